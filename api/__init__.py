@@ -1,0 +1,1 @@
+"""Ebb's doors: the command line, and the client that every door goes through."""

@@ -1,0 +1,43 @@
+"""The command `ebb`: every command of every module, and the one place where their errors become words and codes."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from api.cli import output, system
+from workers.errors import EbbError
+
+app = typer.Typer(
+    name="ebb",
+    help="Long-term memory for AI agents that fades unless it is used.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in system.COMMANDS:
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ebb {version('ebb')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; exit with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    try:
+        app()
+    except EbbError as error:
+        output.fail(error, as_json=output.json_wanted(sys.argv))
+        sys.exit(1)

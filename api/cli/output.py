@@ -1,0 +1,72 @@
+"""What commands print: results on stdout, for people or as JSON; progress and errors on stderr."""
+
+import json
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from workers.errors import EbbError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HomeFolder = Annotated[
+    Path | None, typer.Option("--home", help="Folder of data and logs; else EBB_HOME, else ~/.ebb.")
+]
+
+
+@cache
+def console(*, stderr: bool = False) -> "Console":
+    """Return the console for results, or the one for everything else."""
+    from rich.console import Console  # noqa: PLC0415  rich takes a while to load, and JSON needs none of it
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on one line of stdout."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows under their headings; an absent value is shown as a dash."""
+    from rich.table import Table  # noqa: PLC0415  see console
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+    console().print(table)
+
+
+def progress(text: str) -> None:
+    """Say on stderr what has just been done."""
+    console(stderr=True).print("[green]✓[/green]", text, markup=True)
+
+
+def json_wanted(arguments: Sequence[str]) -> bool:
+    """Tell whether the command line asks for JSON; what follows `--` is data."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def fail(error: EbbError, *, as_json: bool) -> None:
+    """Say what went wrong: on stderr in words, or on stdout as `{"error": {"type", "message"}}`."""
+    if as_json:
+        print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+    else:
+        console(stderr=True).print("[bold red]Error:[/bold red]", end=" ")
+        console(stderr=True).print(str(error), markup=False)
+
+
+def without_password(url: str) -> str:
+    """Return the URL as it may be shown: with dots where the password was."""
+    password = urlsplit(url).password
+    return url.replace(f":{password}@", ":•••@") if password else url

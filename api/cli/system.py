@@ -1,0 +1,193 @@
+"""`ebb up`, `ebb down` and `ebb status`: start, stop and look at the system of one home."""
+
+import os
+import shutil
+import signal
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import api
+from api.cli import output
+from workers.errors import EbbError
+
+if TYPE_CHECKING:
+    from api.system.home import Home
+    from api.system.starting import System
+    from workers.settings import Settings
+
+SAMPLE = Path(api.__file__).parent / "sample" / "year.jsonl"
+NEXT = (
+    ('store "The bakery on Elm Street closes on Mondays"', "remember a fact"),
+    ("import {sample}", "a year of somebody's life"),
+    ('recall "{question}"', "ask in other words"),
+    ("decay --now {next_year}", "let a year pass"),
+    ("stats", "what has faded, and how far"),
+    ("down", "stop; everything is kept"),
+)
+QUESTION = "When is the bread shop shut?"
+
+
+def up(
+    detach: Annotated[bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")] = False,
+    home: output.HomeFolder = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=1024, help="Processes that store and recall; else one a core, at least 2."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower.")] = 5555,
+    as_json: output.Json = False,
+) -> None:
+    """Start servers, workers, beat and Flower, and stay until Ctrl-C."""
+    from api.system import starting  # noqa: PLC0415  Celery and psycopg would slow down every other command
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
+    settings, place = _home(home)
+    system = starting.start(
+        settings, place, children=workers or _cores(), port=port, detached=detach, report=output.progress
+    )
+    if as_json:
+        output.print_json(_status(settings, place))
+    else:
+        _print_guide(system, moved=home is not None)
+    if not detach:
+        _stay(system)
+
+
+def _stay(system: "System") -> None:
+    """Show what happens until Ctrl-C or until somebody else stops the system."""
+    from api.system import leftovers, starting, watching  # noqa: PLC0415
+
+    screen = output.console(stderr=True)
+
+    def tell(name: str, text: str) -> None:
+        screen.print(f"[cyan]{name:>11}[/cyan]", end=" ")
+        screen.print(text, markup=False)
+
+    try:
+        watching.watch(system, tell)
+    except KeyboardInterrupt:
+        screen.print("\nStopping …")
+        starting.stop(system)
+        output.progress("Everything is stopped")
+        return
+    if system.process.returncode != 0:
+        leftovers.end_leftovers(system.home)
+        raise EbbError(
+            f"The supervisor ended by itself (code {system.process.returncode}); what it ran was stopped. "
+            f"See {system.home.logs}, and start again with `ebb up`."
+        )
+    output.progress("Everything was stopped by `ebb down`")
+
+
+def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Stop everything that runs at this home; all data stays."""
+    from api.system import stopping  # noqa: PLC0415
+
+    _, place = _home(home)
+    stopped = stopping.stop_home(place)
+    if as_json:
+        output.print_json({"home": str(place.folder), "stopped": stopped})
+    elif stopped:
+        output.progress(f"Stopped {', '.join(stopped)}")
+    else:
+        output.console().print(f"Nothing was running at {place.folder}.")
+
+
+def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Show what runs at this home and where to reach it."""
+    settings, place = _home(home)
+    found = _status(settings, place)
+    if as_json:
+        output.print_json(found)
+        return
+    if not found["processes"]:
+        output.console().print(f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False)
+        return
+    output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
+    output.console().print()
+    for name in ("home", "database_url", "redis_url", "flower_url"):
+        output.console().print(f"{name:<13} {output.without_password(found[name])}", markup=False)
+
+
+def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
+    """Return what `status --json` prints; URLs that are not known, as nothing runs, are null."""
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from api.system.supervision import Supervisor  # noqa: PLC0415
+
+    state = home.running()
+    processes = Supervisor(home.control).processes() if state else []
+    return {
+        "home": str(home.folder),
+        "database_url": state.database_url if state else settings.database_url or None,
+        "redis_url": state.redis_url if state else settings.redis_url or None,
+        "flower_url": state.flower_url if state else None,
+        "api_url": None,
+        "processes": [asdict(process) for process in processes],
+    }
+
+
+def _home(folder: Path | None) -> tuple["Settings", "Home"]:
+    from api.system.home import Home  # noqa: PLC0415
+    from workers.settings import Settings  # noqa: PLC0415
+
+    settings = Settings.from_environment()
+    if folder is not None:
+        settings = settings.model_copy(update={"home": folder})
+    return settings, Home.at(settings.home)
+
+
+def _cores() -> int:
+    """Return how many child processes fit this machine; two at least, so that one long task blocks nobody."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(2, usable)
+
+
+def _print_guide(system: "System", *, moved: bool) -> None:
+    """Say where everything is, and what to type next in the form that works from here."""
+    screen = output.console()
+    places = {
+        "PostgreSQL": output.without_password(system.state.database_url),
+        "Redis": output.without_password(system.state.redis_url),
+        "Flower": system.state.flower_url,
+        "Logs": system.home.logs,
+    }
+    screen.print(f"\n[bold]Ebb is up[/bold] at {system.home.folder}\n")
+    for name, place in places.items():
+        screen.print(f"  [dim]{name:<11}[/dim] {place}")
+    screen.print("\n[bold]Next[/bold]\n")
+    if moved:
+        screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)
+    values = {
+        "sample": _from_here(SAMPLE),
+        "question": QUESTION,
+        "next_year": (datetime.now(UTC) + timedelta(days=365)).strftime("%Y-%m-%dT%H:%MZ"),
+    }
+    commands = [(f"{_ebb()} {line.format(**values)}", meaning) for line, meaning in NEXT]
+    width = max(len(line) for line, _ in commands)
+    for line, meaning in commands:
+        screen.print(f"  [cyan]{line:<{width}}[/cyan]  [dim]{meaning}[/dim]")
+    screen.print()
+
+
+def _ebb() -> str:
+    """Return this command as the user can type it: by name if the PATH leads to it, else by its path."""
+    this = Path(sys.argv[0]).absolute()
+    found = shutil.which("ebb")
+    if this.name != "ebb" or (found is not None and Path(found).absolute() == this):
+        return "ebb"
+    return _from_here(this)
+
+
+def _from_here(path: Path) -> str:
+    """Return a path relative to where the user stands if it lies below, else in full."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+COMMANDS = (up, down, status)

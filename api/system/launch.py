@@ -1,0 +1,45 @@
+"""Become another program that cannot outlive its parent: `python launch.py SIGNAL USER COMMAND…`.
+
+It is run as a file and imports nothing of ours, so that it costs a few milliseconds. USER may be `-`.
+The signal is what the kernel sends when the parent dies, however it dies; only Linux can do that,
+elsewhere the next `ebb up` cleans up.
+"""
+
+import ctypes
+import os
+import pwd
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    """Drop to the user, tie this process to its parent's life and turn into the command."""
+    ending, user, *command = arguments
+    parent = os.getppid()
+    if user != "-":
+        drop_to(user)
+    end_with_parent(signal.Signals[f"SIG{ending}"], parent)
+    os.execvp(command[0], command)  # noqa: S606  the command is ours, from the generated configuration
+
+
+def drop_to(user: str) -> None:
+    """Give up root for good; the order matters, as the user itself may set no groups."""
+    entry = pwd.getpwnam(user)
+    os.setgroups([])
+    os.setgid(entry.pw_gid)
+    os.setuid(entry.pw_uid)
+    os.environ.update(HOME=entry.pw_dir, USER=user, LOGNAME=user)
+
+
+def end_with_parent(ending: signal.Signals, parent: int) -> None:
+    """Ask the kernel for `ending` when the parent dies; it forgets this at setuid, so call it after."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, ending)
+        if os.getppid() != parent:
+            sys.exit("the parent died before its child had started")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,200 @@
+-- Ebb's tables, indexes and functions. Applied as a whole, as often as you like: every statement is idempotent.
+-- A later version adds its changes behind the tables that it changes, guarded by `if not exists` or by
+-- the number in `schema_version`.
+
+create extension if not exists vector;
+
+-- Tables ------------------------------------------------------------------------------------------------------------
+
+create table if not exists schema_version (
+    version integer not null,
+    applied_at timestamptz not null default now()
+);
+
+-- What all vectors of this database have in common; a start with anything else is refused.
+create table if not exists embedders (
+    only_row boolean primary key default true check (only_row),
+    name text not null,
+    dims integer not null,
+    signature_seed bigint not null
+);
+
+create table if not exists namespaces (
+    id integer generated always as identity primary key,
+    name text not null unique,
+    created_at timestamptz not null default now(),
+    -- what the last refresh of `lexemes` counted: live facts and their words
+    counted_facts bigint not null default 0,
+    counted_words bigint not null default 0,
+    counted_at timestamptz,
+    -- since when fading waits for `--force`, because a pass met the forget limit
+    held_since timestamptz
+);
+
+-- Words of one fact for GIN and BM25. The namespace and the tags are lexemes too, with blanks inside, which no parser
+-- yields, so the index itself keeps tenants apart. An immutable wrapper, since a generated column demands one.
+create or replace function search_lexemes(
+    namespace integer, body text, category text, entity text, key text, value text, tags text[]
+) returns tsvector
+    language sql immutable parallel safe
+return to_tsvector('english', body)
+    || to_tsvector('english', concat_ws(' ', category, entity, key, value))
+    || array_to_tsvector(array['namespace ' || namespace] || array(select 'tag ' || tag from unnest(tags) as tag));
+
+create table if not exists facts (
+    namespace integer not null references namespaces (id),
+    id uuid not null,
+    kind text not null default 'semantic' check (kind in ('semantic', 'episodic', 'chunk')),
+    text text not null,
+    hash bytea not null,
+    summary text,
+    category text,
+    entity text,
+    key text,
+    value text,
+    source text,
+    tags text[] not null default '{}',
+    importance double precision not null default 0.5 check (importance between 0 and 1),
+    -- a text or a number, given back as it came
+    session jsonb check (jsonb_typeof(session) in ('string', 'number')),
+    turn integer,
+    source_date timestamptz,
+    created_at timestamptz not null,
+    valid_from timestamptz not null,
+    valid_until timestamptz,
+    superseded_at timestamptz,
+    superseded_by uuid,
+    supersedes_id uuid,
+    forgotten_at timestamptz,
+    forgotten_reason text,
+    search tsvector not null
+        generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
+    primary key (namespace, id)
+);
+
+-- Rewritten at every touch: narrow, and with room on each page so that rewriting stays on the page.
+create table if not exists activity (
+    namespace integer not null,
+    fact uuid not null,
+    segment smallint not null,
+    base double precision not null,
+    coactivations integer not null default 0,
+    last_seen_at timestamptz not null,
+    confidence double precision not null default 1,
+    last_confirmed_at timestamptz not null,
+    expires_at timestamptz not null default 'infinity',
+    decay_class text,
+    recall_count integer not null default 0,
+    last_accessed_at timestamptz,
+    tier smallint not null,
+    -- 0 no vector yet, 1 full, 2, 4, 8 … so many dimensions averaged into one, 32767 the signature alone
+    fidelity smallint not null,
+    -- when the fact is over by itself; readers hide it from then on, whether or not a pass has come
+    ends_at timestamptz not null default 'infinity',
+    -- over, but kept visible because a pass met the forget limit
+    held boolean not null default false,
+    due_at timestamptz not null,
+    primary key (namespace, fact),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+) with (fillfactor = 75);
+
+create table if not exists vectors (
+    namespace integer not null,
+    fact uuid not null,
+    full_dims smallint not null,
+    embedding halfvec not null,
+    primary key (namespace, fact),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+alter table vectors alter column embedding set storage main;
+
+create table if not exists signatures (
+    namespace integer not null,
+    fact uuid not null,
+    live boolean not null default true,
+    signature bit(1024) not null,
+    primary key (namespace, fact),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+
+create table if not exists lexemes (
+    namespace integer not null references namespaces (id),
+    lexeme text not null,
+    facts integer not null,
+    primary key (namespace, lexeme)
+);
+
+create table if not exists decay_runs (
+    id uuid primary key,
+    planned_for timestamptz not null,
+    started_at timestamptz not null default clock_timestamp(),
+    finished_at timestamptz,
+    -- one scheduled plan a minute, however many beats there are; null for a pass that somebody asked for
+    slot timestamptz unique,
+    -- the task that waits for the counters
+    asked_by text not null,
+    dry_run boolean not null default false,
+    force boolean not null default false
+);
+
+create table if not exists decay_parts (
+    run uuid not null references decay_runs (id) on delete cascade,
+    segment smallint not null,
+    part smallint not null,
+    quota bigint not null,
+    done_at timestamptz,
+    processed bigint not null default 0,
+    changed bigint not null default 0,
+    hot bigint not null default 0,
+    warm bigint not null default 0,
+    cold bigint not null default 0,
+    compressed bigint not null default 0,
+    fingerprinted bigint not null default 0,
+    expired bigint not null default 0,
+    faded bigint not null default 0,
+    culled bigint not null default 0,
+    held bigint not null default 0,
+    duration_ms double precision not null default 0,
+    primary key (run, segment, part)
+);
+
+-- What one pass has forgotten of one namespace for fading, so that all its tasks share one limit.
+create table if not exists decay_allowances (
+    run uuid not null references decay_runs (id) on delete cascade,
+    namespace integer not null references namespaces (id),
+    allowed bigint not null,
+    used bigint not null default 0,
+    primary key (run, namespace)
+);
+
+-- Indexes -----------------------------------------------------------------------------------------------------------
+
+-- storing: one live fact for each thing said in a namespace, whoever stores it at the same time
+create unique index if not exists facts_said_once on facts (namespace, hash)
+    where forgotten_at is null and superseded_at is null;
+
+-- recall, text arm: words, namespace and tags in one intersection
+create index if not exists facts_search on facts using gin (search) with (fastupdate = off);
+
+-- recall, contiguity: the facts told just before and after
+create index if not exists facts_neighbours on facts (namespace, session, turn) where session is not null;
+
+-- recall, vector arm: all signatures of a namespace without touching the table
+create index if not exists signatures_scan on signatures (namespace, live) include (fact, signature);
+
+-- decay: what is due in a segment, oldest first
+create index if not exists activity_due on activity (segment, due_at);
+
+-- embed_pending: facts that still have no vector
+create index if not exists activity_pending on activity (namespace, fact) where fidelity = 0;
+
+-- a pass that is allowed to forget takes up what an earlier one held back
+create index if not exists activity_held on activity (namespace, fact) where held;
+
+-- decay_runs: the newest first, and those that never finished
+create index if not exists decay_runs_started on decay_runs (started_at desc);
+
+-- The version that all of the above makes ----------------------------------------------------------------------------
+
+insert into schema_version (version)
+select 1 where not exists (select from schema_version where version >= 1);

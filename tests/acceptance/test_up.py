@@ -1,0 +1,333 @@
+"""`ebb up`, `ebb down` and `ebb status` with the real processes, killed in every way that happens."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from api.system import leftovers, servers
+from api.system.home import Home, locate
+from workers.errors import UnavailableError
+from workers.settings import Settings
+
+pytestmark = pytest.mark.acceptance
+
+PROGRAMS = ["supervisor", "postgres", "redis", "worker", "maintenance", "beat", "flower"]
+COMMAND = [sys.executable, "-m", "api.cli"]
+
+
+class Place:
+    """A home under test, and the command line as somebody there would use it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = Home.at(folder)
+        self.port = servers.free_port()
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
+        return clean | {"EBB_HOME": str(self.folder)} | extra
+
+    def ebb(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            env=self.environment(settings),
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+
+    def up(self, **settings: str) -> subprocess.CompletedProcess[str]:
+        return self.ebb("up", "--detach", "--workers", "2", "--port", str(self.port), "--json", **settings)
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ebb("status", "--json").stdout)
+        return found
+
+    def pids(self) -> dict[str, int]:
+        return {each["name"]: each["pid"] for each in self.status()["processes"]}
+
+    def family(self) -> list[psutil.Process]:
+        """Return supervisord and everything below it."""
+        top = psutil.Process(self.pids()["supervisor"])
+        return [top, *top.children(recursive=True)]
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
+    found = Place(folder / "home")
+    yield found
+    found.ebb("down")
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Place]:
+    """Return a home that is up, for the tests that leave it so."""
+    folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
+    found = Place(folder / "home")
+    done = found.up()
+    assert done.returncode == 0, done.stderr
+    yield found
+    found.ebb("down")
+    shutil.rmtree(folder)
+
+
+def eventually(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.1)
+
+
+def all_gone(processes: list[psutil.Process]) -> bool:
+    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+
+
+def test_status_says_where_everything_is_and_that_all_of_it_runs(running: Place) -> None:
+    status = running.status()
+    assert list(status) == ["home", "database_url", "redis_url", "flower_url", "api_url", "processes"]
+    assert [each["name"] for each in status["processes"]] == PROGRAMS
+    assert {each["state"] for each in status["processes"]} == {"running"}
+    assert all(psutil.pid_exists(each["pid"]) for each in status["processes"])
+    assert status["flower_url"] == f"http://127.0.0.1:{running.port}"
+    assert httpx.get(status["flower_url"] + "/healthcheck", trust_env=False).is_success
+    assert servers.postgres_fault(status["database_url"]) is None
+    assert servers.redis_fault(status["redis_url"]) is None
+
+
+def test_no_password_is_shown_to_people(running: Place) -> None:
+    password = (running.home.redis / "password").read_text()
+    shown = running.ebb("status").stdout
+    assert running.status()["redis_url"].replace(password, "•••") in shown
+    assert password not in shown
+
+
+def test_secrets_are_readable_by_their_owner_alone(running: Place) -> None:
+    secret = [running.home.state_file, running.home.redis / "password", running.home.redis / "redis.conf"]
+    assert [file.stat().st_mode & 0o777 for file in secret] == [0o600] * 3
+    folders = [running.home.postgres, running.home.run / "postgres", running.home.redis, running.home.logs]
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 4
+
+
+def test_other_commands_find_the_running_system(running: Place, tmp_path: Path) -> None:
+    found = locate(Settings(home=running.folder))
+    assert found.database_url == running.status()["database_url"]
+    assert found.redis_url == running.status()["redis_url"]
+    given = locate(Settings(home=running.folder, redis_url="redis://elsewhere/0"))
+    assert (given.database_url, given.redis_url) == (found.database_url, "redis://elsewhere/0")
+    with pytest.raises(UnavailableError, match="start it with `ebb up`"):
+        locate(Settings(home=tmp_path))
+
+
+def test_a_second_up_says_that_it_runs_and_changes_nothing(running: Place) -> None:
+    before = running.pids()
+    second = running.up()
+    assert second.returncode == 1
+    error = json.loads(second.stdout)["error"]
+    assert error["type"] == "SystemStateError"
+    assert f"running already at {running.folder} (pid {before['supervisor']})" in error["message"]
+    assert running.pids() == before
+
+
+@pytest.mark.parametrize("name", ["worker", "maintenance", "beat", "flower", "redis", "postgres"])
+def test_what_dies_is_started_again(running: Place, name: str) -> None:
+    before = running.pids()
+    psutil.Process(before[name]).kill()
+    eventually(lambda: _runs_anew(running, name, before[name]))
+    status = running.status()
+    eventually(lambda: servers.postgres_fault(status["database_url"]) is None)
+    eventually(lambda: servers.redis_fault(status["redis_url"]) is None)
+
+
+def _runs_anew(place: Place, name: str, before: int) -> bool:
+    now = {each["name"]: each for each in place.status()["processes"]}
+    return now[name]["state"] == "running" and now[name]["pid"] != before
+
+
+def test_data_survives_down_and_up(place: Place) -> None:
+    assert place.up().returncode == 0
+    with psycopg.connect(place.status()["database_url"]) as db:
+        db.execute("create table kept (word text)")
+        db.execute("insert into kept values ('here')")
+    family = place.family()
+    down = place.ebb("down", "--json")
+    assert json.loads(down.stdout) == {"home": str(place.folder), "stopped": PROGRAMS}
+    assert all_gone(family)
+    assert place.up().returncode == 0
+    with psycopg.connect(place.status()["database_url"]) as db:
+        assert db.execute("select word from kept").fetchone() == ("here",)
+
+
+def test_down_where_nothing_runs_says_so(place: Place) -> None:
+    down = place.ebb("down")
+    assert down.returncode == 0
+    assert "Nothing was running" in down.stdout
+    assert place.status()["processes"] == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_foreground_stops_everything(place: Place, ending: signal.Signals) -> None:
+    with _foreground(place) as up:
+        family = place.family()
+        up.send_signal(ending)
+        assert up.wait(60) == 0
+    assert all_gone(family)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_killing_the_foreground_stops_everything(place: Place) -> None:
+    with _foreground(place) as up:
+        family = place.family()
+        up.kill()
+    eventually(lambda: all_gone(family))
+
+
+def test_the_foreground_tells_what_happens(place: Place) -> None:
+    with _foreground(place) as up:
+        psutil.Process(place.pids()["beat"]).kill()
+        assert up.stderr is not None
+        assert any("beat" in line and "is running as pid" in line for line in up.stderr)
+        up.send_signal(signal.SIGINT)
+        assert up.wait(60) == 0
+
+
+def _foreground(place: Place) -> subprocess.Popen[str]:
+    """Start `ebb up` and return when it says that it is ready."""
+    up = subprocess.Popen(
+        [*COMMAND, "up", "--port", str(place.port), "--json"],
+        env=place.environment({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert up.stdout is not None
+    assert json.loads(up.stdout.readline())["home"] == str(place.folder)
+    return up
+
+
+def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Place) -> None:
+    assert place.up().returncode == 0
+    family = place.family()
+    family[0].kill()
+    if sys.platform == "linux":
+        eventually(lambda: all_gone(family))
+    again = place.up()
+    assert again.returncode == 0, again.stderr
+    assert all_gone(family)
+    assert [each["state"] for each in place.status()["processes"]] == ["running"] * len(PROGRAMS)
+
+
+def test_when_all_are_killed_at_once_up_works_again(place: Place) -> None:
+    assert place.up().returncode == 0
+    for process in place.family():
+        process.kill()
+    again = place.up()
+    assert again.returncode == 0, again.stderr
+
+
+def test_processes_without_their_supervisor_are_found_and_ended(place: Place) -> None:
+    """As on systems whose kernel does not tell a child that its parent has died."""
+    data = place.home.redis
+    server = servers.Redis(data=data, port=servers.free_port())
+    servers.prepare_redis(server)
+    with subprocess.Popen([str(servers.redis_program()), str(server.configuration)]) as redis:
+        eventually(lambda: servers.redis_fault(server.url()) is None)
+        assert leftovers.end_leftovers(place.home) == ["redis"]
+        assert redis.wait(10) == 0
+
+
+def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        place.port = taken.getsockname()[1]
+        up = place.up()
+    assert up.returncode == 1
+    assert f"Port {place.port}" in up.stdout
+    assert "--port" in up.stdout
+    assert not place.home.postgres.exists()
+
+
+def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
+    up = place.up(EBB_SEGMENTS="many")
+    assert up.returncode == 1
+    assert "EBB_SEGMENTS='many' is not allowed" in json.loads(up.stdout)["error"]["message"]
+    assert not place.folder.exists()
+
+
+def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(place: Place) -> None:
+    assert place.up().returncode == 0
+    place.ebb("down")
+    up = place.up(EBB_MAX_VECTOR_DIM="128")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "does not start" in message
+    assert "ebb reembed" in message
+    assert leftovers.supervisor_of(place.home) is None
+
+
+def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
+    place.home.prepare()
+    with (place.folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        up = place.up()
+    assert up.returncode == 1
+    assert "Another `ebb up`" in up.stdout
+
+
+def test_a_home_with_a_long_and_awkward_path_works(place: Place) -> None:
+    awkward = Place(place.folder / "100% of \"it's\" here" / ("long-" * 20))
+    try:
+        up = awkward.up()
+        assert up.returncode == 0, up.stdout + up.stderr
+        assert len(awkward.pids()) == len(PROGRAMS)
+    finally:
+        awkward.ebb("down")
+
+
+def test_servers_that_are_given_are_used_and_none_is_started(
+    place: Place, database_url: str, redis_url: str
+) -> None:
+    up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
+    assert up.returncode == 0, up.stdout + up.stderr
+    status = json.loads(up.stdout)
+    assert (status["database_url"], status["redis_url"]) == (database_url, redis_url)
+    assert [each["name"] for each in status["processes"]] == [
+        name for name in PROGRAMS if name not in ("postgres", "redis")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("EBB_DATABASE_URL", "postgresql://postgres@127.0.0.1:{port}/ebb"),
+        ("EBB_REDIS_URL", "redis://127.0.0.1:{port}/0"),
+    ],
+)
+def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(
+    place: Place, variable: str, url: str
+) -> None:
+    port = servers.free_port()
+    up = place.up(**{variable: url.format(port=port)})
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert variable in message
+    assert str(port) in message
+    assert leftovers.supervisor_of(place.home) is None

@@ -1,0 +1,77 @@
+"""Real servers for the tests: one PostgreSQL and one Redis for all, a fresh database for each test."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+import redis
+from psycopg import sql
+
+from api.system import servers
+
+
+@pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """Return a folder with a path short enough for Unix sockets, which pytest's own is not."""
+    folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres(server_folder: Path) -> Iterator[servers.Postgres]:
+    server = servers.Postgres(data=server_folder / "postgres", sockets=server_folder / "sockets")
+    servers.prepare_postgres(server, report=print)
+    log = server_folder / "postgres.log"
+    url = server.url("postgres")
+    with servers.running(server.command(), log, lambda: servers.postgres_fault(url), signal.SIGINT):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server(server_folder: Path) -> Iterator[servers.Redis]:
+    server = servers.Redis(data=server_folder / "redis", port=servers.free_port())
+    servers.prepare_redis(server)
+    log = server_folder / "redis.log"
+    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: servers.Postgres) -> str:
+    """Return the name of a database with the schema in it, to copy from."""
+    from workers.storage import schema  # noqa: PLC0415  tests of the pure core need no tables
+
+    schema.apply(servers.ensure_database(postgres, "template_ebb"))
+    return "template_ebb"
+
+
+@pytest.fixture
+def database_url(postgres: servers.Postgres, template: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    create = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
+    drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
+        db.execute(create)
+        yield postgres.url(name)
+        db.execute(drop)
+
+
+@pytest.fixture
+def redis_url(redis_server: servers.Redis) -> str:
+    with redis.Redis.from_url(redis_server.url()) as client:
+        client.flushall()
+    return redis_server.url()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own `EBB_*` variables must not steer the tests."""
+    for name in [name for name in os.environ if name.startswith("EBB_")]:
+        monkeypatch.delenv(name)

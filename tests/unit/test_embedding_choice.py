@@ -1,0 +1,46 @@
+"""Choosing an embedder: only what is chosen is loaded, and what is missing is named."""
+
+import subprocess
+import sys
+
+import pytest
+
+from workers.embedding import make_embedder
+from workers.errors import SettingsError
+from workers.settings import Settings
+
+
+def modules_after(program: str) -> set[str]:
+    program += "\nimport sys; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(answer.stdout.split())
+
+
+def test_importing_the_package_loads_no_embedder() -> None:
+    loaded = modules_after("import workers.embedding")
+
+    assert "workers.embedding" in loaded
+    assert not loaded & {"sklearn", "httpx2", "sentence_transformers", "torch"}
+
+
+def test_an_endpoint_needs_no_scikit_learn() -> None:
+    loaded = modules_after(
+        "from workers.embedding import make_embedder\n"
+        "from workers.settings import Settings\n"
+        "make_embedder(Settings(tier='deep', embedding_url='http://localhost:11434/v1'))"
+    )
+
+    assert "httpx2" in loaded
+    assert "sklearn" not in loaded
+
+
+@pytest.mark.parametrize(
+    ("embedder", "package"),
+    [("local", "sentence_transformers"), ("openai", "httpx2"), ("openai", "tenacity")],
+)
+def test_a_missing_extra_is_named(embedder: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    settings = Settings.model_validate({"embedder": embedder})
+
+    with pytest.raises(SettingsError, match=rf"{package}.*pip install 'ebb\[{embedder}\]'"):
+        make_embedder(settings)

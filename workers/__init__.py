@@ -1,0 +1,1 @@
+"""Ebb's workers: what an agent remembers, and how it forgets."""

@@ -1,0 +1,194 @@
+"""The Celery app, its queues and the beat schedule: `celery -A workers worker|beat|flower`."""
+
+import logging
+import os
+from datetime import timedelta
+from typing import Any
+
+from celery import Celery
+from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
+from kombu import Exchange, Queue
+
+from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.settings import Settings
+from workers.storage.redis import results_url
+
+# A child process is one core's worth of work: numeric libraries that spread out would slow all of them down, and a
+# model that is loaded before the fork must have no threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
+VISIBILITY_SECONDS = 120
+ROUTES = {
+    "memory.recall": RECALL,
+    "memory.stats": RECALL,
+    "memory.embed_pending": MAINTENANCE,
+    "memory.lexemes": MAINTENANCE,
+    "memory.ann": MAINTENANCE,
+    "memory.sweep_outbox": MAINTENANCE,
+    "memory.*": STORE,
+    "decay.*": MAINTENANCE,
+}
+
+
+def queues() -> tuple[Queue, ...]:
+    """Return the three queues, each with a key of its own: with the default key every message reaches them all."""
+    exchange = Exchange("ebb", type="direct")
+    return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
+
+
+def route(name: str, *_: Any, **__: Any) -> dict[str, str]:
+    """Return where a task goes, by the first pattern that fits its name."""
+    for pattern, queue in ROUTES.items():
+        if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
+            return {"queue": queue, "routing_key": queue}
+    return {}
+
+
+def configuration(settings: Settings) -> dict[str, Any]:
+    """Return what every Celery process of Ebb shares: JSON only, at least once, nothing lost with its worker."""
+    transport = {
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "unacked_mutex_expire": 10,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    }
+    return {
+        "broker_url": settings.redis_url,
+        "result_backend": results_url(settings.redis_url),
+        "broker_transport_options": transport,
+        "result_backend_transport_options": transport,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_queues": queues(),
+        "task_routes": (route,),
+        "task_default_queue": STORE,
+        "task_default_exchange": "ebb",
+        "task_default_routing_key": STORE,
+        "task_create_missing_queues": False,
+        "task_serializer": "json",
+        "result_serializer": "json",
+        "accept_content": ["json"],
+        "result_expires": 300,
+        "task_track_started": False,
+        "task_send_sent_event": False,
+        "timezone": "UTC",
+    }
+
+
+def worker_configuration(settings: Settings) -> dict[str, Any]:
+    """Return what workers and beat add to the shared configuration."""
+    return {
+        "imports": ("workers.tasks",),
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,
+        "task_retry_on_worker_lost": True,
+        "task_acks_on_failure": True,
+        "task_acks_on_timeout": True,
+        "task_soft_time_limit": 45,
+        "task_time_limit": 60,
+        "task_publish_retry_policy": {"max_retries": 20, "interval_start": 0, "interval_step": 0.2, "interval_max": 1},
+        "worker_prefetch_multiplier": 1,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "worker_soft_shutdown_timeout": 8.0,
+        "worker_max_memory_per_child": 400_000 if settings.embedder == "hashing" else 4_000_000,
+        "worker_send_task_events": True,
+        "worker_hijack_root_logger": False,
+        "result_backend_always_retry": True,
+        "result_backend_max_retries": 200,
+        "beat_schedule": schedule(settings),
+        "beat_cron_starting_deadline": 600,
+    }
+
+
+def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return what beat sends, and how often; a message that waited longer than its period is dropped."""
+    entries = {
+        "decay.plan": (settings.decay_interval_minutes * 60, {"scheduled": True}),
+        "memory.embed_pending": (60.0, {}),
+        "memory.lexemes": (60.0, {}),
+        "memory.sweep_outbox": (60.0, {}),
+        "memory.ann": (600.0, {}),
+    }
+    return {
+        name: {
+            "task": name,
+            "schedule": timedelta(seconds=seconds),
+            "kwargs": arguments,
+            "options": {"expires": max(seconds, 30.0)},
+        }
+        for name, (seconds, arguments) in entries.items()
+    }
+
+
+def _load_settings() -> Settings:
+    try:
+        settings = Settings.from_environment()
+        if not settings.redis_url:
+            raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    except SettingsError as error:
+        raise SystemExit(f"ebb: {error}") from None
+    return settings
+
+
+settings = _load_settings()
+app = Celery("ebb")
+app.conf.update(configuration(settings) | worker_configuration(settings))
+
+
+@setup_logging.connect
+def _log(**_: Any) -> None:
+    logging.basicConfig(
+        level=settings.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s",
+        force=True,
+    )
+    logging.getLogger("celery.worker.strategy").setLevel(logging.WARNING)
+    logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+
+
+@worker_init.connect
+def _check_database(**_: Any) -> None:
+    """Refuse to start on a database that is not this version's, or holds the vectors of another embedder."""
+    from workers.embed import check_embedder  # noqa: PLC0415 - beat and Flower need neither
+    from workers.tasks import context  # noqa: PLC0415
+
+    try:
+        _require_database()
+        check_embedder(context)
+    except EmbeddingError as error:
+        logging.getLogger(__name__).warning("started without embedder; facts wait for their vectors: %s", error)
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+    finally:
+        context.close()
+
+
+@beat_init.connect
+def _check_settings(**_: Any) -> None:
+    try:
+        _require_database()
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+
+
+def _require_database() -> None:
+    from workers.storage import connection, schema  # noqa: PLC0415
+
+    if not settings.database_url:
+        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    with connection.connect(settings.database_url) as db:
+        schema.check(db)
+
+
+@worker_process_shutdown.connect
+def _close(**_: Any) -> None:
+    from workers.storage.connection import close_pools  # noqa: PLC0415
+
+    close_pools()

@@ -1,0 +1,81 @@
+"""What every verb works with: the settings, the embedder, and the servers; one of it in each process."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from workers.core.fading import FadingRules
+from workers.core.fidelity import largest_bucket
+from workers.settings import Settings
+
+from workers.storage import embedders
+from workers.storage.connection import close_pools, transaction
+from workers.storage.redis import own_keys
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+    from workers.embedding import Embedder
+    from workers.embedding.queries import Queries
+
+
+@dataclass
+class Context:
+    """Settings with what they lead to, made at first use: a process that needs no embedder loads none."""
+
+    settings: Settings
+
+    @property
+    def database_url(self) -> str:
+        """Return the address of PostgreSQL."""
+        return self.settings.database_url
+
+    @cached_property
+    def embedder(self) -> "Embedder":
+        """Return the embedder of the settings."""
+        from workers.embedding import make_embedder  # noqa: PLC0415 - not before somebody needs vectors
+
+        return make_embedder(self.settings)
+
+    @cached_property
+    def queries(self) -> "Queries":
+        """Return the vectors of this process's recent queries."""
+        from workers.embedding.queries import Queries  # noqa: PLC0415
+
+        return Queries(self.embedder)
+
+    @cached_property
+    def redis(self) -> "Redis":
+        """Return the connections to Ebb's own keys in Redis."""
+        return own_keys(self.settings.redis_url)
+
+    @cached_property
+    def rules(self) -> FadingRules:
+        """Return how facts fade: the documented curve with what the operator chose.
+
+        The dimensions are the database's, so that a process that only decays loads no embedder.
+        """
+        with transaction(self.database_url) as db:
+            stored = embedders.current(db)
+        dims = self.embedder.dims if stored is None else stored.dims
+        return FadingRules(
+            widest_bucket=largest_bucket(dims, self.settings.min_vector_dim),
+            cold_threshold=self.settings.cold_threshold,
+            half_life=self.settings.confidence_half_life,
+            cull_floor=self.settings.cull_floor,
+        )
+
+
+    def close(self) -> None:
+        """Let go of what a fork must not inherit: connections to the database and to an embedding endpoint."""
+        close_pools()
+        embedder = self.__dict__.get("embedder")
+        if hasattr(embedder, "close"):
+            embedder.close()
+            del self.__dict__["embedder"]
+
+
+def utc_now() -> datetime:
+    """Return the present instant; called where a task or command begins, and passed on as an argument."""
+    return datetime.now(UTC)

@@ -1,0 +1,1 @@
+"""The ideas: pure functions over arrays. No database, no clock, no settings."""

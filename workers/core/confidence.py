@@ -1,0 +1,71 @@
+"""How much a fact is still believed: confidence halves with time, and faster when its lifetime nears its end.
+
+Sources: hygiene, H3-H11; soft decay, D36-D39 with resolution C-D1; both together, C-X1.
+"""
+
+import numpy as np
+
+from workers.core.arrays import Floats, Ints
+
+DAY = 86_400.0
+SOFT_DECAY_FROM = 0.75
+SOFT_DECAY_STEP = 3_600.0
+SOFT_DECAY_FLOOR = 0.1
+HALF = 0.5
+MOST_HALVINGS = 4
+"""From 1.0, four halvings lead below the floor, where the fact is removed."""
+
+
+def effective_confidence(confidence: Floats, days: Floats, half_life: float) -> Floats:
+    """Return confidence after `days` without confirmation (H4); a clock set back leaves it whole (C-H6)."""
+    kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
+    return kept
+
+
+def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:
+    """Return when the last quarter of the lifetime begins, in epoch seconds; infinite without expiry."""
+    return confirmed_at + (expires_at - confirmed_at) * SOFT_DECAY_FROM
+
+
+def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float) -> Ints:
+    """Return how often confidence has been halved by `now`: once an hour past 75 % of the lifetime (C-D1).
+
+    None once the lifetime is over: what has expired is not halved but gone (D38).
+    """
+    past = now - soft_decay_starts(confirmed_at, expires_at)
+    nears_its_end = (past > 0) & (now < expires_at)
+    steps = np.where(nears_its_end, np.floor(np.maximum(past, 0.0) / SOFT_DECAY_STEP) + 1, 0)
+    halvings: Ints = steps.astype(np.int64)
+    return halvings
+
+
+def halvings_applied(confidence: Floats, due: Ints) -> Ints:
+    """Return how many of the due halvings count: none is made of what is at the floor or below (D38, C-D2)."""
+    wanted = np.zeros_like(due)
+    for step in range(MOST_HALVINGS):
+        wanted += (due > step) & (confidence * HALF**step > SOFT_DECAY_FLOOR)
+    return wanted
+
+
+def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats) -> Floats:
+    """Return when a halving takes confidence below 0.1 and so removes the fact (D39), in epoch seconds."""
+    needed = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
+    left = confidence * HALF**needed
+    at = soft_decay_starts(confirmed_at, expires_at) + np.maximum(needed - 1, 0) * SOFT_DECAY_STEP
+    return np.where(left < SOFT_DECAY_FLOOR, at, np.inf)
+
+
+def culled_at(
+    confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: float, floor: float
+) -> Floats:
+    """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0."""
+    if floor <= 0:
+        return np.full_like(confidence, np.inf)
+    starts = soft_decay_starts(confirmed_at, expires_at)
+    earliest = np.full_like(confidence, np.inf)
+    for halvings in range(MOST_HALVINGS + 1):
+        begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
+        with np.errstate(divide="ignore"):
+            crossing = confirmed_at + half_life * DAY * np.log2(confidence * HALF**halvings / floor)
+        earliest = np.minimum(earliest, np.maximum(begins, crossing))
+    return earliest

@@ -1,0 +1,114 @@
+"""What a fact has become by an instant, and when it next changes without being touched.
+
+Each threshold is crossed at one known age, so a fact's state is read off by comparing its age with those ages. The
+same ages give the next change, which is why a pass over the facts that are due is all that decay ever needs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workers.core.arrays import Bools, Floats, Ints
+from workers.core.confidence import DAY, culled_at, removed_by_soft_decay_at
+from workers.core.fidelity import FINGERPRINT, PENDING, ladder
+from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
+
+GUARD = 1e-3
+"""Seconds from a crossing to the instant called due, so that float rounding cannot call it early."""
+
+REASONS = ("expired", "faded", "culled")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """What n facts were at their last access, one array each; times are epoch seconds, never is infinity."""
+
+    base: Floats
+    coactivations: Ints
+    last_seen_at: Floats
+    confidence: Floats
+    confirmed_at: Floats
+    expires_at: Floats
+    permanent: Bools
+    fidelity: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FadingRules:
+    """What holds for all facts of a database: how far vectors may be pooled, and what an operator chose."""
+
+    widest_bucket: int = 4
+    cold_threshold: float = 0.25
+    half_life: float = 180.0
+    cull_floor: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """What n facts have become: codes of `Tier`, fidelity, and when they end, why, and next change."""
+
+    tier: Ints
+    fidelity: Ints
+    ends_at: Floats
+    end_reason: Ints
+    due_at: Floats
+
+
+def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
+    """Return the state of facts at `now`; what was already coarser stays so, for only a hit restores it."""
+    bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
+    age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
+    fidelity, next_fidelity = _fidelity(facts, bends, age, rules)
+    ends_at, reason = ends(facts, rules)
+    next_age = np.minimum(next_fidelity, _next_tier(bends, age))
+    due_at = np.minimum(facts.last_seen_at + next_age * DAY, ends_at) + GUARD
+    return Faded(tier(bends, age), fidelity, ends_at, reason, due_at)
+
+
+def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
+    """Return the state of facts just written with the vectors they have, due at once where those should shrink."""
+    faded = fade(facts, now, rules)
+    due_at = np.where(faded.fidelity > facts.fidelity, np.minimum(now, faded.due_at), faded.due_at)
+    return replace(faded, fidelity=facts.fidelity, due_at=due_at)
+
+
+def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
+    """Return when each fact ends of itself (epoch seconds) and the index into `REASONS`; permanent ones never."""
+    instants = np.stack(
+        [
+            facts.expires_at,
+            removed_by_soft_decay_at(facts.confidence, facts.confirmed_at, facts.expires_at),
+            culled_at(
+                facts.confidence, facts.confirmed_at, facts.expires_at, rules.half_life, rules.cull_floor
+            ),
+        ]
+    )
+    reason: Ints = instants.argmin(axis=0)
+    return np.where(facts.permanent, np.inf, instants.min(axis=0)), reason
+
+
+def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> tuple[Ints, Floats]:
+    """Return the fidelity at `age`, and the age at which it next falls (infinite if it does not)."""
+    fidelity = facts.fidelity.copy()
+    next_age = np.full_like(age, np.inf)
+    fades = ~facts.permanent & (facts.fidelity != PENDING)
+    for reached_at, code in _rungs(bends, rules):
+        reached = fades & (age >= reached_at)
+        fidelity = np.where(reached, np.maximum(fidelity, code), fidelity)
+        ahead = fades & ~reached & (facts.fidelity < code)
+        next_age = np.where(ahead, np.minimum(next_age, reached_at), next_age)
+    return fidelity, next_age
+
+
+def _rungs(bends: Curve, rules: FadingRules) -> Iterator[tuple[Floats, int]]:
+    """Yield (age in days, fidelity from then on): hot facts never shrink, only cold ones lose the vector."""
+    for below, bucket in ladder(rules.widest_bucket):
+        yield np.maximum(age_at_retention(bends, below), bends.hot_until), bucket
+    yield np.maximum(age_at_retention(bends, rules.cold_threshold), bends.cold_from), FINGERPRINT
+
+
+def _next_tier(bends: Curve, age: Floats) -> Floats:
+    """Return the age at which the tier next changes; infinite for cold facts."""
+    later = np.where(age < bends.cold_from, bends.cold_from, np.inf)
+    return np.where(age < bends.hot_until, bends.hot_until, later)

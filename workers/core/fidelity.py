@@ -1,0 +1,55 @@
+"""What is kept of a fact's vector: all of it, means of neighbouring dimensions, or the signature alone.
+
+Source: tiered decay, O21-O35, with resolutions C-O7 to C-O9 and C-O12.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from workers.core.arrays import Vectors
+
+PENDING = 0
+FULL = 1
+FINGERPRINT = 32_767
+"""Between these two, fidelity is the pooling bucket: 2, 4, 8 … dimensions averaged into one."""
+
+POOL_BELOW = 0.7
+
+
+def name(fidelity: int) -> str:
+    """Return the word for a stored fidelity."""
+    return {PENDING: "pending", FULL: "full", FINGERPRINT: "fingerprint"}.get(fidelity, "pooled")
+
+
+def largest_bucket(dims: int, min_dims: int) -> int:
+    """Return the widest pooling bucket of vectors of `dims`: a power of two that divides them.
+
+    Powers of two nest and whole buckets weigh alike, so pooling a pooled vector equals pooling the original.
+    """
+    bucket = 1
+    while dims % (bucket * 2) == 0 and dims // (bucket * 2) >= min_dims:
+        bucket *= 2
+    return bucket
+
+
+def ladder(widest: int) -> Iterator[tuple[float, int]]:
+    """Yield (retention, bucket): below 0.7 pairs are pooled, below 1/2 fours, below 1/4 eights, up to `widest`."""
+    bucket, below = 2, POOL_BELOW
+    while bucket <= widest:
+        yield below, bucket
+        below, bucket = 1 / bucket, bucket * 2
+
+
+def pool(vectors: Vectors, bucket: int) -> Vectors:
+    """Return (n, dims / bucket) means of `bucket` neighbouring dimensions, each row of length 1 (O23, O24)."""
+    rows, dims = vectors.shape
+    means = vectors.reshape(rows, dims // bucket, bucket).mean(axis=2)
+    return normalise(means)
+
+
+def normalise(vectors: Vectors) -> Vectors:
+    """Return the rows scaled to length 1; rows of zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit

@@ -1,0 +1,101 @@
+"""In which order candidates are shown: relevance first, neighbours in the talk, and a little of how alive a fact is.
+
+The default fuses BM25 and similarity, min-max scaled, half each, which measured better than either alone and than
+reciprocal rank fusion (C-S8). Time and strength enter as one bounded term, for multiplying by age hides what is
+right (C-X13). `documented_score` is the source's own composite instead.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workers.core.arrays import Floats, Ints
+
+CONTIGUITY = (0.3, 0.15)
+"""What a fact gains from the scores of those told one and two turns before and after it."""
+
+PRIOR_WEIGHT = 0.1
+FRESHNESS_DAYS = 30.0
+DOCUMENTED_FRESHNESS_DAYS = 7.0
+DOCUMENTED_WEIGHTS = (0.60, 0.25, 0.15)
+DOCUMENTED_MIN_SCORE = 0.3
+ACCESS_BOOST = 0.1
+HALF_POINT_DAYS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vitality:
+    """How alive n facts are: salience, effective confidence and importance in [0, 1], and days since last seen."""
+
+    salience: Floats
+    confidence: Floats
+    importance: Floats
+    idle_days: Floats
+
+
+def min_max(values: Floats) -> Floats:
+    """Return values scaled to [0, 1] within themselves; a single or common value becomes 1 (C-S3)."""
+    if values.size == 0:
+        return values
+    low, high = float(values.min()), float(values.max())
+    return np.ones_like(values) if high <= low else (values - low) / (high - low)
+
+
+def fuse(text_scores: Floats, similarities: Floats) -> Floats:
+    """Return relevance in [0, 1]: min-max text score and min-max similarity, half each.
+
+    An arm that found nothing, all zeros, adds nothing instead of ones.
+    """
+    arms = [min_max(arm) if np.any(arm != 0) else np.zeros_like(arm) for arm in (text_scores, similarities)]
+    relevance: Floats = (arms[0] + arms[1]) / 2
+    return relevance
+
+
+def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
+    """Return what each fact gains from its neighbours: facts of the same session one or two turns away.
+
+    Args:
+        relevance: n scores.
+        sessions: n session codes; negative where a fact belongs to none.
+        turns: n places within the session.
+    """
+    place = {(session, turn): i for i, (session, turn) in enumerate(zip(sessions, turns, strict=True)) if session >= 0}
+    gain = np.zeros_like(relevance)
+    for (session, turn), i in place.items():
+        for distance, weight in enumerate(CONTIGUITY, start=1):
+            for neighbour in (turn - distance, turn + distance):
+                other = place.get((session, neighbour))
+                if other is not None:
+                    gain[i] += weight * relevance[other]
+    return gain
+
+
+def prior(vitality: Vitality) -> Floats:
+    """Return what being alive adds to a score, in [0, 0.1]: enough to part equals, never to hide what fits."""
+    freshness = 1 / (1 + np.maximum(vitality.idle_days, 0.0) / FRESHNESS_DAYS)
+    alive = (vitality.salience + freshness + vitality.confidence + vitality.importance) / 4
+    return PRIOR_WEIGHT * alive
+
+
+def documented_score(
+    text_scores: Floats, confidence: Floats, seconds_to_expiry: Floats, recalls: Ints, idle_days: Floats
+) -> Floats:
+    """Return the source's composite: 60 % BM25, 25 % freshness, 15 % confidence, times salience (S43-S46, C-S1)."""
+    relevance, fresh, believed = DOCUMENTED_WEIGHTS
+    freshness = np.clip(seconds_to_expiry / (DOCUMENTED_FRESHNESS_DAYS * 86_400), 0.0, 1.0)
+    composite = relevance * min_max(text_scores) + fresh * freshness + believed * confidence
+    return np.clip(composite * dynamic_salience(recalls, idle_days), 0.0, 1.0)
+
+
+def dynamic_salience(recalls: Ints, idle_days: Floats) -> Floats:
+    """Return the source's multiplier: recalled often scores more, long unused less (S46)."""
+    boost = 1 + ACCESS_BOOST * np.log1p(recalls)
+    fading: Floats = boost / (1 + np.maximum(idle_days, 0.0) / HALF_POINT_DAYS)
+    return fading
+
+
+def vector_score(similarities: Floats) -> Floats:
+    """Return the source's vector score 1 / (1 + d), d the squared Euclidean distance of unit vectors (S54, C-S7)."""
+    distances = 2 * (1 - similarities)
+    scored: Floats = 1 / (1 + distances)
+    return scored

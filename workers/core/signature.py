@@ -1,0 +1,42 @@
+"""A vector's 128-byte signature: the signs of 1,024 fixed random projections, enough to find it by meaning.
+
+The angle between two vectors shows in how many signs differ (Charikar, "Similarity estimation techniques from
+rounding algorithms", 2002). Keeping the query's projections as floats estimates the cosine better than signs alone.
+"""
+
+import warnings
+from functools import lru_cache
+
+import numpy as np
+from sklearn.exceptions import DataDimensionalityWarning
+from sklearn.random_projection import GaussianRandomProjection
+
+from workers.core.arrays import Bytes, Floats, Vectors
+
+BITS = 1_024
+SEED = 20_250_131
+"""Fixed for ever: another seed makes every stored signature meaningless."""
+
+
+@lru_cache(maxsize=4)
+def projection(dims: int, seed: int = SEED) -> Vectors:
+    """Return the (1,024, dims) matrix that all signatures of that many dimensions share."""
+    with warnings.catch_warnings():
+        # More projections than dimensions is what a signature is; scikit-learn warns that it reduces nothing.
+        warnings.simplefilter("ignore", DataDimensionalityWarning)
+        fitted = GaussianRandomProjection(BITS, random_state=seed).fit(np.zeros((1, dims)))
+    matrix: Vectors = (fitted.components_ * np.sqrt(BITS)).astype(np.float32)
+    return matrix
+
+
+def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
+    """Return the (n, 128) signatures of (n, dims) vectors."""
+    return np.packbits(vectors @ projection(vectors.shape[1], seed).T > 0, axis=1)
+
+
+def estimate(query: Vectors, signatures: Bytes, seed: int = SEED) -> Floats:
+    """Return the estimated cosine of a (dims,) unit query with each of (n, 128) signatures, in [-1, 1]."""
+    projected = projection(query.shape[0], seed) @ query
+    signs = np.unpackbits(signatures, axis=1).astype(np.float32) * 2 - 1
+    cosines: Floats = (signs @ projected).astype(np.float64) * (np.sqrt(np.pi / 2) / BITS)
+    return np.clip(cosines, -1.0, 1.0)

@@ -1,0 +1,22 @@
+"""What a text is apart from its look: cleaned of recalled context, normalised, and hashed."""
+
+import hashlib
+import re
+import unicodedata
+
+INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.DOTALL | re.IGNORECASE)
+
+
+def strip_injected(text: str) -> str:
+    """Return the text without recalled memory that an agent was shown, so that it is not learnt again."""
+    return INJECTED.sub("", text).strip()
+
+
+def normalise(text: str) -> str:
+    """Return the text trimmed, in lower case and composed form, blanks collapsed (S125)."""
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+def digest(text: str) -> bytes:
+    """Return the SHA-256 of the normalised text: two facts with the same digest say the same (S18)."""
+    return hashlib.sha256(normalise(text).encode()).digest()

@@ -1,0 +1,123 @@
+"""How strong a memory still is: tier-dependent exponential forgetting, in closed form.
+
+A memory's forgetting rate depends on its tier, and its tier on how strong it still is. Integrating the rate
+piecewise gives retention as a function of age alone, so it does not matter how often anybody looks.
+Source: tiered decay, O3-O20, with resolution C-O2.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from workers.core.arrays import Floats, Ints
+
+
+class Tier(IntEnum):
+    """How recently and how strongly a fact is remembered; a higher number is colder."""
+
+    HOT = 0
+    WARM = 1
+    COLD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TierRules:
+    """The documented constants: rates per day, and where one tier ends."""
+
+    hot_rate: float = 0.005
+    warm_rate: float = 0.02
+    cold_rate: float = 0.05
+    recent_days: float = 6.0
+    hot_above_salience: float = 0.7
+    hot_above_coactivations: int = 5
+    warm_above_salience: float = 0.4
+    slack: float = 0.1
+
+
+RULES = TierRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Forgetting curves of n facts: rates apply until `hot_until`, until `cold_from`, and after it (ages in days)."""
+
+    scale: Floats
+    hot_until: Floats
+    cold_from: Floats
+    rules: TierRules
+
+    @property
+    def hot_loss(self) -> Floats:
+        """Return what the hot phase takes from the exponent, times `scale`."""
+        return self.rules.hot_rate * self.hot_until
+
+    @property
+    def warm_loss(self) -> Floats:
+        """Return what the hot and the warm phase take together, times `scale`."""
+        return self.hot_loss + self.rules.warm_rate * (self.cold_from - self.hot_until)
+
+
+def strength(base: Floats, coactivations: Ints) -> Floats:
+    """Return salience at the last access, in [0, 1] (O18): `clamp(base * (1 + ln(1 + coactivations)))`."""
+    return np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
+
+
+def base_for(wanted: Floats, coactivations: Ints) -> Floats:
+    """Return the base whose strength is `wanted` at that many coactivations: the inverse of `strength`."""
+    return np.clip(wanted, 0.0, 1.0) / (1 + np.log1p(np.maximum(coactivations, 0)))
+
+
+def curve(strength: Floats, coactivations: Ints, rules: TierRules = RULES) -> Curve:
+    """Return the forgetting curves of facts with that strength and number of coactivations."""
+    scale = strength + rules.slack
+    hot_days = _log_ratio(strength, rules.hot_above_salience) * scale / rules.hot_rate
+    hot_days = np.where(coactivations > rules.hot_above_coactivations, np.inf, hot_days)
+    hot_until = np.clip(hot_days, 0.0, rules.recent_days)
+    warm_loss = _log_ratio(strength, rules.warm_above_salience) * scale - rules.hot_rate * hot_until
+    cold_from = np.maximum(rules.recent_days, hot_until + warm_loss / rules.warm_rate)
+    return Curve(scale, hot_until, cold_from, rules)
+
+
+def _log_ratio(strength: Floats, level: float) -> Floats:
+    """Return the exponent at which salience has sunk to `level`; negative where it starts below."""
+    with np.errstate(divide="ignore"):
+        return np.log(strength / level)
+
+
+def retention(curve: Curve, age_days: Floats) -> Floats:
+    """Return the fraction of strength left after `age_days` without access, each in [0, 1].
+
+    Ages before the last access count as 0 (C-O26).
+    """
+    age = np.maximum(age_days, 0.0)
+    rules = curve.rules
+    hot = rules.hot_rate * np.minimum(age, curve.hot_until)
+    warm = rules.warm_rate * np.clip(age - curve.hot_until, 0.0, curve.cold_from - curve.hot_until)
+    cold = rules.cold_rate * np.maximum(age - curve.cold_from, 0.0)
+    kept: Floats = np.exp(-(hot + warm + cold) / curve.scale)
+    return kept
+
+
+def tier(curve: Curve, age_days: Floats) -> Ints:
+    """Return each fact's `Tier` after `age_days` without access."""
+    age = np.maximum(age_days, 0.0)
+    codes: Ints = (age >= curve.hot_until).astype(np.int64) + (age >= curve.cold_from)
+    return codes
+
+
+def age_at_retention(curve: Curve, fraction: Floats | float) -> Floats:
+    """Return the age in days at which retention has sunk to `fraction`: 0 for 1 and above, infinite for 0."""
+    with np.errstate(divide="ignore"):
+        loss = -np.log(np.minimum(fraction, 1.0)) * curve.scale
+    rules, hot, warm = curve.rules, curve.hot_loss, curve.warm_loss
+    in_hot = loss / rules.hot_rate
+    in_warm = curve.hot_until + (loss - hot) / rules.warm_rate
+    in_cold = curve.cold_from + (loss - warm) / rules.cold_rate
+    return np.where(loss <= hot, in_hot, np.where(loss <= warm, in_warm, in_cold))
+
+
+def age_at_salience(curve: Curve, strength: Floats, salience: float) -> Floats:
+    """Return the age in days at which salience has sunk to `salience`: 0 where it starts there or below."""
+    fraction = np.divide(salience, strength, out=np.ones_like(strength), where=strength > salience)
+    return age_at_retention(curve, fraction)

@@ -1,0 +1,247 @@
+"""Decay: what is due cools, shrinks, is fingerprinted or forgotten; a pass costs what changes, not what is stored.
+
+Any number of passes, at any moments, on any number of workers, repeated or missed, leaves what one pass leaves: each
+computes the state from the anchors and the instant, and claims only facts whose next change has come.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Ints
+from workers.core.fading import REASONS, Faded, fade
+from workers.core.fidelity import FINGERPRINT, pool
+from workers.core.tiers import Tier
+from workers.forget import forget_within
+from workers.storage import activity, facts, namespaces, runs, vectors
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.runs import Counters, Part
+
+log = logging.getLogger(__name__)
+
+EXPIRED = REASONS.index("expired")
+LEAST_FORGET_LIMIT = 100
+"""However small a namespace, one pass may forget as many facts."""
+
+LOST_AFTER_SECONDS = 150.0
+"""Longer than the visibility timeout: a part that is still open then has lost its message."""
+
+PartOf = tuple[UUID, int, int]
+"""A run, a segment, and the number of a part within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did, as every door shows it."""
+
+    counters: Counters
+    finished: bool
+    asked_by: str
+
+
+def plan(
+    context: Context,
+    run: UUID,
+    now: datetime,
+    *,
+    asked_by: str = "",
+    slot: datetime | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> list[PartOf]:
+    """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
+
+    Parts of earlier runs whose messages must be lost are returned with them.
+    """
+    with transaction(context.database_url) as db:
+        lost = runs.open_parts(db, LOST_AFTER_SECONDS)
+        begun = runs.begin(db, run, now, slot, asked_by, dry_run=dry_run, force=force)
+        if not begun:
+            return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
+        if force and not dry_run:
+            activity.take_up_held(db)
+            namespaces.release(db)
+        parts = _split(activity.due_segments(db, now), context)
+        runs.add_parts(db, run, parts)
+    return [*lost, *((run, segment, part) for segment, part, _ in parts)]
+
+
+def _split(due: dict[int, int], context: Context) -> list[tuple[int, int, int]]:
+    """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment (C-O16, C-O20)."""
+    settings = context.settings
+    parts = []
+    for segment, count in due.items():
+        quota = math.ceil(count * settings.decay_ratio)
+        tasks = min(settings.decay_threads, math.ceil(quota / settings.decay_batch))
+        parts += [(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
+    return parts
+
+
+def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None]) -> None:
+    """Do one part of a run, batch by batch, each in a transaction of its own that also counts it.
+
+    `yield_to_users` is called between batches, outside of any transaction.
+    """
+    offset = 0
+    while True:
+        with transaction(context.database_url) as db:
+            part = runs.lock_part(db, *part_of)
+            processed = 0 if part is None else _batch(context, db, part_of, part, offset)
+            if not processed:
+                runs.finish_part(db, *part_of)
+                return
+            offset += processed if part is not None and part.dry_run else 0
+        yield_to_users()
+
+
+def finish(context: Context, run: UUID) -> Report:
+    """Finish a run if all its parts are done, and return what it did so far; the caller that finished it logs it."""
+    with transaction(context.database_url) as db:
+        just_finished = runs.finish(db, run)
+        finished, asked_by = runs.state(db, run)
+        report = Report(runs.totals(db, run), finished, asked_by)
+    if just_finished:
+        _log(report.counters)
+    return report
+
+
+def _log(done: Counters) -> None:
+    log.info(
+        "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | %.1fms across %d segments",
+        done.changed,
+        done.processed,
+        done.hot,
+        done.warm,
+        done.cold,
+        done.compressed,
+        done.fingerprinted,
+        done.duration_ms,
+        done.segments,
+    )
+    if done.forgotten:
+        log.info("forgotten: expired=%d faded=%d culled=%d", done.expired, done.faded, done.culled)
+    if done.held:
+        log.warning(
+            "FORGET LIMIT MET: %d facts would fade for good but are kept. Look at them, then run "
+            "`ebb decay --force`, or raise EBB_FORGET_LIMIT.",
+            done.held,
+        )
+
+
+def _batch(context: Context, db: Connection, part_of: PartOf, part: Part, offset: int) -> int:
+    """Decay the next facts of a part; return how many, 0 when nothing is left."""
+    began = time.perf_counter()
+    limit = min(context.settings.decay_batch, part.quota)
+    if limit <= 0:
+        return 0
+    _, segment, _ = part_of
+    now = part.planned_for
+    if part.dry_run:
+        rows = activity.preview_due(db, segment, now, limit, offset)
+    else:
+        rows = activity.claim_due(db, segment, now, limit)
+    if not rows.ids:
+        return 0
+    faded = fade(rows.anchors, now.timestamp(), context.rules)
+    forgotten, held = _sentence(context, db, part_of[0], part, rows, faded)
+    if not part.dry_run:
+        _write(db, rows, faded, forgotten, held, now)
+    counters = _count(rows, faded, forgotten, held)
+    spent = (time.perf_counter() - began) * 1000
+    runs.count(db, *part_of, replace(counters, duration_ms=spent))
+    return len(rows)
+
+
+def _sentence(
+    context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded
+) -> tuple[Bools, Bools]:
+    """Return who is forgotten now, and who is over but held back because the run met the forget limit."""
+    ended = faded.ends_at <= part.planned_for.timestamp()
+    forgotten = ended & (faded.end_reason == EXPIRED)
+    fading = ended & ~forgotten
+    for tenant in np.unique(rows.namespaces[fading]).tolist():
+        wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
+        granted = len(wanted) if part.force else _allowed(context, db, run, tenant, len(wanted), part)
+        forgotten[wanted[:granted]] = True
+    return forgotten, fading & ~forgotten
+
+
+def _allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
+    """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
+    if not runs.allowance_exists(db, run, tenant):
+        share = int(context.settings.forget_limit * facts.count_live(db, tenant))
+        limit = 0 if namespaces.held(db, tenant) else max(share, LEAST_FORGET_LIMIT)
+        runs.allow(db, run, tenant, limit)
+    granted = runs.use_allowance(db, run, tenant, wanted)
+    if granted < wanted and not part.dry_run:
+        namespaces.hold(db, tenant, part.planned_for)
+    return granted
+
+
+def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> None:
+    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next."""
+    stay = ~forgotten
+    waiting = replace(faded, due_at=np.where(held, np.inf, faded.due_at))
+    _shrink(db, rows.only(stay), faded.fidelity[stay])
+    activity.write_faded(db, rows, waiting, held)
+    gone = rows.only(forgotten)
+    reasons = [REASONS[code] for code in faded.end_reason[forgotten]]
+    forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)
+
+
+def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
+    """Pool the vectors of facts whose fidelity falls, and drop those of which only the signature stays."""
+    falls = fidelity > rows.anchors.fidelity
+    dropped = rows.only(falls & (fidelity == FINGERPRINT))
+    vectors.drop(db, dropped.namespaces.tolist(), dropped.ids)
+    pooled = falls & (fidelity < FINGERPRINT)
+    shrinking, buckets = rows.only(pooled), fidelity[pooled]
+    for dims, (places, stored) in vectors.read(db, shrinking.namespaces.tolist(), shrinking.ids).items():
+        _pool(db, shrinking, buckets, dims, places, stored)
+
+
+def _pool(
+    db: Connection,
+    rows: Activity,
+    buckets: Ints,
+    dims: int,
+    places: Ints,
+    stored: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    """Pool vectors of the same dims; one that is pooled already is pooled further, which leads to the same."""
+    had = rows.anchors.fidelity[places]
+    for further in np.unique(buckets[places] // had).tolist():
+        chosen = buckets[places] // had == further
+        targets = places[chosen].tolist()
+        full_dims = (had[chosen] * dims).tolist()
+        smaller = pool(stored[chosen], further)
+        tenants = [int(rows.namespaces[i]) for i in targets]
+        vectors.write(db, tenants, [rows.ids[i] for i in targets], full_dims, list(smaller))
+
+
+def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools) -> Counters:
+    falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
+    changed = forgotten | falls | (faded.tier != rows.tier)
+    by_reason = [int((forgotten & (faded.end_reason == code)).sum()) for code in range(len(REASONS))]
+    hot, warm, cold = (int((faded.tier == tier).sum()) for tier in Tier)
+    return Counters(
+        processed=len(rows),
+        changed=int(changed.sum()),
+        hot=hot,
+        warm=warm,
+        cold=cold,
+        compressed=int((falls & (faded.fidelity < FINGERPRINT)).sum()),
+        fingerprinted=int((falls & (faded.fidelity == FINGERPRINT)).sum()),
+        expired=by_reason[0],
+        faded=by_reason[1],
+        culled=by_reason[2],
+        held=int(held.sum()),
+    )

@@ -1,0 +1,91 @@
+"""Embed: facts that still have no vector get one, and all of them get new ones when the embedder changes."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from uuid import UUID
+
+from workers.context import Context
+from workers.core.signature import SEED
+from workers.errors import EmbedderMismatchError
+from workers.regenerate import restore_vectors
+from workers.storage import activity, embedders
+from workers.storage.connection import transaction
+from workers.storage.embedders import StoredEmbedder
+
+log = logging.getLogger(__name__)
+
+Place = tuple[int, UUID]
+"""A namespace's number and a fact: where a walk over all of them stands."""
+
+START: Place = (0, UUID(int=0))
+
+
+def check_embedder(context: Context) -> None:
+    """Make the configured embedder the database's own at first start, and refuse another one later.
+
+    Raises:
+        EmbedderMismatchError: the database holds vectors of another embedder; the message says what to do.
+        EmbeddingError: the embedder cannot say how many dimensions it has.
+    """
+    own = _own(context)
+    with transaction(context.database_url) as db:
+        stored = embedders.current(db)
+        if stored is None:
+            embedders.replace(db, own)
+        elif stored != own:
+            raise EmbedderMismatchError(
+                f"The database holds vectors of {stored.name} ({stored.dims} dims); configured is {own.name} "
+                f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or run `ebb reembed`, "
+                "which makes all vectors anew with the configured one."
+            )
+
+
+def reset(context: Context) -> int:
+    """Make the configured embedder the database's own and drop all vectors; return how many facts wait for new ones.
+
+    Texts are untouched, and found by their words until `embed_pending` has made the new vectors.
+
+    Raises:
+        EmbeddingError: the embedder fails; nothing was changed.
+    """
+    context.embedder.embed(["Can this embedder embed?"])
+    with transaction(context.database_url) as db:
+        db.execute("set local statement_timeout = 0")
+        embedders.replace(db, _own(context))
+        embedders.clear_vectors(db)
+        activity.forget_vectors(db)
+        return activity.count_pending(db)
+
+
+def pending(context: Context) -> int:
+    """Return how many facts have no vector yet."""
+    with transaction(context.database_url) as db:
+        return activity.count_pending(db)
+
+
+def embed_pending(context: Context, after: Place, now: datetime) -> Place | None:
+    """Embed the next batch of facts without vector; return where to go on, or nothing at the end.
+
+    Raises:
+        EmbeddingError: the embedder fails; the batch still waits.
+    """
+    with transaction(context.database_url) as db:
+        waiting = activity.pending(db, after, context.settings.embedding_batch)
+    if not waiting:
+        return None
+    vectors = context.embedder.embed([text for _, _, text in waiting])
+    with transaction(context.database_url) as db:
+        for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
+            places = [place for place, _ in group]
+            restore_vectors(context, db, tenant, _ids(waiting, places), vectors[places], now)
+    return waiting[-1][0], waiting[-1][1]
+
+
+def _ids(waiting: Sequence[tuple[int, UUID, str]], places: Sequence[int]) -> list[UUID]:
+    return [waiting[place][1] for place in places]
+
+
+def _own(context: Context) -> StoredEmbedder:
+    return StoredEmbedder(context.embedder.name, context.embedder.dims, SEED)

@@ -1,0 +1,205 @@
+"""One request to an OpenAI-compatible server: time limits, retries, and errors that say what to do."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, cast
+
+import httpx2
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential,
+    wait_random,
+)
+
+from workers.errors import EmbeddingError, SettingsError
+
+ATTEMPTS = 5
+BUDGET_SECONDS = 20.0
+"""For all attempts and pauses together, so that a task with one request ends well before its own limit."""
+
+RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+ADVICE: dict[int, str] = {
+    HTTPStatus.BAD_REQUEST: "Check EBB_EMBEDDING_MODEL, and whether the model takes texts that long.",
+    HTTPStatus.UNAUTHORIZED: "Check EBB_EMBEDDING_KEY, or OPENAI_API_KEY where that is not set.",
+    HTTPStatus.FORBIDDEN: "Check EBB_EMBEDDING_KEY and what it may use.",
+    HTTPStatus.NOT_FOUND: "Check EBB_EMBEDDING_URL (most end in /v1) and EBB_EMBEDDING_MODEL.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Lower EBB_EMBEDDING_BATCH.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Its rate limit or quota is used up: wait, or raise the limit.",
+}
+EXCERPT = 200
+"""Characters of a server's answer in a message."""
+
+_backoff = wait_exponential(multiplier=0.5, max=8) + wait_random(0, 0.5)
+
+
+class TransientError(EmbeddingError):
+    """A failure that another attempt may heal, with the seconds that the server asked to wait."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Endpoint:
+    """The `/embeddings` of one server; owns its connections and may be shared by threads.
+
+    One attempt takes at most `timeout` seconds. All together take at most `BUDGET_SECONDS`, or one `timeout`
+    where that is longer; a pause that would pass the end is not begun.
+    """
+
+    def __init__(self, url: str, key: str, timeout: float, sleep: Callable[[float], None]) -> None:
+        self._url = _checked_url(url)
+        self._key = _checked_key(key)
+        self._timeout = timeout
+        self._budget = max(BUDGET_SECONDS, timeout)
+        self._sleep = sleep
+
+    def __str__(self) -> str:
+        """Return the URL without credentials."""
+        return str(self._url.copy_with(userinfo=b"", query=None))
+
+    def post(self, payload: Mapping[str, Any]) -> bytes:
+        """Return the body of the server's answer.
+
+        Raises:
+            EmbeddingError: it refused, or every attempt failed.
+        """
+        deadline = time.monotonic() + self._budget
+        retrying = Retrying(
+            sleep=self._sleep,
+            wait=_pause,
+            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self._budget),
+            retry=retry_if_exception_type(TransientError),
+            reraise=True,
+        )
+        try:
+            return retrying(self._attempt, payload, deadline)
+        except TransientError as error:
+            attempts = retrying.statistics["attempt_number"]
+            raise EmbeddingError(f"{error} Attempts: {attempts}.") from None
+
+    def excerpt(self, text: str) -> str:
+        """Return the beginning of a server's words on one line, never with the key."""
+        line = " ".join(text.split())
+        if self._key:
+            line = line.replace(self._key, "***")
+        return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        return httpx2.Client(headers=headers)
+
+    def _attempt(self, payload: Mapping[str, Any], deadline: float) -> bytes:
+        # The next attempt may begin at the very end of the budget, and a socket needs more than 0 seconds.
+        seconds = max(min(self._timeout, deadline - time.monotonic()), 0.001)
+        try:
+            return self._exchange(payload, seconds)
+        except httpx2.TimeoutException:
+            raise TransientError(
+                f"{self} did not answer within {seconds:.3g} s. "
+                "Check that it is up; raise EBB_EMBEDDING_TIMEOUT or lower EBB_EMBEDDING_BATCH if it is slow."
+            ) from None
+        except httpx2.RequestError as error:
+            raise TransientError(
+                f"No answer from {self}: {self.excerpt(str(error) or type(error).__name__)}. "
+                "Check EBB_EMBEDDING_URL, and that the server is up."
+            ) from None
+
+    def _exchange(self, payload: Mapping[str, Any], seconds: float) -> bytes:
+        end = time.monotonic() + seconds
+        body = bytearray()
+        with self._client.stream("POST", self._url, json=payload, timeout=seconds) as response:
+            # The client's timeout is for each read; a body that drips in must end as well.
+            for chunk in response.iter_bytes():
+                body += chunk
+                if time.monotonic() > end:
+                    raise httpx2.ReadTimeout("the body came too slowly", request=response.request)
+        if response.status_code != HTTPStatus.OK:
+            raise self._refusal(response, body.decode(errors="replace"))
+        return bytes(body)
+
+    def _refusal(self, response: httpx2.Response, body: str) -> EmbeddingError:
+        status = response.status_code
+        # An answer about a key may quote part of it.
+        about_key = status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+        said = "" if about_key else f": {self.excerpt(_error_message(body))}"
+        message = f"{self} answered {status} {response.reason_phrase}{said}. {_advice(status)}"
+        if _may_heal(status, body):
+            return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
+        return EmbeddingError(message)
+
+
+def _advice(status: int) -> str:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "The server itself fails: see its log or status page."
+    return ADVICE.get(status, ADVICE[HTTPStatus.NOT_FOUND])
+
+
+def _may_heal(status: int, body: str) -> bool:
+    """Tell whether to try again; an account without credit answers 429 for ever."""
+    return (
+        status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    ) and "insufficient_quota" not in body
+
+
+def _pause(state: RetryCallState) -> float:
+    """Return the seconds until the next attempt: what the server asked for, else longer each time."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, TransientError) else None
+    return _backoff(state) if asked is None else asked
+
+
+def _retry_after(header: str) -> float | None:
+    """Return the seconds that a Retry-After header asks for, as a number or as a date (RFC 9110, 10.2.3)."""
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(header).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        except ValueError:
+            return None
+    return seconds if seconds > 0 else None
+
+
+def _error_message(body: str) -> str:
+    """Return the `error.message` that the API puts into an error, or all of another answer."""
+    try:
+        return str(cast("Any", json.loads(body))["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return body
+
+
+def _checked_url(url: str) -> httpx2.URL:
+    try:
+        parsed = httpx2.URL(url.rstrip("/").removesuffix("/embeddings") + "/embeddings")
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL()
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise SettingsError(
+            f"EBB_EMBEDDING_URL={url!r} is no URL of a server. Give its base, such as http://localhost:11434/v1."
+        )
+    return parsed
+
+
+def _checked_key(key: str) -> str:
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError(
+            "EBB_EMBEDDING_KEY has characters that no API key has: blanks, line ends, or beyond ASCII. "
+            "Copy it again from where it was issued."
+        )
+    return key

@@ -1,0 +1,134 @@
+"""The embedder that asks an OpenAI-compatible endpoint: OpenAI, Ollama, Gemini, vLLM."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from workers.core.arrays import Floats, Vectors
+from workers.core.fidelity import normalise
+from workers.embedding import pieces
+from workers.embedding.endpoint import Endpoint
+from workers.embedding.unit import unit_rows
+from workers.errors import EmbeddingError, SettingsError
+from workers.settings import Settings
+
+OPENAI_URL = "https://api.openai.com/v1"
+DEFAULT_MODEL = "text-embedding-3-small"
+KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+SHORTENS = {"text-embedding-3-small", "text-embedding-3-large"}
+"""Models that take `dimensions` and shorten their vectors themselves."""
+
+PIECE_BYTES = 8_000
+"""OpenAI's models read 8,192 tokens, and a byte of text is at most one token: so no text can be too long."""
+
+REQUEST_BYTES = 300_000
+"""OpenAI takes 300,000 tokens in one request."""
+
+
+class _Item(BaseModel):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Answer(BaseModel):
+    data: list[_Item]
+
+
+class OpenAIEmbedder:
+    """A model behind an endpoint; a text longer than the model reads gets the mean of its pieces' vectors."""
+
+    def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
+        if not settings.embedding_url and not settings.embedding_key.strip():
+            raise SettingsError(
+                "The embedder 'openai' has neither key nor endpoint. Set EBB_EMBEDDING_KEY (or "
+                "OPENAI_API_KEY) for OpenAI, or EBB_EMBEDDING_URL for another server."
+            )
+        self._model = settings.embedding_model or DEFAULT_MODEL
+        self._max_dims = settings.max_vector_dim
+        self._batch = settings.embedding_batch
+        url = settings.embedding_url or OPENAI_URL
+        self._endpoint = Endpoint(url, settings.embedding_key, settings.embedding_timeout, sleep)
+
+    @property
+    def name(self) -> str:
+        """`openai`, the model, and the dimensions."""
+        return f"openai:{self._model}:{self.dims}"
+
+    @property
+    def dims(self) -> int:
+        """The model's dimensions, at most EBB_MAX_VECTOR_DIM; an unknown model is asked once."""
+        return min(self._answered_dims, self._max_dims)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return (n, dims) vectors of length 1."""
+        if not texts:
+            return np.empty((0, self.dims), np.float32)
+        parts = [pieces.split(text, PIECE_BYTES) for text in texts]
+        flat = [piece for text in parts for piece in text]
+        requests = pieces.batches(flat, self._batch, REQUEST_BYTES)
+        vectors = np.concatenate([self._request(batch, self._answered_dims) for batch in requests])
+        return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
+
+    def close(self) -> None:
+        """Close the connections to the endpoint."""
+        self._endpoint.close()
+
+    @cached_property
+    def _answered_dims(self) -> int:
+        known = KNOWN_DIMS.get(self._model)
+        if known is None:
+            return len(self._request(["dimensions"], None)[0])
+        return min(known, self._max_dims) if self._model in SHORTENS else known
+
+    def _request(self, texts: Sequence[str], dims: int | None) -> Vectors:
+        payload: dict[str, Any] = {"model": self._model, "input": list(texts)}
+        if self._model in SHORTENS and self._max_dims < KNOWN_DIMS[self._model]:
+            payload["dimensions"] = self._max_dims
+        return self._read(self._endpoint.post(payload), len(texts), dims)
+
+    def _shorten(self, vectors: Vectors) -> Vectors:
+        cut = normalise(vectors[:, : self._max_dims])
+        if not cut.any(axis=1).all():
+            raise self._unusable("a vector of zeros")
+        return cut
+
+    def _read(self, body: bytes, count: int, dims: int | None) -> Vectors:
+        try:
+            items = _Answer.model_validate_json(body).data
+        except ValidationError:
+            said = self._endpoint.excerpt(body.decode(errors="replace"))
+            raise self._unusable(f"no list of embeddings but {said!r}") from None
+        places = [place if item.index is None else item.index for place, item in enumerate(items)]
+        if sorted(places) != list(range(count)):
+            raise self._unusable(f"{len(items)} embeddings, numbered {_some(places)}, for {count} texts")
+        vectors = [items[place].embedding for place in np.argsort(places)]
+        return self._checked(vectors, dims)
+
+    def _checked(self, vectors: list[list[float]], dims: int | None) -> Vectors:
+        lengths = sorted({len(vector) for vector in vectors})
+        if lengths != [dims or lengths[0]] or lengths == [0]:
+            expected = "dimensions" if dims is None else f"dimensions where {dims} are due"
+            raise self._unusable(f"vectors of {_some(lengths)} {expected}")
+        array: Floats = np.array(vectors)
+        if not np.isfinite(array).all():
+            raise self._unusable("numbers that are not finite")
+        if not array.any(axis=1).all():
+            raise self._unusable("a vector of zeros")
+        # Scaled before the cast, since numbers beyond float32 would not survive it.
+        scaled: Vectors = (array / np.abs(array).max(axis=1, keepdims=True)).astype(np.float32)
+        return scaled
+
+    def _unusable(self, what: str) -> EmbeddingError:
+        return EmbeddingError(
+            f"{self._endpoint} answered {what}, which is no use as embeddings of {self._model!r}. "
+            "Check EBB_EMBEDDING_URL and EBB_EMBEDDING_MODEL; if the model changed, run `ebb reembed`."
+        )
+
+
+def _some(numbers: list[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:8])
+    return f"{shown}, …" if len(numbers) > 8 else shown or "nowhere"  # noqa: PLR2004

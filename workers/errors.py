@@ -1,0 +1,33 @@
+"""What can go wrong, in the words of the domain. Each message says what is wrong, what was given, what to do."""
+
+
+class EbbError(Exception):
+    """Anything that Ebb refuses or fails at, with a message for the person who asked."""
+
+
+class InvalidInputError(EbbError):
+    """What was given cannot be used; nothing of it was stored."""
+
+
+class SettingsError(EbbError):
+    """An environment variable is unknown or has a value that is not allowed."""
+
+
+class EmbeddingError(EbbError):
+    """The embedder gave no usable vectors: away, over its limit, or answering something else."""
+
+
+class EmbedderMismatchError(EbbError):
+    """The database holds the vectors of another embedder than the one that is configured."""
+
+
+class SchemaError(EbbError):
+    """The database cannot be brought to the schema that this version needs."""
+
+
+class UnavailableError(EbbError):
+    """A server or worker that is needed does not answer."""
+
+
+class SystemStateError(EbbError):
+    """`ebb up` or `ebb down` met a home in a state that it must not change."""

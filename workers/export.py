@@ -1,0 +1,84 @@
+"""Export: every fact of a namespace as what `import` takes, with what has become of it by an instant."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import confidence, fidelity, summary, tiers
+from workers.core.tiers import Tier
+from workers.storage import exports
+from workers.storage.connection import snapshot
+
+BATCH = 1_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+AS_STORED = (
+    "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
+    "entity", "key", "value", "tags", "importance", "source", "decay_class", "confidence", "coactivations",
+)  # fmt: skip
+
+DERIVED = (
+    "tier", "fidelity", "dims", "salience", "retention", "effective_confidence", "decay_summary", "expires_at",
+    "due_at", "forgotten_at", "forgotten_reason",
+)  # fmt: skip
+"""What an exported fact says beyond what can be stored: it follows from the rest."""
+
+
+def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield each fact of a namespace, or of all, as of `now`, from one unchanging state of the database.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    with snapshot(context.database_url) as db:
+        rows = exports.rows(db, namespace, BATCH)
+        while batch := list(islice(rows, BATCH)):
+            yield from _shape(batch, now, context)
+
+
+def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
+    instant = now.timestamp()
+    coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
+    strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
+    curve = tiers.curve(strength, coactivations)
+    age_days = (instant - np.array([row["last_seen_at"] for row in rows])) / confidence.DAY
+    retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
+    believed = _effective_confidence(rows, instant, context.settings.confidence_half_life)
+    for i, row in enumerate(rows):
+        yield {name: row[name] for name in AS_STORED} | {
+            "last_seen_at": _instant(row["last_seen_at"]),
+            "strength": float(strength[i]),
+            "tier": Tier(tier[i]).name.lower(),
+            "fidelity": fidelity.name(row["fidelity"]),
+            "dims": row["dims"] or 0,
+            "salience": float(strength[i] * retention[i]),
+            "retention": float(retention[i]),
+            "effective_confidence": float(believed[i]),
+            "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
+            "expires_at": _instant(row["expires_at"]),
+            "due_at": _instant(row["due_at"]),
+            "forgotten_at": row["forgotten_at"],
+            "forgotten_reason": row["forgotten_reason"],
+        }
+
+
+def _effective_confidence(rows: list[dict[str, Any]], instant: float, half_life: float) -> confidence.Floats:
+    """Return belief as of an instant: the soft-decay halvings and the half-life together (C-X1)."""
+    believed = np.array([row["confidence"] for row in rows])
+    confirmed_at = np.array([row["confirmed_at"] for row in rows])
+    expires_at = np.array([row["expires_at"] for row in rows])
+    halvings = confidence.soft_decay_halvings(confirmed_at, expires_at, instant)
+    halved = believed * confidence.HALF ** confidence.halvings_applied(believed, halvings)
+    return confidence.effective_confidence(halved, (instant - confirmed_at) / confidence.DAY, half_life)
+
+
+def _summary(text: str, retention: float, layers: int) -> str | None:
+    """Return the text as remembered, once it is no longer remembered whole (C-O14)."""
+    return summary.summarise(text, retention, layers) if retention < fidelity.POOL_BELOW else None
+
+
+def _instant(seconds: float) -> datetime | None:
+    return EPOCH + timedelta(seconds=seconds) if np.isfinite(seconds) else None

@@ -1,0 +1,236 @@
+"""What may be stored: every door's facts are checked here, by the same rule, before anything is written."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails
+
+from workers.core.text import strip_injected
+from workers.errors import InvalidInputError
+
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+LONGEST_FIELD = 1_024
+LONGEST_VALUE = 8_192
+MOST_TAGS = 64
+LONGEST_TAG = 128
+SHOWN = 80
+
+DecayClass = Literal[
+    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
+]
+Kind = Literal["semantic", "episodic", "chunk"]
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not contain NUL characters; remove them")
+    return text
+
+
+def _midnight(value: Any) -> Any:
+    """Return a date as the instant at which it begins in UTC (C-S16), anything else as it is."""
+    return f"{value}T00:00:00Z" if isinstance(value, str) and DATE.fullmatch(value) else value
+
+
+def _session(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("must be a text or a whole number")  # noqa: TRY004 - pydantic collects ValueErrors
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("must be below 2^63 if it is a number; give it as text")
+    return value
+
+
+def _tags(value: Any) -> Any:
+    """Return tags from a list, or from a text with commas (S89)."""
+    return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
+
+
+def _tag(tag: str) -> str:
+    cleaned = " ".join(tag.lower().split())
+    if not cleaned or "," in cleaned:
+        raise ValueError("a tag must not be blank and has no comma")
+    return cleaned
+
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+Name = Annotated[Text, Field(min_length=1, max_length=LONGEST_FIELD)]
+Session = Annotated[
+    Annotated[Text, Field(max_length=LONGEST_FIELD)] | int, Field(union_mode="left_to_right"), BeforeValidator(_session)
+]
+Tag = Annotated[str, Field(max_length=LONGEST_TAG), AfterValidator(_without_nul), AfterValidator(_tag)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_midnight)]
+
+
+class NewFact(BaseModel):
+    """A fact as somebody gives it; whatever is missing gets its default when it is stored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Text
+    id: UUID | None = None
+    kind: Kind = "semantic"
+    session: Session | None = None
+    turn: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    source_date: Instant | None = None
+    created_at: Instant | None = None
+    last_seen_at: Instant | None = None
+    category: Name | None = None
+    entity: Name | None = None
+    key: Name | None = None
+    value: Annotated[Text, Field(max_length=LONGEST_VALUE)] | None = None
+    summary: Annotated[Text, Field(max_length=LONGEST_VALUE)] | None = None
+    source: Name | None = None
+    tags: Tags = []
+    importance: Share = 0.5
+    salience: Share = 0.5
+    strength: Share | None = None
+    coactivations: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    confidence: Share = 1.0
+    decay_class: DecayClass | None = None
+
+
+def new_fact(given: Any, max_text: int) -> NewFact:
+    """Return the fact that a JSON object describes.
+
+    Raises:
+        InvalidInputError: it is none, or a field is unknown or has a value that cannot be; all faults are named.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {_show(given)}.")
+    try:
+        fact = NewFact.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError("; ".join(_fault(detail) for detail in error.errors()) + ".") from None
+    text = strip_injected(fact.text)
+    if not text:
+        raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
+    size = len(text.encode())
+    if size > max_text:
+        raise InvalidInputError(
+            f"text: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it into several facts."
+        )
+    return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})
+
+
+def namespace_name(given: Any) -> str:
+    """Return a namespace's name.
+
+    Raises:
+        InvalidInputError: it has characters that no name has, or too many.
+    """
+    if not isinstance(given, str) or not NAMESPACE.fullmatch(given):
+        raise InvalidInputError(
+            f"namespace: {_show(given)} is no name; use up to 128 letters, digits and . _ : @ / + -, "
+            "a letter or digit first."
+        )
+    return given
+
+
+def fact_id(given: Any) -> UUID:
+    """Return a fact's id.
+
+    Raises:
+        InvalidInputError: it is no UUID.
+    """
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidInputError(f"id: {_show(given)} is no UUID; give the id that `store` printed.") from None
+
+
+def instant(given: Any, name: str) -> datetime:
+    """Return an instant from ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds.
+
+    Raises:
+        InvalidInputError: it is none of these; `name` says whose value it was.
+    """
+    try:
+        parsed = _Instant.model_validate({"at": given}).at
+    except ValidationError as error:
+        raise InvalidInputError(f"{name}: {_fault(error.errors()[0], named=False)}.") from None
+    return parsed.astimezone(UTC)
+
+
+def query_text(given: Any, max_text: int) -> str:
+    """Return what somebody asks.
+
+    Raises:
+        InvalidInputError: it is blank, no text, too long or has NUL characters.
+    """
+    return new_fact({"text": given}, max_text).text if isinstance(given, str) else _no_query(given)
+
+
+def share(given: Any, name: str) -> float:
+    """Return a number in (0, 1].
+
+    Raises:
+        InvalidInputError: it is none; `name` says whose value it was.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise InvalidInputError(f"{name}: {_show(given)} is not allowed; give a number above 0 and up to 1.")
+    return float(given)
+
+
+def whole(given: Any, name: str, most: int) -> int:
+    """Return a whole number from 1 to `most`.
+
+    Raises:
+        InvalidInputError: it is none; `name` says whose value it was.
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        raise InvalidInputError(f"{name}: {_show(given)} is not allowed; give a whole number from 1 to {most}.")
+    return given
+
+
+def optional_name(given: Any, name: str) -> str | None:
+    """Return a short text or nothing.
+
+    Raises:
+        InvalidInputError: it is neither; `name` says whose value it was.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip() or "\0" in given or len(given) > LONGEST_FIELD:
+        raise InvalidInputError(f"{name}: {_show(given)} is not allowed; give a text of 1 to {LONGEST_FIELD} characters.")
+    return given
+
+
+class _Instant(BaseModel):
+    at: Instant
+
+
+def _no_query(given: Any) -> str:
+    raise InvalidInputError(f"query: {_show(given)} is no text; ask in words.")
+
+
+def _fault(detail: ErrorDetails, *, named: bool = True) -> str:
+    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "constrained-str", "str"))
+    if detail["type"] == "extra_forbidden":
+        return f"{where}: is no field of a fact; known are {', '.join(NewFact.model_fields)}"
+    if detail["type"] == "timezone_aware":
+        message = "needs a time zone, such as Z or +01:00 at its end"
+    else:
+        message = detail["msg"].removeprefix("Value error, ")
+    said = f"{message[0].lower()}{message[1:]}"
+    given = "" if detail["type"] == "missing" else f"; given {_show(detail['input'])}"
+    return f"{where}: {said}{given}" if named else f"{said}{given}"
+
+
+def _show(value: Any) -> str:
+    shown = ascii(value)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"

@@ -1,0 +1,119 @@
+"""What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.core import fidelity
+from workers.core.arrays import Ints
+from workers.core.tiers import Tier
+from workers.recall.scoring import Scores, current_tier
+from workers.storage.candidates import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One recalled fact as every door shows it."""
+
+    id: UUID
+    text: str
+    score: float
+    tier: str
+    fidelity: str
+    kind: str
+    source: str | None
+    session: str | int | None
+    turn: int | None
+    entity: str | None
+    key: str | None
+    value: str | None
+    category: str | None
+    tags: list[str]
+    importance: float
+    decay_class: str | None
+    source_date: datetime | None
+    created_at: datetime
+    explain: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a recall found, best first; what it left out, if that was asked; and whether meaning was searched too."""
+
+    results: list[Result]
+    left_out: list[dict[str, Any]] | None
+    by_meaning: bool
+
+
+def order(found: Sequence[Candidate], scores: Scores) -> list[int]:
+    """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
+
+    def rank(i: int) -> tuple[float, int, float]:
+        effective = found[i].source_date or found[i].created_at
+        return -float(scores.total[i]), found[i].tier, -effective.timestamp()
+
+    return sorted(range(len(found)), key=rank)
+
+
+def result(one: Candidate, place: int, scores: Scores, now: datetime, explain: dict[str, Any] | None) -> Result:
+    """Return a candidate as a result."""
+    return Result(
+        id=one.id,
+        text=one.text,
+        score=round(float(scores.total[place]), 6),
+        tier=Tier(current_tier(one, now)).name.lower(),
+        fidelity=fidelity.name(one.fidelity),
+        kind=one.kind,
+        source=one.source,
+        session=one.session,
+        turn=one.turn,
+        entity=one.entity,
+        key=one.key,
+        value=one.value,
+        category=one.category,
+        tags=one.tags,
+        importance=one.importance,
+        decay_class=one.decay_class,
+        source_date=one.source_date,
+        created_at=one.created_at,
+        explain=explain,
+    )
+
+
+def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
+    """Return a score taken apart, and its rank in each arm and without decay (1 is best)."""
+    return {
+        "text": round(float(scores.text[place]), 6),
+        "similarity": round(float(scores.similarity[place]), 6),
+        "contiguity": round(float(scores.contiguity[place]), 6),
+        "prior": round(float(scores.prior[place]), 6),
+        **{name: int(values[place]) for name, values in ranks.items()},
+    }
+
+
+def ranks(scores: Scores) -> dict[str, Ints]:
+    """Return each candidate's rank by text, by similarity, and without what time and strength add."""
+    return {
+        "text_rank": _rank(scores.text),
+        "similarity_rank": _rank(scores.similarity),
+        "rank_without_decay": _rank(scores.total - scores.prior),
+    }
+
+
+def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
+    places: Ints = np.empty(len(values), dtype=np.int64)
+    places[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+    return places
+
+
+def left_out(hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], limit: int) -> list[dict[str, Any]]:
+    """Return the candidates that are not among the results, at most `limit`, each with the rule that did it."""
+    below = [(one, "below the limit", round(score, 6)) for one, score in beyond]
+    ruled = [(one, one.left_out or "", None) for one in hidden]
+    return [
+        {"id": str(one.id), "text": one.text, "rule": rule, "score": score} for one, rule, score in (ruled + below)[:limit]
+    ]

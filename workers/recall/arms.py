@@ -1,0 +1,102 @@
+"""The arms of recall: facts that share rare words with the query, that mean the like, and their neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from workers.core import bm25, signature
+from workers.core.arrays import Floats, Ints, Vectors
+from workers.storage import candidates, facts, lexemes, signatures
+from workers.storage.candidates import Candidate, Matches, Scope
+from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
+
+ARM_SIZE = 200
+"""How many candidates each arm brings."""
+
+MATCH_BUDGET = 20_000
+"""How many matching texts are read; beyond it the rarest words choose, and the common ones only score."""
+
+NEIGHBOURS_OF = 50
+REACH = (-2, -1, 1, 2)
+
+# ts_rank of j occurrences of one word, for every j that a tsvector can hold.
+RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
+
+
+@dataclass(frozen=True, slots=True)
+class TextArm:
+    """The facts that share words with a query: their BM25 scores, and the best of them."""
+
+    scores: dict[UUID, float] = field(default_factory=dict)
+    best: list[UUID] = field(default_factory=list)
+
+
+def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
+    """Return the facts of a namespace that hold any word of the query, scored by BM25."""
+    terms = facts.lexemes_of(db, query)
+    if not terms:
+        return TextArm()
+    counted = lexemes.frequencies(db, namespace.id, terms)
+    chosen = choose(terms, counted, MATCH_BUDGET)
+    found = candidates.matches(db, namespace.id, terms, chosen, scope, MATCH_BUDGET)
+    if not found.ids:
+        return TextArm()
+    scores = _bm25(found, terms, counted, namespace, all_read=len(chosen) == len(terms))
+    order = np.argsort(-scores, kind="stable")[:ARM_SIZE]
+    return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order])
+
+
+def choose(terms: Sequence[str], counted: dict[str, int], budget: int) -> list[str]:
+    """Return the rarest terms whose facts together stay within the budget, at least one."""
+    rarest_first = sorted(terms, key=lambda term: (counted.get(term, 0), term))
+    totals = np.cumsum([counted.get(term, 0) for term in rarest_first])
+    return rarest_first[: max(1, int(np.searchsorted(totals, budget, side="right")))]
+
+
+def occurrences(ranks: Floats) -> Ints:
+    """Return how often a word occurs, from its `ts_rank` with all weights 1."""
+    middle = (RANK_OF_OCCURRENCES[1:] + RANK_OF_OCCURRENCES[:-1]) / 2
+    times: Ints = np.where(ranks > 0, np.searchsorted(middle, ranks) + 1, 0)
+    return times
+
+
+def _bm25(
+    found: Matches, terms: Sequence[str], counted: dict[str, int], namespace: Namespace, *, all_read: bool
+) -> Floats:
+    times = occurrences(np.array(found.ranks, dtype=np.float64))
+    lengths = np.rint(np.array(found.lengths, dtype=np.float64)).astype(np.int64)
+    held = (times > 0).sum(axis=0)
+    if not all_read or len(found.ids) >= MATCH_BUDGET:
+        held = np.maximum(held, [counted.get(term, 0) for term in terms])
+    documents = max(namespace.counted_facts, len(found.ids))
+    mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else float(lengths.mean())
+    return bm25.scores(times, lengths, bm25.inverse_document_frequency(held, documents), mean)
+
+
+def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> list[UUID]:
+    """Return the facts of a namespace whose signatures are nearest to the (dims,) query's."""
+    own = signature.encode(query[None, :])[0]
+    return signatures.nearest(
+        db,
+        namespace.id,
+        own,
+        ARM_SIZE,
+        ever=scope.as_of is not None,
+        category=scope.category,
+        kind=scope.kind,
+    )
+
+
+def neighbour_arm(db: Connection, namespace: Namespace, best: Sequence[Candidate]) -> list[UUID]:
+    """Return the facts told just before and after the best ones, in the same session."""
+    places = {
+        (found.session, found.turn + distance)
+        for found in best[:NEIGHBOURS_OF]
+        if found.session is not None and found.turn is not None
+        for distance in REACH
+        if found.turn + distance >= 0
+    }
+    return facts.neighbours(db, namespace.id, sorted(places, key=str)) if places else []

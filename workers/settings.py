@@ -1,0 +1,109 @@
+"""Everything that an operator may set, read once from the environment variables `EBB_*`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from workers.errors import SettingsError
+
+PREFIX = "EBB_"
+TIER_EMBEDDERS = {"fast": "hashing", "hybrid": "hashing", "smart": "local", "deep": "openai"}
+
+
+class Settings(BaseModel):
+    """One process's settings; every field `name` is the variable `EBB_NAME`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    # where things are
+    database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
+    redis_url: str = Field("", description="Redis; empty: `ebb up` starts its own")
+    home: Path = Field(Path("~/.ebb"), description="where `ebb up` keeps its servers' data and logs")
+    namespace: str = Field("default", description="the namespace that the command line uses")
+
+    # embedding
+    tier: Literal["fast", "smart", "deep", "hybrid"] = Field("hybrid", description="choice of embedder")
+    embedder: Literal["hashing", "local", "openai"] = Field("hashing", description="overrides the tier's")
+    embedding_model: str = Field("", description="the model's name or folder; empty: the embedder's own")
+    embedding_url: str = Field("", description="base URL of an OpenAI-compatible endpoint")
+    embedding_key: str = Field("", description="its API key; OPENAI_API_KEY where this is empty", repr=False)
+    embedding_timeout: float = Field(10.0, gt=0, le=40, description="seconds for one request")
+    embedding_batch: int = Field(128, ge=1, le=2048, description="texts in one request")
+    max_vector_dim: int = Field(1536, ge=2, le=16000, description="longer embeddings are cut to this")
+    min_vector_dim: int = Field(64, ge=1, le=16000, description="pooling stops here")
+
+    # facts
+    max_text: int = Field(65536, ge=1, le=1_048_576, description="longest text, in bytes of UTF-8")
+    segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
+
+    # decay
+    decay_interval_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two passes")
+    decay_threads: int = Field(3, ge=1, le=64, description="tasks that one large segment is split over")
+    decay_ratio: float = Field(1.0, gt=0, le=1, description="share of what is due that one pass takes")
+    decay_batch: int = Field(1000, ge=1, le=100_000, description="facts in one transaction of a pass")
+    decay_sleep_ms: float = Field(200.0, ge=0, le=10_000, description="pause between batches while users wait")
+    decay_reinforce_on_query: bool = Field(default=True, description="a recall strengthens what it returns")
+    regeneration_enabled: bool = Field(default=True, description="a hit restores the full vector")
+    cold_threshold: float = Field(0.25, ge=0, le=1, description="retention below which only the signature stays")
+    summary_layers: int = Field(3, ge=1, le=3, description="1 truncated, 2 also sentences, 3 also keywords")
+    forget_limit: float = Field(0.2, ge=0, le=1, description="share of a namespace that one pass may forget")
+    confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
+    cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
+
+    # recall
+    ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
+    ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tier_chooses_the_embedder(cls, values: dict[str, Any]) -> dict[str, Any]:
+        tier = values.get("tier", "hybrid")
+        return {"embedder": TIER_EMBEDDERS.get(tier, "hashing")} | values
+
+    @model_validator(mode="after")
+    def _dims_leave_room(self) -> Self:
+        if self.min_vector_dim > self.max_vector_dim:
+            raise ValueError(f"min_vector_dim {self.min_vector_dim} exceeds max_vector_dim {self.max_vector_dim}")
+        return self
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
+        """Read every `EBB_*` variable.
+
+        Raises:
+            SettingsError: a variable is unknown or its value not allowed; the message names all of them.
+        """
+        environment = os.environ if environment is None else environment
+        given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        try:
+            return cls.model_validate(_fields(given, environment))
+        except ValidationError as error:
+            raise SettingsError(_explain(error)) from None
+
+
+def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return field names and values; an empty variable counts as not set."""
+    fields = {name.removeprefix(PREFIX).lower(): value for name, value in given.items() if value != ""}
+    source_name = fields.pop("decay_cold_threshold", None)
+    if source_name is not None:
+        fields.setdefault("cold_threshold", source_name)
+    fields.setdefault("embedding_key", environment.get("OPENAI_API_KEY", ""))
+    return fields
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for detail in error.errors():
+        name = PREFIX + "_".join(str(part) for part in detail["loc"]).upper()
+        if detail["type"] == "extra_forbidden":
+            lines.append(f"{name} is no setting of Ebb. Correct its name or unset it; the README lists them all.")
+        elif not detail["loc"]:
+            lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
+        else:
+            lines.append(f"{name}={detail['input']!r} is not allowed: {detail['msg'].lower()}.")
+    return "\n".join(lines)

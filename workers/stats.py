@@ -1,0 +1,57 @@
+"""Stats: what a namespace holds, and what it is about to lose."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.context import Context
+from workers.core import fidelity
+from workers.core.tiers import Tier
+from workers.storage import exports, namespaces
+from workers.storage.connection import transaction
+
+UNCLASSED = "none"
+FIDELITIES = ("full", "pooled", "fingerprint")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten."""
+
+    facts: int
+    tiers: dict[str, int]
+    fidelity: dict[str, int]
+    decay_classes: dict[str, int]
+    expired_pending: int
+    forgotten: int
+    pending_embeddings: int
+    due: int
+    held: int
+
+
+def stats(context: Context, namespace: str, now: datetime) -> Stats:
+    """Return a namespace's counts as of its last pass; what is over or due is as of `now`."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        rows = [] if tenant is None else exports.tally(db, tenant.id, now)
+    tiers, kept, classes = Counter[str](), Counter[str](), Counter[str]()
+    ended = forgotten = due = held = 0
+    for decay_class, tier, code, gone, is_held, over, is_due, facts in rows:
+        if gone:
+            forgotten += facts
+            continue
+        tiers[Tier(tier).name.lower()] += facts
+        kept[fidelity.name(code)] += facts
+        classes[decay_class or UNCLASSED] += facts
+        ended, due, held = ended + facts * over, due + facts * is_due, held + facts * is_held
+    return Stats(
+        facts=sum(tiers.values()),
+        tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
+        fidelity={name: kept[name] for name in FIDELITIES},
+        decay_classes=dict(sorted(classes.items())),
+        expired_pending=ended,
+        forgotten=forgotten,
+        pending_embeddings=kept["pending"],
+        due=due,
+        held=held,
+    )

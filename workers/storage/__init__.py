@@ -1,0 +1,1 @@
+"""The tables: the only SQL in Python, one module a table. Functions take the connection first and never commit."""

@@ -1,0 +1,331 @@
+"""Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.core.arrays import Bools, Floats, Ints
+from workers.core.fading import Anchors, Faded
+from workers.storage.connection import Connection
+
+PERMANENT = "permanent"
+
+ADD = """
+    insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
+        last_confirmed_at, expires_at, decay_class, tier, fidelity, ends_at, due_at)
+    select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
+        to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, tier, fidelity,
+        to_timestamp(ends_at), to_timestamp(due_at)
+    from unnest(%(ids)s::uuid[], %(segments)s::int[], %(base)s::float8[], %(coactivations)s::int[],
+        %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
+        %(decay_classes)s::text[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[])
+        as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
+            decay_class, tier, fidelity, ends_at, due_at)
+    order by fact
+"""
+
+LOCK = """
+    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
+        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
+        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
+        extract(epoch from due_at)::float8, held
+    from activity
+    where namespace = %(namespace)s and fact = any(%(ids)s)
+    order by fact
+    for no key update
+"""
+
+# Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.
+CLAIM_DUE = """
+    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
+        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
+        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
+        extract(epoch from due_at)::float8, held
+    from activity
+    where segment = %(segment)s and due_at <= %(now)s
+    order by due_at
+    limit %(limit)s
+    for no key update skip locked
+"""
+
+PREVIEW_DUE = """
+    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
+        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
+        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
+        extract(epoch from due_at)::float8, held
+    from activity
+    where segment = %(segment)s and due_at <= %(now)s
+    order by due_at, namespace, fact
+    offset %(offset)s
+    limit %(limit)s
+"""
+
+WRITE_FADED = """
+    update activity
+    set tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
+        due_at = to_timestamp(new.due_at), held = new.held
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[],
+        %(due_at)s::float8[], %(held)s::bool[]) as new (namespace, fact, tier, fidelity, ends_at, due_at, held)
+    where activity.namespace = new.namespace and activity.fact = new.fact
+"""
+
+WRITE_USED = """
+    update activity
+    set base = new.base, coactivations = new.coactivations, last_seen_at = to_timestamp(new.last_seen_at),
+        last_confirmed_at = to_timestamp(new.confirmed_at), expires_at = to_timestamp(new.expires_at),
+        confidence = new.confidence, recall_count = recall_count + new.recalls,
+        last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
+        tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
+        due_at = to_timestamp(new.due_at), held = false
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(base)s::float8[], %(coactivations)s::int[],
+        %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
+        %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[], %(recalls)s::int[])
+        as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, tier,
+            fidelity, ends_at, due_at, recalls)
+    where activity.namespace = new.namespace and activity.fact = new.fact
+"""
+
+# One probe of the index a segment; counting costs only what is due.
+DUE_SEGMENTS = """
+    select series.segment, due.facts
+    from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
+    cross join lateral (
+        select count(*) as facts from activity where activity.segment = series.segment and due_at <= %(now)s
+    ) as due
+    where due.facts > 0
+"""
+
+TAKE_UP_HELD = "update activity set due_at = ends_at where held and namespace is not null"
+
+PENDING = """
+    select activity.namespace, activity.fact, text
+    from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where fidelity = 0 and forgotten_at is null and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
+    order by activity.namespace, activity.fact
+    limit %(limit)s
+"""
+
+RETIRE = """
+    update activity set due_at = 'infinity', held = false
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    where activity.namespace = gone.namespace and activity.fact = gone.id
+"""
+
+ENDED_AMONG = """
+    select fact, case when expires_at <= %(now)s then 'expired' else 'faded' end
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and hash = any(%(hashes)s) and forgotten_at is null
+        and superseded_at is null and ends_at <= %(now)s and not held
+    order by fact
+    for no key update of activity
+"""
+
+COUNT_PENDING = """
+    select count(*) from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where fidelity = 0 and forgotten_at is null
+"""
+
+PENDING_AMONG = """
+    select fact from activity where namespace = %(namespace)s and fact = any(%(ids)s) and fidelity = 0
+"""
+
+FORGET_VECTORS = "update activity set fidelity = 0 where fidelity <> 0 and namespace is not null"
+
+
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 14
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Rows of `activity` by column: who they are, their anchors, and what they were when last looked at."""
+
+    namespaces: Ints
+    ids: list[UUID]
+    anchors: Anchors
+    decay_classes: list[str]
+    tier: Ints
+    last_accessed_at: Floats
+    due_at: Floats
+    held: Bools
+
+    def __len__(self) -> int:
+        """Return how many facts these are."""
+        return len(self.ids)
+
+    def only(self, keep: Bools) -> "Activity":
+        """Return the rows where `keep` is true."""
+        chosen = {
+            field.name: getattr(self.anchors, field.name)[keep] for field in fields(self.anchors)
+        }
+        return Activity(
+            self.namespaces[keep],
+            [id_ for id_, kept in zip(self.ids, keep, strict=True) if kept],
+            replace(self.anchors, **chosen),
+            [name for name, kept in zip(self.decay_classes, keep, strict=True) if kept],
+            self.tier[keep],
+            self.last_accessed_at[keep],
+            self.due_at[keep],
+            self.held[keep],
+        )
+
+
+def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
+    """Return the anchors of new facts from lists of base, coactivations, last_seen_at and so on."""
+    permanent = np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_)
+    return Anchors(
+        base=np.array(columns["base"], dtype=np.float64),
+        coactivations=np.array(columns["coactivations"], dtype=np.int64),
+        last_seen_at=np.array(columns["last_seen_at"], dtype=np.float64),
+        confidence=np.array(columns["confidence"], dtype=np.float64),
+        confirmed_at=np.array(columns["confirmed_at"], dtype=np.float64),
+        expires_at=np.array(columns["expires_at"], dtype=np.float64),
+        permanent=permanent,
+        fidelity=np.full(len(permanent), fidelity, dtype=np.int64),
+    )
+
+
+def add(
+    db: Connection,
+    namespace: int,
+    ids: Sequence[UUID],
+    segments: Sequence[int],
+    anchors: Anchors,
+    decay_classes: Sequence[str | None],
+    faded: Faded,
+) -> None:
+    """Write the activity of new facts."""
+    given = _columns(anchors, faded) | {
+        "namespace": namespace,
+        "ids": list(ids),
+        "segments": list(segments),
+        "decay_classes": list(decay_classes),
+    }
+    db.execute(ADD, given)
+
+
+def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
+    """Return the activity of those facts of a namespace that exist, locked until the commit."""
+    return _read(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def claim_due(db: Connection, segment: int, now: datetime, limit: int) -> Activity:
+    """Return what is due in a segment, oldest first, locked until the commit; what others hold is passed over."""
+    return _read(db.execute(CLAIM_DUE, {"segment": segment, "now": now, "limit": limit}).fetchall())
+
+
+def preview_due(db: Connection, segment: int, now: datetime, limit: int, offset: int) -> Activity:
+    """Return a page of what is due in a segment, oldest first, without locking it."""
+    given = {"segment": segment, "now": now, "limit": limit, "offset": offset}
+    return _read(db.execute(PREVIEW_DUE, given).fetchall())
+
+
+def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
+    """Write what a pass found: tier, fidelity, end, and when each fact is due next."""
+    given = {
+        "namespaces": rows.namespaces.tolist(),
+        "ids": rows.ids,
+        "tier": faded.tier.tolist(),
+        "fidelity": faded.fidelity.tolist(),
+        "ends_at": faded.ends_at.tolist(),
+        "due_at": faded.due_at.tolist(),
+        "held": held.tolist(),
+    }
+    db.execute(WRITE_FADED, given)
+
+
+def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:
+    """Write new anchors after a touch or reinforcement; `recalls` is what each fact's counter grows by."""
+    given = _columns(anchors, faded) | {
+        "namespaces": rows.namespaces.tolist(),
+        "ids": rows.ids,
+        "recalls": recalls.tolist(),
+        "now": now,
+    }
+    db.execute(WRITE_USED, given)
+
+
+def due_segments(db: Connection, now: datetime) -> dict[int, int]:
+    """Return how many facts are due in each segment that has any."""
+    return dict(db.execute(DUE_SEGMENTS, {"now": now}).fetchall())
+
+
+def take_up_held(db: Connection) -> int:
+    """Make facts due again that a pass held back at the forget limit; return how many."""
+    return db.execute(TAKE_UP_HELD).rowcount
+
+
+def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:
+    """Return (namespace, fact, text) of facts that still have no vector, behind the place `after`."""
+    return db.execute(PENDING, {"after": after[0], "fact": after[1], "limit": limit}).fetchall()
+
+
+def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Take forgotten facts out of every later pass."""
+    db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[tuple[UUID, str]]:
+    """Return the facts that say one of these things and are over though not forgotten yet, with the reason; locked."""
+    return db.execute(ENDED_AMONG, {"namespace": namespace, "hashes": list(hashes), "now": now}).fetchall()
+
+
+def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of these facts that still have no vector."""
+    return {fact for (fact,) in db.execute(PENDING_AMONG, {"namespace": namespace, "ids": list(ids)})}
+
+
+def count_pending(db: Connection) -> int:
+    """Return how many live facts of all namespaces have no vector yet."""
+    row = db.execute(COUNT_PENDING).fetchone()
+    return int(row[0]) if row else 0
+
+
+def forget_vectors(db: Connection) -> int:
+    """Mark every fact as without vector; return how many had one."""
+    return db.execute(FORGET_VECTORS).rowcount
+
+
+def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
+    return {
+        "base": anchors.base.tolist(),
+        "coactivations": anchors.coactivations.tolist(),
+        "last_seen_at": anchors.last_seen_at.tolist(),
+        "confidence": anchors.confidence.tolist(),
+        "confirmed_at": anchors.confirmed_at.tolist(),
+        "expires_at": anchors.expires_at.tolist(),
+        "tier": faded.tier.tolist(),
+        "fidelity": faded.fidelity.tolist(),
+        "ends_at": faded.ends_at.tolist(),
+        "due_at": faded.due_at.tolist(),
+    }
+
+
+def _read(rows: list[tuple[Any, ...]]) -> Activity:
+    columns = tuple(zip(*rows, strict=True)) or NO_ROWS
+    decay_classes = list(columns[8])
+    return Activity(
+        namespaces=np.array(columns[0], dtype=np.int64),
+        ids=list(columns[1]),
+        anchors=Anchors(
+            base=np.array(columns[2], dtype=np.float64),
+            coactivations=np.array(columns[3], dtype=np.int64),
+            last_seen_at=np.array(columns[4], dtype=np.float64),
+            confidence=np.array(columns[5], dtype=np.float64),
+            confirmed_at=np.array(columns[6], dtype=np.float64),
+            expires_at=np.array(columns[7], dtype=np.float64),
+            permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_),
+            fidelity=np.array(columns[10], dtype=np.int64),
+        ),
+        decay_classes=decay_classes,
+        tier=np.array(columns[9], dtype=np.int64),
+        last_accessed_at=np.array(columns[11], dtype=np.float64),
+        due_at=np.array(columns[12], dtype=np.float64),
+        held=np.array(columns[13], dtype=np.bool_),
+    )

@@ -1,0 +1,47 @@
+"""Exports and counts: whole namespaces, read as they stand."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from workers.storage.connection import Connection
+
+ROWS = """
+    select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
+        facts.entity, facts.key, facts.value, facts.source, facts.tags, facts.importance, facts.session, facts.turn,
+        facts.source_date, facts.created_at, base, coactivations,
+        extract(epoch from last_seen_at)::float8 as last_seen_at, confidence,
+        extract(epoch from last_confirmed_at)::float8 as confirmed_at,
+        extract(epoch from activity.expires_at)::float8 as expires_at, decay_class, fidelity,
+        extract(epoch from due_at)::float8 as due_at, forgotten_at, forgotten_reason,
+        full_dims, vector_dims(embedding) as dims
+    from facts
+    join namespaces on namespaces.id = facts.namespace
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by facts.namespace, facts.id
+"""
+
+TALLY = """
+    select decay_class, tier, fidelity, forgotten_at is not null as forgotten, held,
+        ends_at <= %(now)s and not held as ended, due_at <= %(now)s as due, count(*)
+    from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where activity.namespace = %(namespace)s and superseded_at is null
+    group by 1, 2, 3, 4, 5, 6, 7
+"""
+
+
+def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:
+    """Yield every fact of a namespace, or of all, with its activity; at most `batch` are in memory at once."""
+    with db.cursor("export", row_factory=dict_row) as cursor:
+        cursor.itersize = batch
+        yield from cursor.execute(ROWS, {"namespace": namespace})
+
+
+def tally(db: Connection, namespace: int, now: datetime) -> list[tuple[Any, ...]]:
+    """Return (decay class, tier, fidelity, forgotten, held, ended, due, facts) of a namespace."""
+    return db.execute(TALLY, {"namespace": namespace, "now": now}).fetchall()

@@ -1,0 +1,41 @@
+"""Lexemes: in how many facts of a namespace each word stands, so that rare words can count for more."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from workers.storage.connection import Connection
+
+# One walk over a namespace counts its words, its facts (each holds the namespace's own lexeme), and how many words they
+# have in all. Blanks stand only in the lexemes of namespace and tags, which are no words of the text.
+COUNT = """
+    with counted as materialized (
+        select word, ndoc, nentry
+        from ts_stat(format('select search from facts where namespace = %%s and forgotten_at is null'
+            ' and superseded_at is null', %(namespace)s::int))
+    ),
+    written as (
+        insert into lexemes (namespace, lexeme, facts)
+        select %(namespace)s, word, ndoc from counted where position(' ' in word) = 0 order by word
+        on conflict (namespace, lexeme) do update set facts = excluded.facts
+        where lexemes.facts <> excluded.facts
+    )
+    update namespaces
+    set counted_at = %(now)s,
+        counted_facts = coalesce((select ndoc from counted where word = 'namespace ' || id), 0),
+        counted_words = coalesce((select sum(nentry) from counted where position(' ' in word) = 0), 0)
+    where id = %(namespace)s
+    returning counted_facts
+"""
+
+FREQUENCIES = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(lexemes)s)"
+
+
+def count(db: Connection, namespace: int, now: datetime) -> int:
+    """Count a namespace's words anew; return how many live facts it has."""
+    row = db.execute(COUNT, {"namespace": namespace, "now": now}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def frequencies(db: Connection, namespace: int, lexemes: Sequence[str]) -> dict[str, int]:
+    """Return in how many facts each lexeme stood when they were last counted."""
+    return dict(db.execute(FREQUENCIES, {"namespace": namespace, "lexemes": list(lexemes)}).fetchall())

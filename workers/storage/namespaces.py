@@ -1,0 +1,71 @@
+"""Namespaces: one tenant each, found by name, and what was counted of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.storage.connection import Connection
+
+FIND = """
+    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name
+    from namespaces left join embedders on true
+    where namespaces.name = %(name)s
+"""
+
+ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
+
+ALL = "select name from namespaces order by name"
+
+HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
+
+HELD = "select held_since is not null from namespaces where id = %(namespace)s"
+
+RELEASE = "update namespaces set held_since = null where held_since is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """One tenant: its number in every table, what was counted last, and the embedder of the database."""
+
+    id: int
+    name: str
+    counted_facts: int
+    counted_words: int
+    held: bool
+    embedder: str | None
+
+
+def find(db: Connection, name: str) -> Namespace | None:
+    """Return the namespace of that name, or nothing if nobody stored into it yet."""
+    row = db.execute(FIND, {"name": name}).fetchone()
+    return None if row is None else Namespace(*row)
+
+
+def find_or_add(db: Connection, name: str) -> Namespace:
+    """Return the namespace of that name, adding it at first use."""
+    found = find(db, name)
+    if found is None:
+        db.execute(ADD, {"name": name})
+        found = find(db, name)
+    assert found is not None  # noqa: S101 - it was just added, or by somebody else before
+    return found
+
+
+def names(db: Connection) -> list[str]:
+    """Return all namespaces' names in order."""
+    return [name for (name,) in db.execute(ALL)]
+
+
+def held(db: Connection, namespace: int) -> bool:
+    """Return whether a namespace waits for somebody to force its fading."""
+    row = db.execute(HELD, {"namespace": namespace}).fetchone()
+    return bool(row and row[0])
+
+
+def hold(db: Connection, namespace: int, now: datetime) -> None:
+    """Let nothing more of a namespace fade into forgetting until somebody forces it."""
+    db.execute(HOLD, {"namespace": namespace, "now": now})
+
+
+def release(db: Connection) -> None:
+    """Let fading forget again everywhere."""
+    db.execute(RELEASE)

@@ -1,0 +1,205 @@
+"""Decay runs: one row a pass, one a task of it, and what it may still forget of each namespace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+BEGIN = """
+    insert into decay_runs (id, planned_for, slot, asked_by, dry_run, force)
+    values (%(id)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s)
+    on conflict do nothing
+    returning id
+"""
+
+ADD_PARTS = """
+    insert into decay_parts (run, segment, part, quota)
+    select %(run)s, segment, part, quota
+    from unnest(%(segments)s::int[], %(parts)s::int[], %(quotas)s::bigint[]) as new (segment, part, quota)
+    on conflict do nothing
+"""
+
+# Locked, so that a task that was delivered twice works one after the other.
+LOCK_PART = """
+    select planned_for, dry_run, force, quota - processed as quota
+    from decay_parts join decay_runs on decay_runs.id = decay_parts.run
+    where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
+    for no key update of decay_parts
+"""
+
+COUNT = """
+    update decay_parts
+    set processed = processed + %(processed)s, changed = changed + %(changed)s, hot = hot + %(hot)s,
+        warm = warm + %(warm)s, cold = cold + %(cold)s, compressed = compressed + %(compressed)s,
+        fingerprinted = fingerprinted + %(fingerprinted)s, expired = expired + %(expired)s,
+        faded = faded + %(faded)s, culled = culled + %(culled)s, held = held + %(held)s,
+        duration_ms = duration_ms + %(duration_ms)s
+    where run = %(run)s and segment = %(segment)s and part = %(part)s
+"""
+
+FINISH_PART = """
+    update decay_parts set done_at = clock_timestamp()
+    where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
+"""
+
+# Whoever closes the last part closes the run; the row lock makes that one of them.
+FINISH = """
+    update decay_runs set finished_at = clock_timestamp()
+    where id = %(run)s and finished_at is null
+        and not exists (select from decay_parts where run = %(run)s and done_at is null)
+    returning id
+"""
+
+TOTALS = """
+    select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
+        coalesce(sum(hot), 0)::bigint as hot, coalesce(sum(warm), 0)::bigint as warm,
+        coalesce(sum(cold), 0)::bigint as cold, coalesce(sum(compressed), 0)::bigint as compressed,
+        coalesce(sum(fingerprinted), 0)::bigint as fingerprinted, coalesce(sum(expired), 0)::bigint as expired,
+        coalesce(sum(faded), 0)::bigint as faded, coalesce(sum(culled), 0)::bigint as culled,
+        coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
+        count(distinct segment)::int as segments
+    from decay_parts where run = %(run)s
+"""
+
+PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
+
+STATE = "select finished_at is not null, asked_by from decay_runs where id = %(run)s"
+
+OPEN_PARTS = """
+    select run, segment, part
+    from decay_parts join decay_runs on decay_runs.id = decay_parts.run
+    where finished_at is null and done_at is null and started_at < clock_timestamp() - %(older_than)s
+    order by started_at
+    limit 1000
+"""
+
+ALLOW = """
+    insert into decay_allowances (run, namespace, allowed) values (%(run)s, %(namespace)s, %(allowed)s)
+    on conflict do nothing
+"""
+
+ALLOWANCE = "select allowed from decay_allowances where run = %(run)s and namespace = %(namespace)s"
+
+USE_ALLOWANCE = """
+    update decay_allowances set used = new.used
+    from (
+        select used as before, least(allowed, used + %(wanted)s) as used
+        from decay_allowances where run = %(run)s and namespace = %(namespace)s
+        for update
+    ) as new
+    where run = %(run)s and namespace = %(namespace)s
+    returning new.used - new.before
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one task of a run shall do: at which instant, and how many facts at most."""
+
+    planned_for: datetime
+    dry_run: bool
+    force: bool
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a pass, or a part of it, did; tiers are those of the facts that it processed."""
+
+    processed: int = 0
+    changed: int = 0
+    hot: int = 0
+    warm: int = 0
+    cold: int = 0
+    compressed: int = 0
+    fingerprinted: int = 0
+    expired: int = 0
+    faded: int = 0
+    culled: int = 0
+    held: int = 0
+    duration_ms: float = 0.0
+    segments: int = 0
+
+    @property
+    def forgotten(self) -> int:
+        """Return how many facts were forgotten, for whatever reason."""
+        return self.expired + self.faded + self.culled
+
+
+def begin(
+    db: Connection, run: UUID, now: datetime, slot: datetime | None, asked_by: str, *, dry_run: bool, force: bool
+) -> bool:
+    """Begin a run; false if this one, or another of the same slot, has begun already."""
+    given = {"id": run, "now": now, "slot": slot, "asked_by": asked_by, "dry_run": dry_run, "force": force}
+    return db.execute(BEGIN, given).fetchone() is not None
+
+
+def add_parts(db: Connection, run: UUID, parts: Sequence[tuple[int, int, int]]) -> None:
+    """Add the tasks of a run: segment, number within it, and how many facts at most."""
+    segments, numbers, quotas = ([part[i] for part in parts] for i in range(3))
+    db.execute(ADD_PARTS, {"run": run, "segments": segments, "parts": numbers, "quotas": quotas})
+
+
+def lock_part(db: Connection, run: UUID, segment: int, part: int) -> Part | None:
+    """Return what is left to do of a part, locked until the commit; nothing if it is done."""
+    with db.cursor(row_factory=class_row(Part)) as cursor:
+        return cursor.execute(LOCK_PART, {"run": run, "segment": segment, "part": part}).fetchone()
+
+
+def count(db: Connection, run: UUID, segment: int, part: int, counters: Counters) -> None:
+    """Add what a batch did to its part, in the transaction that did it."""
+    values = {field.name: getattr(counters, field.name) for field in fields(counters)}
+    db.execute(COUNT, values | {"run": run, "segment": segment, "part": part})
+
+
+def finish_part(db: Connection, run: UUID, segment: int, part: int) -> None:
+    """Note that a part is done."""
+    db.execute(FINISH_PART, {"run": run, "segment": segment, "part": part})
+
+
+def finish(db: Connection, run: UUID) -> bool:
+    """Finish a run if all its parts are done; true for the one caller that did."""
+    return db.execute(FINISH, {"run": run}).fetchone() is not None
+
+
+def totals(db: Connection, run: UUID) -> Counters:
+    """Return what all parts of a run did so far."""
+    with db.cursor(row_factory=class_row(Counters)) as cursor:
+        return cursor.execute(TOTALS, {"run": run}).fetchone() or Counters()
+
+
+def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
+    """Return (segment, number) of the parts of a run that are not done."""
+    return db.execute(PARTS, {"run": run}).fetchall()
+
+
+def state(db: Connection, run: UUID) -> tuple[bool, str]:
+    """Return whether a run is finished, and the id of the task that asked for it."""
+    row = db.execute(STATE, {"run": run}).fetchone()
+    return (bool(row[0]), str(row[1])) if row else (False, "")
+
+
+def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:
+    """Return parts of runs that began that long ago and are still not done: their messages may be lost."""
+    rows = db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)})
+    return [(run, segment, part) for run, segment, part in rows]
+
+
+def allowance_exists(db: Connection, run: UUID, namespace: int) -> bool:
+    """Return whether it is settled how many facts of a namespace this run may forget for fading."""
+    return db.execute(ALLOWANCE, {"run": run, "namespace": namespace}).fetchone() is not None
+
+
+def allow(db: Connection, run: UUID, namespace: int, allowed: int) -> None:
+    """Settle how many facts of a namespace this run may forget for fading; the first to say it counts."""
+    db.execute(ALLOW, {"run": run, "namespace": namespace, "allowed": allowed})
+
+
+def use_allowance(db: Connection, run: UUID, namespace: int, wanted: int) -> int:
+    """Take up to `wanted` from what a run may forget of a namespace; return how many were granted."""
+    row = db.execute(USE_ALLOWANCE, {"run": run, "namespace": namespace, "wanted": wanted}).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,94 @@
+"""Signals between processes, in Redis: who is busy, what was done lately, which namespaces grew."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from redis import Redis
+
+ACTIVE = "ebb:active"
+SKIPPED = "ebb:decay:skipped"
+COOLDOWN = "ebb:decay:cooldown"
+GROWN = "ebb:grown"
+REGENERATING = "ebb:regenerating"
+FIRST_SEEN = "ebb:first-seen"
+WORKING = "ebb:working"
+
+ACTIVE_SECONDS = 10
+"""A recall that died leaves its mark no longer than this."""
+
+COOLDOWN_SECONDS = 60
+MOST_SKIPS = 3
+REGENERATION_SECONDS = 60
+FIRST_SEEN_SECONDS = 3_600
+
+
+@contextmanager
+def active(redis: Redis, who: str, now: float) -> Iterator[None]:
+    """Mark that a user waits for an answer, for as long as the block lasts."""
+    redis.zadd(ACTIVE, {who: now + ACTIVE_SECONDS})
+    try:
+        yield
+    finally:
+        redis.zrem(ACTIVE, who)
+
+
+def users_wait(redis: Redis, now: float) -> bool:
+    """Return whether any user waits for an answer (C-O18)."""
+    redis.zremrangebyscore(ACTIVE, "-inf", now)
+    return bool(redis.zcard(ACTIVE))
+
+
+def may_pass(redis: Redis, now: float) -> bool:
+    """Return whether a scheduled pass may begin: a minute after the last, and not while users wait.
+
+    After three passes that yielded to users the fourth goes ahead, or a busy service would never decay.
+    """
+    if users_wait(redis, now) and int(redis.incr(SKIPPED)) <= MOST_SKIPS:
+        return False
+    redis.delete(SKIPPED)
+    return bool(redis.set(COOLDOWN, 1, nx=True, ex=COOLDOWN_SECONDS))
+
+
+def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> list[UUID]:
+    """Return those facts that nobody regenerates yet, and mark them, however many hits arrive together."""
+    with redis.pipeline(transaction=False) as pipeline:
+        for id_ in ids:
+            pipeline.set(f"{REGENERATING}:{namespace}:{id_}", 1, nx=True, ex=REGENERATION_SECONDS)
+        claimed = pipeline.execute()
+    return [id_ for id_, won in zip(ids, claimed, strict=True) if won]
+
+
+def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
+    """Return when a task was first delivered, so that its second delivery does the same at the same instant."""
+    key = f"{FIRST_SEEN}:{task_id}"
+    redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
+    stored = redis.get(key)
+    return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
+
+
+@contextmanager
+def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
+    """Give true to one caller at a time; one that died makes room after `seconds`."""
+    key, mine = f"{WORKING}:{work}", uuid4().bytes
+    alone = bool(redis.set(key, mine, nx=True, px=int(seconds * 1000)))
+    try:
+        yield alone
+    finally:
+        if alone and redis.get(key) == mine:
+            redis.delete(key)
+
+
+def mark_grown(redis: Redis, namespace: str) -> None:
+    """Note that a namespace has new facts whose words are not counted."""
+    redis.sadd(GROWN, namespace)
+
+
+def take_grown(redis: Redis) -> list[str]:
+    """Return the namespaces that grew since the last call, and forget them."""
+    with redis.pipeline() as pipeline:
+        pipeline.smembers(GROWN)
+        pipeline.delete(GROWN)
+        members, _ = pipeline.execute()
+    return sorted(name.decode() for name in members)

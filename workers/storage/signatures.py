@@ -1,0 +1,136 @@
+"""Signatures: 128 bytes a fact, the whole vector index; scanned exactly, or by HNSW in a large namespace."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from pgvector import Bit
+from psycopg import sql
+
+from workers.core.arrays import Bytes
+from workers.storage.connection import Connection
+
+ADD = """
+    insert into signatures (namespace, fact, signature)
+    select %(namespace)s, fact, signature from unnest(%(ids)s::uuid[], %(signatures)s::bit(1024)[]) as new (fact, signature)
+    order by fact
+    on conflict (namespace, fact) do update set signature = excluded.signature, live = true
+"""
+
+NEAREST = """
+    select fact from signatures
+    where namespace = %(namespace)s and live
+    order by signature <~> %(query)s limit %(limit)s
+"""
+
+NEAREST_EVER = """
+    select fact from signatures
+    where namespace = %(namespace)s
+    order by signature <~> %(query)s limit %(limit)s
+"""
+
+NEAREST_AMONG = """
+    select signatures.fact from signatures
+    join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
+    where signatures.namespace = %(namespace)s
+        and (%(ever)s or live)
+        and (%(category)s::text is null or category = %(category)s)
+        and (%(kind)s::text is null or kind = %(kind)s)
+    order by signature <~> %(query)s limit %(limit)s
+"""
+
+RETIRE = """
+    update signatures set live = false
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    where signatures.namespace = gone.namespace and signatures.fact = gone.id
+"""
+
+LARGE = """
+    select namespace from signatures
+    where live
+    group by namespace
+    having count(*) >= %(threshold)s
+"""
+
+INDEXED = """
+    select indexrelid::regclass::text, indisvalid
+    from pg_index
+    where indrelid = 'signatures'::regclass and indexrelid::regclass::text like 'signatures\\_near\\_%%'
+"""
+
+# Concurrently, so that nobody who stores or recalls waits. The predicate makes it a namespace's own graph: no filter
+# cuts its results short, and only the few namespaces that are large have one.
+BUILD = """
+    create index concurrently if not exists {name} on signatures using hnsw (signature bit_hamming_ops)
+    where namespace = {namespace} and live
+"""
+
+CLAIM_BUILDING = "select pg_try_advisory_lock(%(key)s)"
+BUILDING_LOCK = 0x0EBB + 1
+
+DROP = "drop index concurrently if exists {name}"
+
+
+def add(db: Connection, namespace: int, ids: Sequence[UUID], signatures: Bytes) -> None:
+    """Write the (n, 128) signatures of n facts."""
+    bits = [Bit(row.tobytes()) for row in signatures]
+    db.execute(ADD, {"namespace": namespace, "ids": list(ids), "signatures": bits})
+
+
+def nearest(
+    db: Connection,
+    namespace: int,
+    query: Bytes,
+    limit: int,
+    *,
+    ever: bool = False,
+    category: str | None = None,
+    kind: str | None = None,
+) -> list[UUID]:
+    """Return the facts whose signatures differ least from the (128,) query, nearest first.
+
+    `ever` takes in forgotten and superseded ones. A category or kind is filtered before the limit, so that none is
+    missing for being rare.
+    """
+    given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
+    if category is not None or kind is not None:
+        rows = db.execute(NEAREST_AMONG, given | {"ever": ever, "category": category, "kind": kind})
+    else:
+        rows = db.execute(NEAREST_EVER if ever else NEAREST, given)
+    return [fact for (fact,) in rows]
+
+
+def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Take forgotten facts out of every search for live ones."""
+    db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def large_namespaces(db: Connection, threshold: int) -> list[int]:
+    """Return the namespaces with at least that many live signatures."""
+    return [namespace for (namespace,) in db.execute(LARGE, {"threshold": threshold})]
+
+
+def claim_building(db: Connection) -> bool:
+    """Return whether this connection may build indexes; only one may, until it closes."""
+    row = db.execute(CLAIM_BUILDING, {"key": BUILDING_LOCK}).fetchone()
+    return bool(row and row[0])
+
+
+def indexes(db: Connection) -> dict[str, bool]:
+    """Return the namespaces' own HNSW indexes by name, and whether each was finished."""
+    return dict(db.execute(INDEXED).fetchall())
+
+
+def index_name(namespace: int) -> str:
+    """Return the name of a large namespace's own index."""
+    return f"signatures_near_{namespace}"
+
+
+def build_index(db: Connection, namespace: int) -> None:
+    """Build a namespace's own HNSW index without blocking anybody; `db` must be in autocommit."""
+    name = sql.Identifier(index_name(namespace))
+    db.execute(sql.SQL(BUILD).format(name=name, namespace=sql.Literal(namespace)))
+
+
+def drop_index(db: Connection, name: str) -> None:
+    """Drop an index without blocking anybody; `db` must be in autocommit."""
+    db.execute(sql.SQL(DROP).format(name=sql.Identifier(name)))

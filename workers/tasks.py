@@ -1,0 +1,321 @@
+"""When it is done: a few lines for each Celery task. Arguments and results are plain JSON; every task may run twice."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+import psycopg
+from celery import Task
+from celery.exceptions import Ignore
+from psycopg_pool import PoolTimeout
+
+from workers import decay, embed, intake, search
+from workers import recall as recalling
+from workers import regenerate as regenerating
+from workers import stats as counting
+from workers import store as storing
+from workers import touch as touching
+from workers.celery import VISIBILITY_SECONDS, app, settings
+from workers.context import Context, utc_now
+from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.storage import outbox, signals
+
+log = logging.getLogger(__name__)
+
+MOST_FACTS = 10_000
+MOST_RESULTS = 1_000
+DEFAULT_BOOST = 0.2
+WORK_SECONDS = 30.0
+"""How long a task that walks many facts goes on before it hands over to its successor."""
+
+context = Context(settings)
+
+
+class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
+    """A task that waits out a short absence of the database; what was wrong with its input is an answer, no crash."""
+
+    autoretry_for = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
+    dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
+    max_retries = 6
+    retry_backoff = 1
+    retry_backoff_max = 8
+    throws = (InvalidInputError,)
+
+
+class RecallTask(EbbTask):
+    """A task that sends the touch of what it returned once the answer is out."""
+
+    def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send the touch that this call noted on its request, if it did."""
+        arguments = self.request.get("touch_after")
+        if arguments:
+            touch.apply_async(kwargs=arguments)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
+def store(
+    self: Task,
+    text: Any = None,
+    namespace: Any = "default",
+    touch: bool = True,
+    now: Any = None,
+    **fact: Any,
+) -> dict[str, Any]:
+    """Store one fact; return its id, what it became, and whether it has a vector."""
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, touch, now)
+    if isinstance(answer, InvalidInputError):
+        raise answer
+    return _stored(answer)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.store_many")
+def store_many(
+    self: Task, facts: Any, namespace: Any = "default", touch: bool = True, now: Any = None
+) -> dict[str, Any]:
+    """Store many facts; return what each became, in order, or why it was not stored."""
+    if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
+        raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
+    answers = _store(self, facts, namespace, touch, now)
+    return {
+        "results": [
+            {"error": str(answer), "index": index} if isinstance(answer, InvalidInputError) else _stored(answer)
+            for index, answer in enumerate(answers)
+        ]
+    }
+
+
+@app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
+def recall(
+    self: Task,
+    query: Any,
+    namespace: Any = "default",
+    limit: Any = 10,
+    tag: Any = None,
+    category: Any = None,
+    kind: Any = None,
+    as_of: Any = None,
+    explain: bool = False,
+    touch: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false."""
+    at = _instant(now)
+    name = intake.namespace_name(namespace)
+    question = recalling.Question(
+        text=intake.query_text(query, settings.max_text),
+        limit=intake.whole(limit, "limit", MOST_RESULTS),
+        tag=intake.optional_name(tag, "tag"),
+        category=intake.optional_name(category, "category"),
+        kind=intake.optional_name(kind, "kind"),
+        as_of=None if as_of is None else intake.instant(as_of, "as_of"),
+        explain=explain,
+    )
+    with signals.active(context.redis, self.request.id or "", at.timestamp()):
+        found = recalling.recall(context, name, question, at)
+    if touch and as_of is None and found.results:
+        ids = [str(result.id) for result in found.results]
+        self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
+    return _recalled(found)
+
+
+@app.task(base=EbbTask, name="memory.touch", ignore_result=True)
+def touch(ids: list[str], namespace: str, at: str) -> None:
+    """Note that these facts were recalled, and have those regenerated that had faded."""
+    touched = touching.touch(context, namespace, [UUID(id_) for id_ in ids], datetime.fromisoformat(at))
+    if touched.faded and settings.regeneration_enabled:
+        claimed = signals.claim_regeneration(context.redis, namespace, touched.faded)
+        if claimed:
+            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
+
+
+@app.task(base=EbbTask, bind=True, name="memory.reinforce")
+def reinforce(
+    self: Task, id: Any, namespace: Any = "default", boost: Any = DEFAULT_BOOST, now: Any = None
+) -> dict[str, Any]:  # `id` is the contract's name for it
+    """Strengthen one fact and confirm it; return its salience."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    fact, name = intake.fact_id(id), intake.namespace_name(namespace)
+    salience = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
+    if salience is None:
+        raise InvalidInputError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
+    return {"id": str(fact), "salience": round(salience, 6)}
+
+
+@app.task(base=EbbTask, name="memory.regenerate", ignore_result=True)
+def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
+    """Make the full vectors of facts that had faded and were used again."""
+    try:
+        regenerating.regenerate(context, namespace, [UUID(id_) for id_ in ids], _instant(now))
+    except EmbeddingError as error:
+        log.warning("not regenerated until the next hit: %s", error)
+
+
+@app.task(base=EbbTask, name="memory.stats")
+def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
+    return asdict(counting.stats(context, intake.namespace_name(namespace), _instant(now)))
+
+
+@app.task(base=EbbTask, bind=True, name="decay.plan")
+def plan(
+    self: Task, now: Any = None, dry_run: bool = False, force: bool = False, scheduled: bool = False
+) -> dict[str, Any]:
+    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
+    at = _instant(now)
+    if scheduled and not signals.may_pass(context.redis, time.time()):
+        return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
+    run = _uuid(self.request.id or "")
+    slot = at.replace(second=0, microsecond=0) if scheduled else None
+    asked_by = self.request.id or ""
+    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, dry_run=dry_run, force=force)
+    for part_run, segment, part in parts:
+        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+    report = decay.finish(context, run)
+    if not report.finished and any(part_run == run for part_run, _, _ in parts):
+        self.send_event("task-succeeded", result=f"{len(parts)} parts sent", runtime=0.0)
+        raise Ignore
+    return _counters(report)
+
+
+@app.task(base=EbbTask, name="decay.apply", ignore_result=True)
+def apply(run: str, segment: int, part: int) -> None:
+    """Decay what is due in one segment, and close the run if this was its last part."""
+    decay.apply(context, (UUID(run), segment, part), _yield_to_users)
+    report = decay.finish(context, UUID(run))
+    if report.finished and report.asked_by:
+        app.backend.mark_as_done(report.asked_by, _counters(report))
+
+
+@app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
+def embed_pending(after: list[Any] | None = None) -> None:
+    """Embed facts that still have no vector, batch by batch, one task at a time."""
+    with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
+        if not alone:
+            return
+        place = (int(after[0]), UUID(after[1])) if after else embed.START
+        rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
+    if rest is not None:
+        embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
+
+
+@app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)
+def lexemes() -> None:
+    """Count the words of namespaces that grew."""
+    for name in signals.take_grown(context.redis):
+        search.count_lexemes(context, name, utc_now())
+
+
+@app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
+def ann() -> None:
+    """Give large namespaces a vector index of their own; a second delivery meanwhile finds it being built."""
+    search.index_large_namespaces(context)
+
+
+@app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
+def sweep_outbox() -> None:
+    """Send accepted writes again whose messages must be lost."""
+    now = time.time()
+    for entry in outbox.older_than(context.redis, now - VISIBILITY_SECONDS - WORK_SECONDS):
+        outbox.put(context.redis, outbox.Entry(entry.id, entry.task, entry.arguments, now))
+        app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id)
+
+
+def _store(
+    task: Task, given: list[Any], namespace: Any, touch: bool, now: Any
+) -> list[storing.Stored | InvalidInputError]:
+    """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
+    task_id = task.request.id or ""
+    try:
+        name, at = intake.namespace_name(namespace), _instant(now)
+        checked = [_check(fact, uuid5(_uuid(task_id), str(i))) for i, fact in enumerate(given)]
+        good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
+        stored = iter(storing.store_many(context, name, good, at, touch=touch) if good else [])
+        if good:
+            signals.mark_grown(context.redis, name)
+        answers = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
+    except InvalidInputError:
+        outbox.remove(context.redis, task_id)
+        raise
+    outbox.remove(context.redis, task_id)
+    return answers
+
+
+def _check(given: Any, id_: UUID) -> intake.NewFact | InvalidInputError:
+    try:
+        fact = intake.new_fact(given, settings.max_text)
+    except InvalidInputError as error:
+        return error
+    return fact if fact.id else fact.model_copy(update={"id": id_})
+
+
+def _walk(step: Callable[[embed.Place], embed.Place | None], place: embed.Place) -> embed.Place | None:
+    """Go on step by step until the end or for 30 seconds; return where to go on, if anywhere."""
+    until = time.monotonic() + WORK_SECONDS
+    at: embed.Place | None = place
+    try:
+        while at is not None and time.monotonic() < until:
+            at = step(at)
+    except EmbeddingError as error:
+        log.warning("facts still wait for their vectors: %s", error)
+        return None
+    return at
+
+
+def _yield_to_users() -> None:
+    """Pause between two batches while users wait for answers (C-O18)."""
+    if signals.users_wait(context.redis, time.time()):
+        time.sleep(settings.decay_sleep_ms / 1000)
+
+
+def _instant(now: Any) -> datetime:
+    return utc_now() if now is None else intake.instant(now, "now")
+
+
+def _uuid(task_id: str) -> UUID:
+    """Return a task's id as UUID, or one that follows from it."""
+    try:
+        return UUID(task_id)
+    except ValueError:
+        return uuid5(NAMESPACE_OID, task_id)
+
+
+def _stored(answer: storing.Stored) -> dict[str, Any]:
+    return {"id": str(answer.id), "action": answer.action, "embedded": answer.embedded}
+
+
+def _counters(report: decay.Report) -> dict[str, Any]:
+    done = report.counters
+    return {
+        "processed": done.processed,
+        "changed": done.changed,
+        "hot": done.hot,
+        "warm": done.warm,
+        "cold": done.cold,
+        "compressed": done.compressed,
+        "fingerprinted": done.fingerprinted,
+        "forgotten": done.forgotten,
+        "held": done.held,
+        "duration_ms": round(done.duration_ms, 1),
+        "segments": done.segments,
+    }
+
+
+def _recalled(found: recalling.Recalled) -> dict[str, Any]:
+    answer: dict[str, Any] = {"results": [_result(result) for result in found.results]}
+    if found.left_out is not None:
+        answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
+    return answer
+
+
+def _result(result: recalling.Result) -> dict[str, Any]:
+    shown = asdict(result)
+    if shown["explain"] is None:
+        del shown["explain"]
+    shown["id"] = str(result.id)
+    for name in ("source_date", "created_at"):
+        shown[name] = None if shown[name] is None else shown[name].isoformat().replace("+00:00", "Z")
+    return shown

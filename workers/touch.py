@@ -1,0 +1,111 @@
+"""Touch and reinforce: what is used is kept. Applied only where newer than what is stored, so repeats change nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import lifetime, tiers
+from workers.core.arrays import Floats
+from workers.core.confidence import DAY
+from workers.core.fading import Anchors, written
+from workers.core.fidelity import FULL, PENDING
+from workers.storage import activity, facts, namespaces
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+
+QUERY_BOOST = 0.5
+"""What a recall adds to the strength of what it returned (O41)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a touch found: whom it changed, and who, changed or not, has less than the full vector."""
+
+    changed: list[UUID]
+    faded: list[UUID]
+
+
+def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> Touched:
+    """Note that a recall returned these facts at `at`: counters, expiry, strength and last seen.
+
+    Whoever is not there any more, or was accessed later already, stays as it is.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at)
+
+
+def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: datetime) -> float | None:
+    """Strengthen one fact by `boost` and confirm it; return its salience then, or nothing if it is not there.
+
+    A repeat of the same call, or an older one, changes nothing.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None or not (rows := _locked(db, tenant.id, [id_])):
+            return None
+        newer = rows.only(rows.anchors.last_seen_at < at.timestamp())
+        anchors = _confirmed(_strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
+        _write(context, db, newer, anchors, at, recalls=0)
+        return float(_salience(activity.lock(db, tenant.id, [id_]).anchors, at)[0])
+
+
+def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Touched:
+    """Do what `touch` does, in a transaction that is open already."""
+    there = _locked(db, tenant, ids)
+    less = (there.anchors.fidelity != FULL) & (there.anchors.fidelity != PENDING)
+    rows = there.only(there.last_accessed_at < at.timestamp())
+    anchors = rows.anchors
+    if context.settings.decay_reinforce_on_query:
+        anchors = _strengthened(anchors, at, QUERY_BOOST, coactivations=1)
+    _write(context, db, rows, _confirmed(anchors, rows, at, always=False), at, recalls=1)
+    return Touched(rows.ids, there.only(less).ids)
+
+
+def _locked(db: Connection, tenant: int, ids: Sequence[UUID]) -> Activity:
+    """Return the activity of those facts that are live, locked."""
+    rows = activity.lock(db, tenant, ids)
+    live = {known.id for known in facts.known_by_id(db, tenant, rows.ids).values() if known.live}
+    return rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_))
+
+
+def _salience(anchors: Anchors, at: datetime) -> Floats:
+    strength = tiers.strength(anchors.base, anchors.coactivations)
+    age_days = (at.timestamp() - anchors.last_seen_at) / DAY
+    return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
+
+
+def _strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
+    """Return anchors whose strength is what is left plus `boost`, at most 1, forgetting anew from `at` (C-O6).
+
+    The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
+    the fact was recalled before.
+    """
+    wanted = np.minimum(_salience(anchors, at) + boost, 1.0)
+    times = anchors.coactivations + coactivations
+    seen = np.maximum(anchors.last_seen_at, at.timestamp())
+    return replace(anchors, base=tiers.base_for(wanted, times), coactivations=times, last_seen_at=seen)
+
+
+def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
+    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29)."""
+    lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
+    instant = at.timestamp()
+    refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
+    confirmed = refreshed | (always & (anchors.confirmed_at < instant))
+    expires = np.array([lifetime.expiry(name or None, instant) for name in rows.decay_classes], dtype=np.float64)
+    return replace(
+        anchors,
+        confirmed_at=np.where(confirmed, instant, anchors.confirmed_at),
+        expires_at=np.where(refreshed, expires, anchors.expires_at),
+    )
+
+
+def _write(context: Context, db: Connection, rows: Activity, anchors: Anchors, at: datetime, recalls: int) -> None:
+    if rows.ids:
+        faded = written(anchors, at.timestamp(), context.rules)
+        activity.write_used(db, rows, anchors, faded, np.full(len(rows), recalls, dtype=np.int64), at)
