@@ -22,6 +22,8 @@ from workers.errors import InvalidInputError
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+FEW_DIGITS = re.compile(r"\d{1,8}")
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 LONGEST_FIELD = 1_024
 LONGEST_VALUE = 8_192
 MOST_TAGS = 64
@@ -34,15 +36,29 @@ DecayClass = Literal[
 Kind = Literal["semantic", "episodic", "chunk"]
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
+def _storable(value: Any) -> Any:
+    """Return what PostgreSQL can store as text, and anything that is no text at all as it is."""
+    if isinstance(value, str) and "\0" in value:
         raise ValueError("must not contain NUL characters; remove them")
-    return text
+    if isinstance(value, str) and LONE_SURROGATE.search(value):
+        raise ValueError("must not contain lone surrogates, which are halves of characters; remove them")
+    return value
 
 
 def _midnight(value: Any) -> Any:
     """Return a date as the instant at which it begins in UTC (C-S16), anything else as it is."""
+    if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
+        raise ValueError("could be a date or epoch seconds; write a date as 2025-01-31, epoch seconds as a number")
     return f"{value}T00:00:00Z" if isinstance(value, str) and DATE.fullmatch(value) else value
+
+
+def _in_utc(instant: datetime) -> datetime:
+    """Return the instant if it lies in years that UTC's calendar has, which not every local time does."""
+    try:
+        instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must lie in the years 1 to 9999 of UTC") from None
+    return instant
 
 
 def _session(value: Any) -> Any:
@@ -50,7 +66,9 @@ def _session(value: Any) -> Any:
         raise ValueError("must be a text or a whole number")  # noqa: TRY004 - pydantic collects ValueErrors
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("must be below 2^63 if it is a number; give it as text")
-    return value
+    if isinstance(value, str) and len(value) > LONGEST_FIELD:
+        raise ValueError(f"must have at most {LONGEST_FIELD} characters")
+    return _storable(value)
 
 
 def _tags(value: Any) -> Any:
@@ -65,15 +83,14 @@ def _tag(tag: str) -> str:
     return cleaned
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
-Name = Annotated[Text, Field(min_length=1, max_length=LONGEST_FIELD)]
-Session = Annotated[
-    Annotated[Text, Field(max_length=LONGEST_FIELD)] | int, Field(union_mode="left_to_right"), BeforeValidator(_session)
-]
-Tag = Annotated[str, Field(max_length=LONGEST_TAG), AfterValidator(_without_nul), AfterValidator(_tag)]
+Text = Annotated[str, BeforeValidator(_storable)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_FIELD), BeforeValidator(_storable)]
+Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(_storable)]
+Session = Annotated[str | int, BeforeValidator(_session)]
+Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(_storable), AfterValidator(_tag)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
-Instant = Annotated[AwareDatetime, BeforeValidator(_midnight)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
 
 
 class NewFact(BaseModel):
@@ -92,8 +109,8 @@ class NewFact(BaseModel):
     category: Name | None = None
     entity: Name | None = None
     key: Name | None = None
-    value: Annotated[Text, Field(max_length=LONGEST_VALUE)] | None = None
-    summary: Annotated[Text, Field(max_length=LONGEST_VALUE)] | None = None
+    value: Value | None = None
+    summary: Value | None = None
     source: Name | None = None
     tags: Tags = []
     importance: Share = 0.5
@@ -116,14 +133,9 @@ def new_fact(given: Any, max_text: int) -> NewFact:
         fact = NewFact.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError("; ".join(_fault(detail) for detail in error.errors()) + ".") from None
-    text = strip_injected(fact.text)
+    text = _own_words(fact.text, "text", max_text)
     if not text:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
-    size = len(text.encode())
-    if size > max_text:
-        raise InvalidInputError(
-            f"text: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it into several facts."
-        )
     return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})
 
 
@@ -170,9 +182,17 @@ def query_text(given: Any, max_text: int) -> str:
     """Return what somebody asks.
 
     Raises:
-        InvalidInputError: it is blank, no text, too long or has NUL characters.
+        InvalidInputError: it is blank, no text, too long, or has NUL characters or lone surrogates.
     """
-    return new_fact({"text": given}, max_text).text if isinstance(given, str) else _no_query(given)
+    if not isinstance(given, str):
+        raise InvalidInputError(f"query: {_show(given)} is no text; ask in words.")
+    try:
+        query = _own_words(_storable(given), "query", max_text)
+    except ValueError as error:
+        raise InvalidInputError(f"query: {error}; given {_show(given)}.") from None
+    if not query:
+        raise InvalidInputError(f"query: {_show(given)} is blank; ask in words.")
+    return query
 
 
 def share(given: Any, name: str) -> float:
@@ -205,28 +225,36 @@ def optional_name(given: Any, name: str) -> str | None:
     """
     if given is None:
         return None
-    if not isinstance(given, str) or not given.strip() or "\0" in given or len(given) > LONGEST_FIELD:
+    if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_FIELD:
         raise InvalidInputError(f"{name}: {_show(given)} is not allowed; give a text of 1 to {LONGEST_FIELD} characters.")
-    return given
+    try:
+        return str(_storable(given))
+    except ValueError as error:
+        raise InvalidInputError(f"{name}: {error}; given {_show(given)}.") from None
 
 
 class _Instant(BaseModel):
     at: Instant
 
 
-def _no_query(given: Any) -> str:
-    raise InvalidInputError(f"query: {_show(given)} is no text; ask in words.")
+def _own_words(text: str, name: str, max_text: int) -> str:
+    """Return a text without the recalled context in it, which may be nothing, unless it is too long."""
+    text = strip_injected(text)
+    size = len(text.encode())
+    if size > max_text:
+        raise InvalidInputError(f"{name}: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it.")
+    return text
 
 
 def _fault(detail: ErrorDetails, *, named: bool = True) -> str:
-    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "constrained-str", "str"))
+    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str"))
     if detail["type"] == "extra_forbidden":
         return f"{where}: is no field of a fact; known are {', '.join(NewFact.model_fields)}"
     if detail["type"] == "timezone_aware":
         message = "needs a time zone, such as Z or +01:00 at its end"
     else:
         message = detail["msg"].removeprefix("Value error, ")
-    said = f"{message[0].lower()}{message[1:]}"
+    said = message if message.startswith("UUID") else f"{message[0].lower()}{message[1:]}"
     given = "" if detail["type"] == "missing" else f"; given {_show(detail['input'])}"
     return f"{where}: {said}{given}" if named else f"{said}{given}"
 

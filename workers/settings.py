@@ -68,7 +68,10 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _dims_leave_room(self) -> Self:
         if self.min_vector_dim > self.max_vector_dim:
-            raise ValueError(f"min_vector_dim {self.min_vector_dim} exceeds max_vector_dim {self.max_vector_dim}")
+            raise ValueError(
+                f"EBB_MIN_VECTOR_DIM={self.min_vector_dim} is not allowed: "
+                f"it exceeds EBB_MAX_VECTOR_DIM={self.max_vector_dim}; lower the one or raise the other"
+            )
         return self
 
     @classmethod

@@ -32,7 +32,9 @@ QUESTION = "When is the bread shop shut?"
 
 
 def up(
-    detach: Annotated[bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")
+    ] = False,
     home: output.HomeFolder = None,
     workers: Annotated[
         int | None,
@@ -106,7 +108,9 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
         output.print_json(found)
         return
     if not found["processes"]:
-        output.console().print(f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False)
+        output.console().print(
+            f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False
+        )
         return
     output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
     output.console().print()

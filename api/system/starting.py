@@ -205,9 +205,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
             )
         for process in system.supervisor.processes() if names else ():
             if process.name in names and process.state in FAILED:
-                raise UnavailableError(
-                    f"{process.name} does not start. It said: {system.said(process.name)}"
-                )
+                raise UnavailableError(f"{process.name} does not start. It said: {system.said(process.name)}")
         if time.monotonic() > deadline:
             raise UnavailableError(
                 f"{', '.join(names)}: no answer within {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."

@@ -83,7 +83,7 @@ def running() -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
     found = Place(folder / "home")
     done = found.up()
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     yield found
     found.ebb("down")
     shutil.rmtree(folder)
@@ -293,7 +293,7 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
 
 
 def test_a_home_with_a_long_and_awkward_path_works(place: Place) -> None:
-    awkward = Place(place.folder / "100% of \"it's\" here" / ("long-" * 20))
+    awkward = Place(place.folder / '100% of "it\'s" here' / ("long-" * 20))
     try:
         up = awkward.up()
         assert up.returncode == 0, up.stdout + up.stderr

@@ -63,9 +63,11 @@ def culled_at(
         return np.full_like(confidence, np.inf)
     starts = soft_decay_starts(confirmed_at, expires_at)
     earliest = np.full_like(confidence, np.inf)
+    applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
     for halvings in range(MOST_HALVINGS + 1):
         begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
         with np.errstate(divide="ignore"):
             crossing = confirmed_at + half_life * DAY * np.log2(confidence * HALF**halvings / floor)
-        earliest = np.minimum(earliest, np.maximum(begins, crossing))
+        crossed = np.where(halvings <= applied, np.maximum(begins, crossing), np.inf)
+        earliest = np.minimum(earliest, crossed)
     return earliest

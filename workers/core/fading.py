@@ -93,10 +93,12 @@ def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> 
     fidelity = facts.fidelity.copy()
     next_age = np.full_like(age, np.inf)
     fades = ~facts.permanent & (facts.fidelity != PENDING)
-    for reached_at, code in _rungs(bends, rules):
+    rungs = list(_rungs(bends, rules))
+    for reached_at, code in rungs:
         reached = fades & (age >= reached_at)
         fidelity = np.where(reached, np.maximum(fidelity, code), fidelity)
-        ahead = fades & ~reached & (facts.fidelity < code)
+    for reached_at, code in rungs:
+        ahead = fades & (age < reached_at) & (fidelity < code)
         next_age = np.where(ahead, np.minimum(next_age, reached_at), next_age)
     return fidelity, next_age
 

@@ -54,19 +54,22 @@ def fuse(text_scores: Floats, similarities: Floats) -> Floats:
 def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
     """Return what each fact gains from its neighbours: facts of the same session one or two turns away.
 
+    Of several facts of one turn, each gains, and the best of them counts as the neighbour.
+
     Args:
         relevance: n scores.
         sessions: n session codes; negative where a fact belongs to none.
         turns: n places within the session.
     """
-    place = {(session, turn): i for i, (session, turn) in enumerate(zip(sessions, turns, strict=True)) if session >= 0}
+    places = list(zip(sessions.tolist(), turns.tolist(), strict=True))
+    best: dict[tuple[int, int], float] = {}
+    for place, score in zip(places, relevance.tolist(), strict=True):
+        best[place] = max(best.get(place, 0.0), score)
     gain = np.zeros_like(relevance)
-    for (session, turn), i in place.items():
+    for i, (session, turn) in enumerate(places):
         for distance, weight in enumerate(CONTIGUITY, start=1):
-            for neighbour in (turn - distance, turn + distance):
-                other = place.get((session, neighbour))
-                if other is not None:
-                    gain[i] += weight * relevance[other]
+            beside = best.get((session, turn - distance), 0.0) + best.get((session, turn + distance), 0.0)
+            gain[i] += weight * beside if session >= 0 else 0.0
     return gain
 
 

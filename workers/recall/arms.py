@@ -94,7 +94,7 @@ def neighbour_arm(db: Connection, namespace: Namespace, best: Sequence[Candidate
     """Return the facts told just before and after the best ones, in the same session."""
     places = {
         (found.session, found.turn + distance)
-        for found in best[:NEIGHBOURS_OF]
+        for found in best
         if found.session is not None and found.turn is not None
         for distance in REACH
         if found.turn + distance >= 0

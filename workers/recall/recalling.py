@@ -4,9 +4,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
+
+import numpy as np
 
 from workers.context import Context
-from workers.core.arrays import Vectors
+from workers.core.arrays import Floats, Vectors
 from workers.errors import EmbeddingError
 from workers.recall import answer, arms, scoring
 from workers.recall.answer import Recalled
@@ -35,6 +38,28 @@ class Question:
     explain: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Candidates that may be seen, each with its similarity to the query, and those that a rule hides."""
+
+    seen: list[Candidate]
+    hidden: list[Candidate]
+    cosines: Floats
+
+    def __add__(self, other: "Found") -> "Found":
+        """Return both together; none may be in both."""
+        cosines = np.concatenate([self.cosines, other.cosines])
+        return Found(self.seen + other.seen, self.hidden + other.hidden, cosines)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Candidates with their scores."""
+
+    found: Found
+    scores: Scores
+
+
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
     """Return the facts of a namespace that fit the question best, as they are at `now`.
 
@@ -51,8 +76,8 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
             return Recalled([], [] if question.explain else None, by_meaning=query is not None)
         query = query if tenant.embedder == context.embedder.name else None
         text = arms.text_arm(db, tenant, question.text, scope)
-        found, scores = _weigh(context, db, tenant, text, query, scope)
-    return _answer(question, found, scores, scope, by_meaning=query is not None)
+        weighed = _weigh(context, db, tenant, text, query, scope)
+    return _answer(question, weighed, now, by_meaning=query is not None)
 
 
 def _embed(context: Context, text: str) -> Vectors | None:
@@ -65,44 +90,39 @@ def _embed(context: Context, text: str) -> Vectors | None:
 
 def _weigh(
     context: Context, db: Connection, tenant: Namespace, text: TextArm, query: Vectors | None, scope: Scope
-) -> tuple[list[Candidate], Scores]:
-    """Return all candidates, hidden ones last and unscored, with the scores of the others."""
+) -> Weighed:
+    """Return the candidates of both arms, and the neighbours of the best of them, with their scores."""
     near = arms.vector_arm(db, tenant, query, scope) if query is not None else []
-    found = candidates.read(db, tenant.id, list({*text.best, *near}), scope)
-    found, scores = _score(context, db, tenant, found, text, query, scope)
-    best = [found[i] for i in answer.order(found[: len(scores.total)], scores)]
-    known = {one.id for one in found}
+    found = _read(db, tenant, list({*text.best, *near}), query, scope)
+    scores = scoring.score(context, found.seen, text, found.cosines, scope.now)
+    best = [found.seen[i] for i in answer.order(found.seen, scores)[: arms.NEIGHBOURS_OF]]
+    known = {one.id for one in [*found.seen, *found.hidden]}
     beside = [id_ for id_ in arms.neighbour_arm(db, tenant, best) if id_ not in known]
-    if not beside:
-        return found, scores
-    return _score(context, db, tenant, found + candidates.read(db, tenant.id, beside, scope), text, query, scope)
+    if beside:
+        found = found + _read(db, tenant, beside, query, scope)
+        scores = scoring.score(context, found.seen, text, found.cosines, scope.now)
+    return Weighed(found, scores)
 
 
-def _score(
-    context: Context,
-    db: Connection,
-    tenant: Namespace,
-    found: Sequence[Candidate],
-    text: TextArm,
-    query: Vectors | None,
-    scope: Scope,
-) -> tuple[list[Candidate], Scores]:
-    seen = [one for one in found if one.left_out is None]
-    hidden = [one for one in found if one.left_out is not None]
-    cosines = scoring.similarities(db, tenant.id, seen, query)
-    return seen + hidden, scoring.score(context, seen, text, cosines, scope.now)
+def _read(
+    db: Connection, tenant: Namespace, ids: Sequence[UUID], query: Vectors | None, scope: Scope
+) -> Found:
+    """Return candidates, apart from those that a rule hides, with their similarity to the query."""
+    read = candidates.read(db, tenant.id, ids, scope)
+    seen = [one for one in read if one.left_out is None]
+    hidden = [one for one in read if one.left_out is not None]
+    return Found(seen, hidden, scoring.similarities(db, tenant.id, seen, query))
 
 
-def _answer(question: Question, found: list[Candidate], scores: Scores, scope: Scope, *, by_meaning: bool) -> Recalled:
-    seen, hidden = found[: len(scores.total)], found[len(scores.total) :]
+def _answer(question: Question, weighed: Weighed, now: datetime, *, by_meaning: bool) -> Recalled:
+    seen, scores = weighed.found.seen, weighed.scores
     order = answer.order(seen, scores)
-    ranks = answer.ranks(scores) if question.explain else {}
+    ranks = answer.ranks(scores) if question.explain else None
     results = [
-        answer.result(
-            seen[i], i, scores, scope.now, answer.parts(i, scores, ranks) if question.explain else None
-        )
+        answer.result(seen[i], i, scores, now, None if ranks is None else answer.parts(i, scores, ranks))
         for i in order[: question.limit]
     ]
+    if ranks is None:
+        return Recalled(results, None, by_meaning)
     beyond = [(seen[i], float(scores.total[i])) for i in order[question.limit :]]
-    left_out = answer.left_out(hidden, beyond, LEFT_OUT_SHOWN) if question.explain else None
-    return Recalled(results, left_out, by_meaning)
+    return Recalled(results, answer.left_out(weighed.found.hidden, beyond, LEFT_OUT_SHOWN), by_meaning)
