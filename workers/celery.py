@@ -7,79 +7,15 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
-from kombu import Exchange, Queue
 
 from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.queues import configuration
 from workers.settings import Settings
-from workers.storage.redis import results_url
 
 # A child process is one core's worth of work: numeric libraries that spread out would slow all of them down, and a
 # model that is loaded before the fork must have no threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
-VISIBILITY_SECONDS = 120
-ROUTES = {
-    "memory.recall": RECALL,
-    "memory.stats": RECALL,
-    "memory.embed_pending": MAINTENANCE,
-    "memory.lexemes": MAINTENANCE,
-    "memory.ann": MAINTENANCE,
-    "memory.sweep_outbox": MAINTENANCE,
-    "memory.*": STORE,
-    "decay.*": MAINTENANCE,
-}
-
-
-def queues() -> tuple[Queue, ...]:
-    """Return the three queues, each with a key of its own: with the default key every message reaches them all."""
-    exchange = Exchange("ebb", type="direct")
-    return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
-
-
-def route(name: str, *_: Any, **__: Any) -> dict[str, str]:
-    """Return where a task goes, by the first pattern that fits its name."""
-    for pattern, queue in ROUTES.items():
-        if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
-            return {"queue": queue, "routing_key": queue}
-    return {}
-
-
-def configuration(settings: Settings) -> dict[str, Any]:
-    """Return what every Celery process of Ebb shares: JSON only, at least once, nothing lost with its worker."""
-    transport = {
-        "visibility_timeout": VISIBILITY_SECONDS,
-        "unacked_restore_interval": 1,
-        "unacked_restore_throttle": 1,
-        "unacked_mutex_expire": 10,
-        "socket_timeout": 10,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-        "health_check_interval": 10,
-    }
-    return {
-        "broker_url": settings.redis_url,
-        "result_backend": results_url(settings.redis_url),
-        "broker_transport_options": transport,
-        "result_backend_transport_options": transport,
-        "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,
-        "task_queues": queues(),
-        "task_routes": (route,),
-        "task_default_queue": STORE,
-        "task_default_exchange": "ebb",
-        "task_default_routing_key": STORE,
-        "task_create_missing_queues": False,
-        "task_serializer": "json",
-        "result_serializer": "json",
-        "accept_content": ["json"],
-        "result_expires": 300,
-        "task_track_started": False,
-        "task_send_sent_event": False,
-        "timezone": "UTC",
-    }
-
 
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
@@ -138,7 +74,7 @@ def _load_settings() -> Settings:
 
 settings = _load_settings()
 app = Celery("ebb")
-app.conf.update(configuration(settings) | worker_configuration(settings))
+app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 
 
 @setup_logging.connect

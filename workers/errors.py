@@ -31,3 +31,7 @@ class UnavailableError(EbbError):
 
 class SystemStateError(EbbError):
     """`ebb up` or `ebb down` met a home in a state that it must not change."""
+
+
+class TaskFailedError(EbbError):
+    """A worker took the task on and failed at it, for a reason that is not in the input."""

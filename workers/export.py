@@ -20,13 +20,6 @@ AS_STORED = (
     "entity", "key", "value", "tags", "importance", "source", "decay_class", "confidence", "coactivations",
 )  # fmt: skip
 
-DERIVED = (
-    "tier", "fidelity", "dims", "salience", "retention", "effective_confidence", "decay_summary", "expires_at",
-    "due_at", "forgotten_at", "forgotten_reason",
-)  # fmt: skip
-"""What an exported fact says beyond what can be stored: it follows from the rest."""
-
-
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield each fact of a namespace, or of all, as of `now`, from one unchanging state of the database.
 

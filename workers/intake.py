@@ -30,6 +30,12 @@ MOST_TAGS = 64
 LONGEST_TAG = 128
 SHOWN = 80
 
+DERIVED = (
+    "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
+    "forgotten_at", "forgotten_reason",
+)  # fmt: skip
+"""What an exported fact says beyond what can be stored: it follows from the rest."""
+
 DecayClass = Literal[
     "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
 ]
@@ -48,7 +54,7 @@ def _storable(value: Any) -> Any:
 def _midnight(value: Any) -> Any:
     """Return a date as the instant at which it begins in UTC (C-S16), anything else as it is."""
     if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
-        raise ValueError("could be a date or epoch seconds; write a date as 2025-01-31, epoch seconds as a number")
+        raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
     return f"{value}T00:00:00Z" if isinstance(value, str) and DATE.fullmatch(value) else value
 
 
@@ -242,7 +248,9 @@ def _own_words(text: str, name: str, max_text: int) -> str:
     text = strip_injected(text)
     size = len(text.encode())
     if size > max_text:
-        raise InvalidInputError(f"{name}: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it.")
+        raise InvalidInputError(
+            f"{name}: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it."
+        )
     return text
 
 

@@ -19,9 +19,10 @@ from workers import regenerate as regenerating
 from workers import stats as counting
 from workers import store as storing
 from workers import touch as touching
-from workers.celery import VISIBILITY_SECONDS, app, settings
+from workers.celery import app, settings
 from workers.context import Context, utc_now
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.queues import VISIBILITY_SECONDS
 from workers.storage import outbox, signals
 
 log = logging.getLogger(__name__)

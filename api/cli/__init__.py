@@ -1,4 +1,4 @@
-"""The command `ebb`: every command of every module, and the one place where their errors become words and codes."""
+"""The command `ebb`: the commands of all modules, and the one place where errors become words and codes."""
 
 import sys
 from importlib.metadata import version
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli import output, system
+from api.cli import memory, output, system
 from workers.errors import EbbError
 
 app = typer.Typer(
@@ -17,11 +17,13 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
+for name, command in memory.COMMANDS.items():
+    app.command(name)(command)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"ebb {version('ebb')}")
+        typer.echo(f"ebb {version('ebb')}")
         raise typer.Exit
 
 

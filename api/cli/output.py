@@ -1,7 +1,6 @@
 """What commands print: results on stdout, for people or as JSON; progress and errors on stderr."""
 
 import json
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -31,7 +30,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 def print_json(value: Any) -> None:
     """Print one JSON value on one line of stdout."""
-    print(json.dumps(value, ensure_ascii=False))
+    typer.echo(json.dumps(value, ensure_ascii=False))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -42,7 +41,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+        table.add_row(*("-" if cell is None else str(cell) for cell in row))
     console().print(table)
 
 

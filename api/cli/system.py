@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(api.__file__).parent / "sample" / "year.jsonl"
 NEXT = (
-    ('store "The bakery on Elm Street closes on Mondays"', "remember a fact"),
+    ('store "The spare key hangs behind the kitchen clock"', "remember a fact"),
     ("import {sample}", "a year of somebody's life"),
-    ('recall "{question}"', "ask in other words"),
+    ('recall "How early does Anselm have to get up?"', "ask in other words"),
     ("decay --now {next_year}", "let a year pass"),
     ("stats", "what has faded, and how far"),
     ("down", "stop; everything is kept"),
 )
-QUESTION = "When is the bread shop shut?"
 
 
 def up(
@@ -169,7 +168,6 @@ def _print_guide(system: "System", *, moved: bool) -> None:
         screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)
     values = {
         "sample": _from_here(SAMPLE),
-        "question": QUESTION,
         "next_year": (datetime.now(UTC) + timedelta(days=365)).strftime("%Y-%m-%dT%H:%MZ"),
     }
     commands = [(f"{_ebb()} {line.format(**values)}", meaning) for line, meaning in NEXT]

@@ -16,7 +16,16 @@ from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 
 LONGEST_HOME = 103 - len("/run/postgres/.s.PGSQL.5432")  # macOS binds sockets at up to 103 bytes, Linux 107
-UNSAFE = ("\n", "\r", "\0", " ;", " #")  # what supervisord's configuration cannot carry in a path
+UNSAFE = (
+    "\n",
+    "\r",
+    "\0",
+    " ;",
+    " #",
+    "%",
+    "\\",
+    '"',
+)  # what supervisord's configuration cannot carry in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class Home:
 
     @property
     def run(self) -> Path:
-        """Return the folder of the sockets; it lies elsewhere if the home's path is too long for a socket."""
+        """Return the folder of the sockets; it lies elsewhere if the home's path is too long for them."""
         if len(os.fsencode(self.folder)) <= LONGEST_HOME:
             return self.folder / "run"
         name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
@@ -86,11 +95,12 @@ class Home:
         """Make the folders, for nobody but their owner.
 
         Raises:
-            SystemStateError: the folder cannot be made, is somebody else's, or has a path that cannot be used.
+            SystemStateError: the folder cannot be made or used, or is somebody else's.
         """
         if any(part in str(self.folder) for part in UNSAFE):
             raise SystemStateError(
-                f"The home {str(self.folder)!r} has a line break, ' ;' or ' #' in its path."
+                f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\ and \" in it: "
+                "choose another path."
             )
         passable = 0o711 if os.geteuid() == 0 else 0o700  # under root PostgreSQL's own user passes through
         modes = {self.folder: passable, self.run: passable, self.logs: 0o700, self.beat: 0o700}
@@ -105,13 +115,13 @@ class Home:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other `ebb up` out of this home; the kernel lets go when the process ends, however it ends."""
+        """Keep every other `ebb up` out of this home; the kernel lets go when the process ends."""
         with (self.folder / "lock").open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise SystemStateError(
-                    f"Another `ebb up` is starting at {self.folder}: wait for it, then see `ebb status`."
+                    f"Another `ebb up` is starting at {self.folder}: see `ebb status`."
                 ) from None
             yield
 

@@ -23,7 +23,7 @@ def supervisor_of(home: Home) -> psutil.Process | None:
 
 
 def end_leftovers(home: Home) -> list[str]:
-    """End what a supervisord that was killed left behind, workers first; return the names of what was ended."""
+    """End what a killed supervisord left behind, workers first; return the names of what was ended."""
     ended = []
     for name, belongs in _kinds(home).items():
         ending = signal.SIGINT if name == "postgres" else signal.SIGTERM
@@ -86,8 +86,11 @@ def _roots(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def _forget_stale_lock(home: Home) -> None:
-    """Remove PostgreSQL's lock file if its number now belongs to another program, which PostgreSQL cannot see."""
+    """Remove PostgreSQL's lock file if the process it names lives but is another, which it cannot see.
+
+    That happens when numbers start anew, as in a restarted container, or when nobody reaps a killed process.
+    """
     for file in (home.postgres / "postmaster.pid", home.run / "postgres" / ".s.PGSQL.5432.lock"):
-        with suppress(OSError, ValueError, psutil.Error):
-            if psutil.Process(int(file.read_text().splitlines()[0])).name() != "postgres":
+        with suppress(OSError, ValueError, psutil.NoSuchProcess):
+            if not _is(psutil.Process(int(file.read_text().splitlines()[0])), _kinds(home)["postgres"]):
                 file.unlink()

@@ -1,4 +1,4 @@
-"""Who a server runs as: PostgreSQL refuses root, so there it gets a user of its own and a way to its files."""
+"""Who a server runs as: PostgreSQL refuses root, so there it gets its own user and a way to its files."""
 
 import os
 import pwd

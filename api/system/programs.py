@@ -69,7 +69,7 @@ def _celery(settings: Settings, *arguments: str) -> list[str]:
         *arguments,
         f"--loglevel={settings.log_level}",
     ]
-    return launched("TERM", command)
+    return launched("KILL", command)  # whoever lost its supervisor has lost Redis too, and would wait for it
 
 
 def node(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Start one Ebb: servers, then schema, then workers, beat and Flower, each only when the one before it is ready."""
+"""Start one Ebb: servers, schema, workers, beat, Flower, each only when the one before it is ready."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ class System:
     ready: list[supervision.Process] = field(default_factory=list)
 
     def said(self, name: str) -> str:
-        """Return what a program said when it gave up: its own words, else the end of its log since this start."""
+        """Return what a program said when it gave up: its last words, else the end of its log."""
         log = self.home.logs / f"{name}.log"
         if not log.exists():
             return "nothing"
@@ -208,7 +208,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
                 raise UnavailableError(f"{process.name} does not start. It said: {system.said(process.name)}")
         if time.monotonic() > deadline:
             raise UnavailableError(
-                f"{', '.join(names)}: no answer within {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
+                f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
             )
         time.sleep(0.05)
 

@@ -38,9 +38,8 @@ chmod = 0700
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 """
 
-# A worker is a Python program that may need seconds to refuse its start, and one that lost its Redis may fail for
-# hours before it can run again: so restarts never end. The signal to stop goes to the main process alone, as Celery's
-# children would drop their task at it; SIGKILL goes to all.
+# A worker that lost its Redis may fail for hours before it can run again: so restarts never end. The signal to
+# stop goes to the main process alone, as Celery's children would drop their task at it; SIGKILL goes to all.
 PROGRAM = """
 [program:{name}]
 command = {command}
@@ -61,7 +60,7 @@ environment = {environment}
 """
 
 
-# Supervisord stops group after group, the last one first, and the programs of one group together: so the workers, beat
+# Supervisord stops group after group, the last one first, and the programs of one group together: so workers, beat
 # and Flower are gone before Redis and PostgreSQL are asked to end.
 GROUP = """
 [group:celery]
@@ -72,7 +71,7 @@ priority = 100
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process as its supervisor sees it: running, starting, backoff, stopping, exited, fatal or stopped."""
+    """One process and its state: running, starting, backoff, stopping, exited, fatal or stopped."""
 
     name: str
     pid: int | None
@@ -110,18 +109,17 @@ def _process(found: Mapping[str, Any]) -> Process:
 def configure(home: Home, programs: Sequence[Program]) -> None:
     """Write supervisord's configuration; it holds no secret, those go through the environment."""
     paths = {"folder": home.folder, "logs": home.logs, "control": home.control}
-    escaped = {name: _escaped(str(path)) for name, path in paths.items()}
     user = "user = root" if os.geteuid() == 0 else ""  # says that root is meant, so that it does not warn
-    parts = [CONFIGURATION.format(user=user, **escaped)]
+    parts = [CONFIGURATION.format(user=user, **paths)]
     parts += [
         PROGRAM.format(
             name=program.name,
-            command=_escaped(shlex.join(program.command)),
+            command=shlex.join(program.command).replace("%", "%%"),
             priority=priority,
             signal=program.ending.name.removeprefix("SIG"),
             stop_seconds=program.stop_seconds,
             environment=",".join(f'{name}="{value}"' for name, value in program.environment.items()),
-            **escaped,
+            **paths,
         )
         for priority, program in enumerate(programs)
     ]
@@ -129,12 +127,8 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
     write_private(home.configuration, "".join(parts))
 
 
-def _escaped(text: str) -> str:
-    return text.replace("%", "%%")
-
-
 def spawn(home: Home, environment: Mapping[str, str], *, detached: bool) -> subprocess.Popen[bytes]:
-    """Start supervisord in a session of its own; unless detached it ends with this process, however that ends."""
+    """Start supervisord in a session of its own; unless detached it ends with us, however we end."""
     command = [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(home.configuration)]
     with (home.logs / "supervisord.out").open("wb") as output:
         return subprocess.Popen(  # noqa: S603

@@ -1,4 +1,4 @@
-"""Tell the person in front of `ebb up` what happens: which process ended or came back, and who warns of what."""
+"""Tell the person in front of `ebb up` what happens: who ended or came back, and who warns of what."""
 
 import re
 import subprocess

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Pla
     if sys.platform == "linux":
         eventually(lambda: all_gone(family))
     again = place.up()
-    assert again.returncode == 0, again.stderr
+    assert again.returncode == 0, again.stdout + again.stderr
     assert all_gone(family)
     assert [each["state"] for each in place.status()["processes"]] == ["running"] * len(PROGRAMS)
 
@@ -237,9 +238,10 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Pla
 def test_when_all_are_killed_at_once_up_works_again(place: Place) -> None:
     assert place.up().returncode == 0
     for process in place.family():
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # they take each other along
+            process.kill()
     again = place.up()
-    assert again.returncode == 0, again.stderr
+    assert again.returncode == 0, again.stdout + again.stderr
 
 
 def test_processes_without_their_supervisor_are_found_and_ended(place: Place) -> None:
@@ -293,13 +295,20 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
 
 
 def test_a_home_with_a_long_and_awkward_path_works(place: Place) -> None:
-    awkward = Place(place.folder / '100% of "it\'s" here' / ("long-" * 20))
+    awkward = Place(place.folder / "Ren\u00e9e's home" / ("long-" * 20))
     try:
         up = awkward.up()
         assert up.returncode == 0, up.stdout + up.stderr
         assert len(awkward.pids()) == len(PROGRAMS)
     finally:
         awkward.ebb("down")
+        shutil.rmtree(awkward.home.run)
+
+
+def test_a_home_that_the_supervisor_could_not_name_is_refused(place: Place) -> None:
+    up = Place(place.folder / "100%").up()
+    assert up.returncode == 1
+    assert "choose another path" in json.loads(up.stdout)["error"]["message"]
 
 
 def test_servers_that_are_given_are_used_and_none_is_started(

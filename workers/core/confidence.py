@@ -67,7 +67,8 @@ def culled_at(
     for halvings in range(MOST_HALVINGS + 1):
         begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
         with np.errstate(divide="ignore"):
-            crossing = confirmed_at + half_life * DAY * np.log2(confidence * HALF**halvings / floor)
+            half_lives = np.log2(confidence) - halvings - np.log2(floor)
+        crossing = confirmed_at + half_life * DAY * half_lives
         crossed = np.where(halvings <= applied, np.maximum(begins, crossing), np.inf)
         earliest = np.minimum(earliest, crossed)
     return earliest

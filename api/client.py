@@ -1,0 +1,173 @@
+"""The client: what every door goes through. It sends tasks by name and waits; it needs neither model nor database.
+
+>>> memory = Client("redis://localhost:6379/0")
+>>> memory.store("Mira moved to Leipzig.")["action"]
+'added'
+>>> memory.recall("Where does Mira live?")["results"][0]["text"]
+'Mira moved to Leipzig.'
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import redis.exceptions
+from celery import Celery
+from celery.exceptions import TaskRevokedError
+from celery.exceptions import TimeoutError as NoResultError
+from celery.result import AsyncResult
+from kombu.exceptions import OperationalError
+from uuid_utils.compat import uuid7
+
+from workers.errors import EbbError, TaskFailedError, UnavailableError
+from workers.queues import configuration
+from workers.storage import outbox
+from workers.storage.redis import own_keys
+
+RECALL_SECONDS = 15.0
+STORE_SECONDS = 45.0
+BATCH_SECONDS = 180.0
+DECAY_SECONDS = 3_600.0
+
+GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
+AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
+
+
+class Client:
+    """One namespace's memory, by way of the workers behind a Redis."""
+
+    def __init__(self, redis_url: str, namespace: str = "default") -> None:
+        self.namespace = namespace
+        self._redis_url = redis_url
+
+    def store(self, text: str, *, wait: bool = True, touch: bool = True, **fact: Any) -> dict[str, Any]:
+        """Store one fact; return `{"id", "action", "embedded"}`.
+
+        With `wait=False` it returns `{"id", "task"}` as soon as the fact is in the outbox, from which it cannot be
+        lost: what does not reach a worker is sent again until it is committed.
+
+        Raises:
+            InvalidInputError: the fact cannot be stored; nothing was.
+            UnavailableError: Redis or the workers do not answer.
+        """
+        fact.setdefault("id", str(uuid7()))
+        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "now": _now(), **fact}
+        if wait:
+            return self.call("memory.store", arguments, STORE_SECONDS)
+        task_id = str(uuid7())
+        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(task_id, "memory.store", arguments, time.time())))
+        self.send("memory.store", arguments, task_id=task_id)
+        return {"id": fact["id"], "task": task_id}
+
+    def store_many(self, facts: Sequence[Any], *, touch: bool = True) -> dict[str, Any]:
+        """Store many facts; return `{"results"}` with what each became, in order, or its error.
+
+        Raises:
+            UnavailableError: Redis or the workers do not answer.
+        """
+        return self.wait(self.send_many(facts, touch=touch), BATCH_SECONDS)
+
+    def send_many(self, facts: Sequence[Any], *, touch: bool = True, namespace: str | None = None) -> AsyncResult:
+        """Send many facts and return at once; `wait` for the result."""
+        with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
+        arguments = {"facts": with_ids, "namespace": namespace or self.namespace, "touch": touch, "now": _now()}
+        return self.send("memory.store_many", arguments)
+
+    def recall(self, query: str, **options: Any) -> dict[str, Any]:
+        """Return `{"results"}`, the facts that fit best; options are those of the task `memory.recall`.
+
+        Raises:
+            InvalidInputError: the query or an option cannot be.
+            UnavailableError: Redis or the workers do not answer in time.
+        """
+        return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
+
+    def reinforce(self, id: str, boost: float = 0.2) -> dict[str, Any]:  # noqa: A002 - the contract's name
+        """Strengthen a fact; return `{"id", "salience"}`.
+
+        Raises:
+            InvalidInputError: there is no such live fact, or the boost is not in (0, 1].
+        """
+        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": _now()}
+        return self.call("memory.reinforce", arguments, STORE_SECONDS)
+
+    def stats(self) -> dict[str, Any]:
+        """Return what the namespace holds."""
+        return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)
+
+    def decay(self, now: str | None = None, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        """Run one pass over all namespaces, as of `now`; return its counters when it is done."""
+        arguments = {"now": now or _now(), "dry_run": dry_run, "force": force}
+        return self.wait(self.send("decay.plan", arguments), DECAY_SECONDS)
+
+    def call(self, task: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a task that is of no use after `seconds`, and return its result."""
+        return self.wait(self.send(task, arguments, expires=seconds), seconds)
+
+    def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
+        """Send a task and return at once.
+
+        Raises:
+            UnavailableError: Redis does not answer.
+        """
+        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
+
+    def wait(self, result: AsyncResult, seconds: float) -> dict[str, Any]:
+        """Return a task's result, and forget it.
+
+        Raises:
+            UnavailableError: none came in time, or Redis does not answer.
+            EbbError: the one that the worker raised.
+        """
+        try:
+            answer: dict[str, Any] = self._reach(lambda: result.get(timeout=seconds))
+            result.forget()
+        except (NoResultError, TaskRevokedError):
+            raise UnavailableError(
+                f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
+                "and Flower for how much is waiting."
+            ) from None
+        except EbbError:
+            raise
+        except Exception as error:
+            raise TaskFailedError(
+                f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
+            ) from error
+        return answer
+
+    def close(self) -> None:
+        """Close the connections to Redis."""
+        self._app.close()
+        self._own_keys.close()
+
+    def _reach(self, act: Any) -> Any:
+        try:
+            return act()
+        except AWAY as error:
+            raise UnavailableError(
+                f"Redis does not answer: {error}. See `ebb status`, or check EBB_REDIS_URL."
+            ) from None
+
+    @cached_property
+    def _own_keys(self) -> Any:
+        return own_keys(self._redis_url)
+
+    @cached_property
+    def _app(self) -> Celery:
+        app = Celery("ebb-client", set_as_current=False)
+        app.conf.update(configuration(self._redis_url))
+        app.conf.update(
+            broker_connection_max_retries=2,
+            task_publish_retry_policy=GIVE_UP_SOON,
+            result_backend_transport_options={"retry_policy": GIVE_UP_SOON, "socket_timeout": 5},
+            redis_socket_timeout=5.0,
+            redis_socket_connect_timeout=2.0,
+        )
+        app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
+        return app
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

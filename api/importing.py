@@ -1,0 +1,218 @@
+"""Import: a JSONL file of any size becomes facts, in constant memory, and goes on where it was stopped."""
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from celery.result import AsyncResult
+
+from api.client import BATCH_SECONDS, Client
+from workers.errors import InvalidInputError
+from workers.intake import DERIVED, namespace_name
+
+WINDOW = 500
+"""Lines in one batch; each window is stored whole or again."""
+
+IN_FLIGHT = 4
+LONGEST_LINE = 8 * 1_048_576
+ERRORS_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import has come: everything before `offset` is stored or reported."""
+
+    offset: int = 0
+    lines: int = 0
+    added: int = 0
+    duplicates: int = 0
+    unchanged: int = 0
+    rejected: int = 0
+    without_vector: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that was not stored, by its number, and why."""
+
+    line: int
+    error: str
+
+
+@dataclass(slots=True)
+class Window:
+    """Some lines on their way: the facts by namespace, the lines that are none, and where the next window begins."""
+
+    end: int
+    lines: int
+    facts: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+    bad: list[BadLine] = field(default_factory=list)
+    sent: dict[str, AsyncResult] = field(default_factory=dict)
+
+
+class Checkpoint:
+    """Where an import of a file into a namespace stands, kept in a file of its own until it is done."""
+
+    def __init__(self, folder: Path, source: Path, namespace: str) -> None:
+        state = source.stat()
+        identity = f"{source.resolve()}\0{namespace}\0{state.st_size}\0{state.st_mtime_ns}"
+        self._file = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+
+    def load(self) -> Progress:
+        """Return how far an earlier import of the same file came."""
+        try:
+            return Progress(**json.loads(self._file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return Progress()
+
+    def save(self, progress: Progress) -> None:
+        """Note how far the import has come, all or nothing."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._file.with_suffix(".new")
+        draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+        draft.replace(self._file)
+
+    def clear(self) -> None:
+        """Forget the import, for it is done."""
+        self._file.unlink(missing_ok=True)
+
+
+def import_file(
+    client: Client,
+    file: BinaryIO,
+    checkpoint: Checkpoint | None,
+    on_bad: Callable[[BadLine], None],
+    on_progress: Callable[[Progress], None],
+) -> Progress:
+    """Store every good line of a file and report every bad one; return what became of them all.
+
+    Raises:
+        UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
+    """
+    progress = checkpoint.load() if checkpoint else Progress()
+    if progress.offset:
+        file.seek(progress.offset)
+    on_progress(progress)
+    waiting: deque[Window] = deque()
+    for window in _windows(file, progress, client.namespace):
+        waiting.append(_send(client, window))
+        if len(waiting) == IN_FLIGHT:
+            progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+    while waiting:
+        progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+    if checkpoint:
+        checkpoint.clear()
+    return progress
+
+
+def _windows(file: BinaryIO, begin: Progress, namespace: str) -> Iterator[Window]:
+    window = Window(begin.offset, begin.lines)
+    for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
+        window.end, window.lines = window.end + length, number
+        try:
+            own, fact = parse(line, namespace)
+        except InvalidInputError as error:
+            window.bad.append(BadLine(number, str(error)))
+        else:
+            if fact is not None:
+                window.facts.setdefault(own, []).append((number, fact))
+        if (number - begin.lines) % WINDOW == 0:
+            yield window
+            window = Window(window.end, window.lines)
+    yield window
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Yield each line and its length with its end; none in place of a line that is too long to be a fact."""
+    while line := file.readline(LONGEST_LINE):
+        length = len(line)
+        if length < LONGEST_LINE or line.endswith(b"\n"):
+            yield line, length
+            continue
+        while rest := file.readline(LONGEST_LINE):
+            length += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield None, length
+
+
+def parse(line: bytes | None, namespace: str) -> tuple[str, dict[str, Any] | None]:
+    """Return a line's namespace and fact; no fact for a blank line.
+
+    Raises:
+        InvalidInputError: the line is no JSON object, or says that its fact was forgotten.
+    """
+    if line is None:
+        raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
+    if not line.strip():
+        return namespace, None
+    try:
+        given = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"no UTF-8 at byte {error.start}; convert the file.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
+    if given.get("forgotten_at") is not None:
+        raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
+    own = namespace_name(given.pop("namespace", namespace))
+    return own, {name: value for name, value in given.items() if name not in DERIVED}
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _send(client: Client, window: Window) -> Window:
+    for namespace, numbered in window.facts.items():
+        facts = [fact for _, fact in numbered]
+        window.sent[namespace] = client.send_many(facts, touch=False, namespace=namespace)
+    return window
+
+
+def _settle(
+    client: Client,
+    window: Window,
+    progress: Progress,
+    checkpoint: Checkpoint | None,
+    on_bad: Callable[[BadLine], None],
+    on_progress: Callable[[Progress], None],
+) -> Progress:
+    """Wait until a window is stored, and add what became of it."""
+    results: list[tuple[int, dict[str, Any]]] = []
+    for namespace, sent in window.sent.items():
+        answers = client.wait(sent, BATCH_SECONDS)["results"]
+        results += zip((number for number, _ in window.facts[namespace]), answers, strict=True)
+    refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
+    bad = sorted([*window.bad, *refused], key=lambda one: one.line)
+    actions = [answer["action"] for _, answer in results if "action" in answer]
+    progress = replace(
+        progress,
+        offset=window.end,
+        lines=window.lines,
+        added=progress.added + actions.count("added"),
+        duplicates=progress.duplicates + actions.count("duplicate"),
+        unchanged=progress.unchanged + actions.count("unchanged"),
+        rejected=progress.rejected + len(bad),
+        without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
+    )
+    for one in bad:
+        on_bad(one)
+    if checkpoint:
+        checkpoint.save(progress)
+    on_progress(progress)
+    return progress
+
+
+def size_of(file: BinaryIO) -> int | None:
+    """Return a file's size in bytes, or nothing for a pipe."""
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except OSError:
+        return None

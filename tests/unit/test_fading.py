@@ -1,0 +1,311 @@
+"""Fading is a function of time: whoever looks, and however often, finds what one look at the end finds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from workers.core import confidence
+from workers.core.fading import GUARD, REASONS, Anchors, Faded, FadingRules, ends, fade, written
+from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.tiers import Tier
+
+DAY = 86_400.0
+NOW = 1_700_000_000.0
+NEVER = math.inf
+RULES = FadingRules()
+WITHOUT_FLOOR = FadingRules(cull_floor=0.0)
+properties = settings(deadline=None, max_examples=300)
+
+shares = st.floats(0, 1)
+waits = st.floats(0, 900 * DAY)
+beliefs = shares | st.sampled_from([0.05, 0.1, 0.2, 0.4, 0.8, 1.0])
+lifetimes = st.sampled_from([NEVER, 4 * 3600.0, DAY, 14 * DAY, 90 * DAY]) | st.floats(60, 400 * DAY)
+rules_of_a_database = st.builds(
+    FadingRules,
+    widest_bucket=st.sampled_from([1, 2, 4, 8, 16]),
+    cold_threshold=st.sampled_from([0.25, 0.15, 0.35, 0.0]) | shares,
+    half_life=st.floats(1, 1_000),
+    cull_floor=st.sampled_from([0.0, 0.1]) | st.floats(0, 0.99),
+)
+
+
+def fact(
+    base: float = 0.5,
+    coactivations: int = 0,
+    *,
+    seen_at: float = NOW,
+    belief: float = 1.0,
+    confirmed_at: float = NOW,
+    lifetime: float = NEVER,
+    permanent: bool = False,
+    fidelity: int = FULL,
+) -> Anchors:
+    """Return the anchors of one fact."""
+    return Anchors(
+        base=np.array([base]),
+        coactivations=np.array([coactivations]),
+        last_seen_at=np.array([seen_at]),
+        confidence=np.array([belief]),
+        confirmed_at=np.array([confirmed_at]),
+        expires_at=np.array([confirmed_at + lifetime]),
+        permanent=np.array([permanent]),
+        fidelity=np.array([fidelity]),
+    )
+
+
+facts = st.builds(
+    fact,
+    base=shares,
+    coactivations=st.integers(0, 12),
+    seen_at=st.floats(NOW - 30 * DAY, NOW + DAY),
+    belief=beliefs,
+    confirmed_at=st.floats(NOW - 30 * DAY, NOW + DAY),
+    lifetime=lifetimes,
+    permanent=st.sampled_from([False, False, False, True]),
+    fidelity=st.sampled_from([FULL, FULL, FULL, PENDING, FINGERPRINT]),
+)
+
+
+def state(faded: Faded) -> tuple[int, int, float, int]:
+    return int(faded.tier[0]), int(faded.fidelity[0]), float(faded.ends_at[0]), int(faded.end_reason[0])
+
+
+def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded:
+    """Return what a store that visits a fact only when it is due knows of it after passes at those instants."""
+    known = written(one, NOW, rules)
+    for now in instants:
+        if known.due_at[0] <= now:
+            known = fade(replace(one, fidelity=known.fidelity), now, rules)
+    return known
+
+
+def over(one: Anchors, now: float, rules: FadingRules) -> bool:
+    """Return whether a fact is expired, removed by soft decay, or below the floor, as the documents say it."""
+    halvings = confidence.soft_decay_halvings(one.confirmed_at, one.expires_at, now)
+    left = one.confidence * 0.5 ** confidence.halvings_applied(one.confidence, halvings)
+    believed = confidence.effective_confidence(left, (now - one.confirmed_at) / DAY, rules.half_life)
+    expired = now >= one.expires_at
+    removed = (halvings > 0) & (left < 0.1)
+    return bool((expired | removed | (believed < rules.cull_floor))[0])
+
+
+@given(facts, rules_of_a_database, st.lists(waits, min_size=1, max_size=12))
+@properties
+def test_passes_at_any_moments_leave_what_one_pass_leaves(
+    one: Anchors, rules: FadingRules, delays: list[float]
+) -> None:
+    instants = sorted(NOW + delay for delay in delays)
+
+    known = passes(one, instants, rules)
+
+    assume(abs(known.due_at[0] - instants[-1]) > 2 * GUARD)
+    assert state(known) == state(fade(one, instants[-1], rules))
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_a_pass_that_is_repeated_changes_nothing(one: Anchors, rules: FadingRules, wait: float) -> None:
+    once = fade(one, NOW + wait, rules)
+
+    twice = fade(replace(one, fidelity=once.fidelity), NOW + wait, rules)
+
+    assert state(twice) == state(once)
+    assert twice.due_at == once.due_at
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_what_is_not_over_is_due_later_than_now(one: Anchors, rules: FadingRules, wait: float) -> None:
+    faded = fade(one, NOW + wait, rules)
+
+    assert faded.due_at[0] > NOW + wait or faded.ends_at[0] <= NOW + wait
+
+
+@given(facts, rules_of_a_database, waits, shares)
+@properties
+def test_nothing_changes_before_a_fact_is_due(
+    one: Anchors, rules: FadingRules, wait: float, share: float
+) -> None:
+    now = NOW + wait
+    faded = fade(one, now, rules)
+    assume(faded.ends_at[0] > now)
+
+    until = min(float(faded.due_at[0]) - 2 * GUARD, now + 5_000 * DAY)
+    between = now + share * max(until - now, 0.0)
+
+    assert state(fade(one, between, rules)) == state(faded)
+    assert faded.ends_at[0] > between
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRules, wait: float) -> None:
+    before = fade(one, NOW + wait, rules)
+    due_at = float(before.due_at[0])
+    assume(due_at < NEVER)
+
+    after = fade(replace(one, fidelity=before.fidelity), due_at, rules)
+
+    assert state(after)[:2] != state(before)[:2] or after.ends_at[0] <= due_at
+
+
+@given(facts, rules_of_a_database, st.floats(0, 2_000 * DAY) | st.floats(-10, 10), st.booleans())
+@properties
+def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
+    one: Anchors, rules: FadingRules, offset: float, near_the_end: bool
+) -> None:
+    one = replace(one, permanent=np.array([False]))
+    ends_at = float(ends(one, rules)[0][0])
+    now = ends_at + offset if near_the_end and ends_at < NEVER else float(one.confirmed_at[0]) + abs(offset)
+    assume(now >= one.confirmed_at[0] and abs(now - ends_at) > 2 * GUARD)
+
+    assert over(one, now, rules) == (now > ends_at)
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_vectors_just_written_that_should_be_smaller_are_due_at_once(
+    one: Anchors, rules: FadingRules, wait: float
+) -> None:
+    now = NOW + wait
+    faded, new = fade(one, now, rules), written(one, now, rules)
+
+    assert new.fidelity == one.fidelity
+    if faded.fidelity > one.fidelity:
+        assert new.due_at <= now
+    else:
+        assert new.due_at == faded.due_at
+
+
+def test_a_year_old_fact_that_is_imported_is_due_at_once_and_keeps_its_vector_until_then() -> None:
+    new = written(fact(seen_at=NOW - 365 * DAY, confirmed_at=NOW), NOW, RULES)
+
+    assert new.fidelity == FULL
+    assert new.tier == Tier.COLD
+    assert new.due_at == NOW
+
+
+def test_a_fact_that_is_seen_now_keeps_its_vector_and_is_due_when_it_cools() -> None:
+    new = written(fact(0.5), NOW, RULES)
+
+    assert state(new)[:2] == (Tier.WARM, FULL)
+    assert new.due_at == pytest.approx(NOW + 6.69 * DAY, abs=0.01 * DAY)
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_hot_facts_are_never_compressed(one: Anchors, rules: FadingRules, wait: float) -> None:
+    faded = fade(replace(one, fidelity=np.array([FULL])), NOW + wait, rules)
+
+    assert faded.tier != Tier.HOT or faded.fidelity == FULL
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_only_cold_facts_are_fingerprinted(one: Anchors, rules: FadingRules, wait: float) -> None:
+    faded = fade(replace(one, fidelity=np.array([FULL])), NOW + wait, rules)
+
+    assert faded.fidelity != FINGERPRINT or faded.tier == Tier.COLD
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_permanent_facts_never_fade_and_never_end(one: Anchors, rules: FadingRules, wait: float) -> None:
+    faded = fade(replace(one, permanent=np.array([True])), NOW + wait, rules)
+
+    assert faded.fidelity == one.fidelity
+    assert faded.ends_at == NEVER
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_without_use_no_vector_grows_back(one: Anchors, rules: FadingRules, wait: float) -> None:
+    assert fade(one, NOW + wait, rules).fidelity >= one.fidelity
+
+
+def test_a_fact_without_vector_yet_has_nothing_to_shrink() -> None:
+    faded = fade(fact(fidelity=PENDING), NOW + 300 * DAY, RULES)
+
+    assert state(faded)[:2] == (Tier.COLD, PENDING)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(12, FULL), (13, 2), (20, 4), (26, 4), (29, FINGERPRINT), (90, FINGERPRINT)],
+)
+def test_the_documented_warm_memory_shrinks_step_by_step(days: int, expected: int) -> None:
+    assert fade(fact(0.6), NOW + days * DAY, RULES).fidelity == expected
+
+
+def test_vectors_are_pooled_no_wider_than_the_rules_allow() -> None:
+    unfingerprinted = FadingRules(widest_bucket=2, cold_threshold=0.0)
+
+    assert fade(fact(0.6), NOW + 200 * DAY, unfingerprinted).fidelity == 2
+
+
+def test_a_higher_cold_threshold_fingerprints_earlier() -> None:
+    at = NOW + 24 * DAY
+
+    assert fade(fact(0.6), at, FadingRules(cold_threshold=0.15)).fidelity == 4
+    assert fade(fact(0.6), at, FadingRules(cold_threshold=0.35)).fidelity == FINGERPRINT
+
+
+def test_a_fingerprint_is_not_visited_for_the_rungs_that_it_skipped() -> None:
+    # Retention 0.30: fingerprinted at 0.35, and the rung at 0.25 of a wide ladder is still to come.
+    faded = fade(fact(0.6), NOW + 25.4 * DAY, FadingRules(widest_bucket=16, cold_threshold=0.35, cull_floor=0.0))
+
+    assert faded.fidelity == FINGERPRINT
+    assert faded.due_at == NEVER
+
+
+def ending(one: Anchors, rules: FadingRules = WITHOUT_FLOOR) -> tuple[float, str]:
+    """Return in how many seconds a fact ends, and why."""
+    ends_at, reason = ends(one, rules)
+    return float(ends_at[0]) - NOW, REASONS[int(reason[0])]
+
+
+def test_a_fact_of_full_confidence_fades_with_its_fourth_halving() -> None:
+    assert ending(fact(lifetime=14 * DAY)) == (10.5 * DAY + 3 * 3600, "faded")
+
+
+def test_a_fact_whose_halvings_stop_at_a_tenth_lives_until_it_expires() -> None:
+    assert ending(fact(belief=0.8, lifetime=14 * DAY)) == (14 * DAY, "expired")
+
+
+def test_a_fact_that_lives_four_hours_expires_before_soft_decay_removes_it() -> None:
+    assert ending(fact(lifetime=4 * 3600.0)) == (4 * 3600, "expired")
+
+
+def test_a_fact_without_lifetime_is_culled_when_nobody_confirms_it() -> None:
+    seconds, reason = ending(fact(), RULES)
+
+    assert reason == "culled"
+    assert seconds / DAY == pytest.approx(598, abs=0.5)
+
+
+def test_a_database_without_floor_keeps_facts_without_lifetime_for_ever() -> None:
+    assert ending(fact())[0] == NEVER
+
+
+def test_whole_arrays_give_what_each_fact_alone_gives() -> None:
+    many = [fact(base / 10, base % 9, lifetime=base * DAY + 3600) for base in range(11)]
+    columns = {name: np.concatenate([getattr(one, name) for one in many]) for name in Anchors.__slots__}
+
+    together = fade(Anchors(**columns), NOW + 9 * DAY, RULES)
+
+    for i, one in enumerate(many):
+        alone = fade(one, NOW + 9 * DAY, RULES)
+        assert [getattr(together, name)[i] for name in Faded.__slots__] == [
+            getattr(alone, name)[0] for name in Faded.__slots__
+        ]
+
+
+def test_no_facts_give_no_facts() -> None:
+    columns = {name: getattr(fact(), name)[:0] for name in Anchors.__slots__}
+
+    assert fade(Anchors(**columns), NOW, RULES).due_at.size == 0

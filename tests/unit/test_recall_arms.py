@@ -1,0 +1,71 @@
+"""The text arm's two calculations: which words choose candidates, and how often a word occurs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.recall.arms import choose, occurrences
+
+properties = settings(deadline=None)
+counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 1_000), min_size=1, max_size=10)
+
+
+def rank(times: int) -> np.float32:
+    """Return what `ts_rank` gives a word that occurs so often: it sums 1 / j² and returns a float4."""
+    return np.float32(sum(1 / (j * j) for j in range(1, times + 1)) / 1.64493406685)
+
+
+def test_the_rarest_words_choose_as_long_as_their_facts_fit_the_budget() -> None:
+    facts = {"the": 9_000, "kitten": 40, "luna": 2, "adopt": 900}
+
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=1_000) == ["luna", "kitten", "adopt"]
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=941) == ["luna", "kitten"]
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=10_000) == ["luna", "kitten", "adopt", "the"]
+
+
+def test_one_word_chooses_however_common_it_is() -> None:
+    assert choose(["the"], {"the": 10**6}, budget=20_000) == ["the"]
+
+
+def test_words_that_were_never_counted_are_the_rarest() -> None:
+    assert choose(["known", "new"], {"known": 5}, budget=4) == ["new"]
+
+
+@given(counted, st.integers(0, 3_000))
+@properties
+def test_the_chosen_fit_the_budget_and_no_more_would(facts: dict[str, int], budget: int) -> None:
+    chosen = choose(list(facts), facts, budget)
+
+    left = sorted(facts[term] for term in facts.keys() - set(chosen))
+    total = sum(facts[term] for term in chosen)
+    assert chosen
+    assert total <= budget or len(chosen) == 1
+    assert not left or total + left[0] > budget
+    assert all(facts[term] <= facts_left for term in chosen for facts_left in left)
+
+
+@given(counted, st.integers(0, 3_000), st.randoms())
+@properties
+def test_the_order_of_the_words_makes_no_difference(facts: dict[str, int], budget: int, random: object) -> None:
+    shuffled = list(facts)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    assert choose(shuffled, facts, budget) == choose(sorted(facts), facts, budget)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 3, 4, 5, 10, 50, 100, 200, 254, 255, 256])
+def test_the_number_of_occurrences_is_read_off_the_rank(times: int) -> None:
+    assert occurrences(np.array([float(rank(times))])).tolist() == [times]
+
+
+def test_every_number_that_a_tsvector_can_hold_comes_back() -> None:
+    ranks = np.array([[float(rank(times)) for times in range(257)]]).T
+
+    assert occurrences(ranks)[:, 0].tolist() == list(range(257))
+
+
+def test_ranks_of_many_facts_and_words_keep_their_shape() -> None:
+    ranks = np.array([[float(rank(2)), 0.0, float(rank(1))], [0.0, float(rank(7)), 0.0]])
+
+    assert occurrences(ranks).tolist() == [[2, 0, 1], [0, 7, 0]]

@@ -1,0 +1,121 @@
+"""Signatures: the same in every process, near what they stand for, and in its order."""
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.core.arrays import Floats, Vectors
+from workers.core.fidelity import normalise
+from workers.core.signature import BITS, encode, estimate, projection
+
+DIMS = 256
+properties = settings(deadline=None, max_examples=50)
+
+
+def random_vectors(seed: int, rows: int, dims: int = DIMS) -> Vectors:
+    return normalise(np.random.default_rng(seed).normal(size=(rows, dims)).astype(np.float32))
+
+
+def at_cosines(query: Vectors, cosines: Floats, seed: int) -> Vectors:
+    """Return one unit vector for each cosine that it shall have with the unit query."""
+    others = random_vectors(seed, len(cosines), len(query))
+    across = normalise(others - np.outer(others @ query, query))
+    return (cosines[:, None] * query + np.sqrt(1 - cosines[:, None] ** 2) * across).astype(np.float32)
+
+
+def test_the_projection_never_changes() -> None:
+    # Stored signatures mean something only as long as these hold.
+    matrix = projection(DIMS)
+
+    assert matrix.shape == (BITS, DIMS)
+    np.testing.assert_allclose(
+        matrix[0, :6], [-0.48615441, 1.05634832, -1.90542126, -1.27775502, -1.02188993, -0.72485107], rtol=1e-5
+    )
+    np.testing.assert_allclose(matrix[-1, -3:], [-0.95907921, 0.1124632, 0.23812568], rtol=1e-5)
+
+
+def test_another_process_projects_alike() -> None:
+    program = (
+        "import hashlib, sys\n"
+        "from workers.core.signature import projection\n"
+        "sys.stdout.write(hashlib.sha256(projection(256).tobytes()).hexdigest())"
+    )
+
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert answer.stdout == hashlib.sha256(projection(DIMS).tobytes()).hexdigest()
+
+
+def test_another_seed_is_another_projection() -> None:
+    assert not np.allclose(projection(16, seed=1), projection(16))
+
+
+def test_a_projection_is_a_standard_normal_one() -> None:
+    matrix = projection(DIMS)
+
+    assert float(matrix.mean()) == pytest.approx(0, abs=0.01)
+    assert float(matrix.std()) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("dims", [2, 64, 256, 384, 1536])
+def test_a_signature_is_128_bytes_whatever_the_dims(dims: int) -> None:
+    signatures = encode(random_vectors(1, 3, dims))
+
+    assert signatures.shape == (3, 128)
+    assert signatures.dtype == np.uint8
+    assert estimate(random_vectors(2, 1, dims)[0], signatures).shape == (3,)
+
+
+def test_no_vectors_give_no_signatures_and_no_cosines() -> None:
+    signatures = encode(np.zeros((0, DIMS), dtype=np.float32))
+
+    assert signatures.shape == (0, 128)
+    assert estimate(random_vectors(1, 1)[0], signatures).shape == (0,)
+
+
+def test_a_signature_knows_the_direction_and_not_the_length() -> None:
+    vectors = random_vectors(3, 5)
+
+    np.testing.assert_array_equal(encode(vectors * 4), encode(vectors))
+    np.testing.assert_array_equal(encode(-vectors), ~encode(vectors))
+
+
+def test_the_estimate_is_near_the_true_cosine() -> None:
+    # Each of 1,024 signs estimates with a standard deviation of at most sqrt(pi / 2).
+    deviation = np.sqrt(np.pi / 2 / BITS)
+    query = random_vectors(4, 1)[0]
+    cosines = np.linspace(-0.99, 0.99, 1_000)
+
+    errors = estimate(query, encode(at_cosines(query, cosines, seed=5))) - cosines
+
+    assert np.abs(errors).max() < 5 * deviation
+    assert np.sqrt(np.mean(errors**2)) < 1.2 * deviation
+    assert abs(errors.mean()) < deviation
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([64, 256, 384]))
+@properties
+def test_clearly_separated_vectors_keep_their_order(seed: int, dims: int) -> None:
+    query = random_vectors(seed, 1, dims)[0]
+    cosines = np.array([0.95, 0.6, 0.2, -0.2, -0.6])
+
+    estimated = estimate(query, encode(at_cosines(query, cosines, seed=seed + 1)))
+
+    assert np.argsort(-estimated).tolist() == [0, 1, 2, 3, 4]
+
+
+@given(st.integers(0, 2**32 - 1))
+@properties
+def test_estimates_are_cosines_and_a_vector_is_nearest_to_itself(seed: int) -> None:
+    vectors = random_vectors(seed, 20)
+
+    estimated = estimate(vectors[7], encode(vectors))
+
+    assert ((-1 <= estimated) & (estimated <= 1)).all()
+    assert int(estimated.argmax()) == 7
+    assert estimated[7] == pytest.approx(1, abs=0.1)

@@ -1,0 +1,72 @@
+"""Summaries: three layers by retention, each made from the text itself."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.core.summary import summarise, top_keywords, top_sentences, truncate
+
+properties = settings(deadline=None)
+SHORT = "User debugging timeout issue in production"
+STORY = (
+    "The cat sat by the window. Rain fell all day. The cat watched the rain on the window. "
+    "Somebody rang. The cat slept by the window in the rain."
+)
+
+
+def test_the_documented_keywords_are_found() -> None:
+    assert top_keywords(SHORT, 3) == ["user", "debug", "timeout"]
+
+
+def test_keywords_are_stems_by_frequency_and_then_by_first_appearance() -> None:
+    text = "Deploys broke the tests. Testing the deploy again: tests pass, deployed."
+
+    assert top_keywords(text, 3) == ["deploy", "test", "broke"]
+
+
+def test_only_a_text_longer_than_200_characters_is_truncated() -> None:
+    assert truncate("x" * 200) == "x" * 200
+    assert truncate("x" * 201) == "x" * 200 + "..."
+
+
+def test_the_best_sentences_stand_in_their_own_order() -> None:
+    assert top_sentences(STORY, 2) == (
+        "The cat watched the rain on the window. The cat slept by the window in the rain."
+    )
+
+
+def test_sentences_also_end_with_full_width_marks() -> None:
+    assert top_sentences("我喜欢猫。 今天下雨。", 1) in {"我喜欢猫。", "今天下雨。"}
+
+
+@pytest.mark.parametrize(
+    ("retention", "expected"),
+    [
+        (1.0, STORY),
+        (0.81, STORY),
+        (0.8, "The cat sat by the window. The cat watched the rain on the window. The cat slept"),
+        (0.41, "The cat sat by the window. The cat watched the rain on the window. The cat slept"),
+        (0.4, "cat window rain sat fell"),
+        (0.0, "cat window rain sat fell"),
+    ],
+)
+def test_the_layer_follows_retention(retention: float, expected: str) -> None:
+    assert summarise(STORY, retention).rstrip(" ") == expected
+
+
+def test_one_layer_truncates_only() -> None:
+    assert summarise("word " * 60, 0.01, layers=1) == ("word " * 60)[:200] + "..."
+
+
+def test_two_layers_pick_sentences_but_no_keywords() -> None:
+    assert summarise(STORY, 0.01, layers=2) == summarise(STORY, 0.5)
+
+
+@given(st.text(max_size=600), st.floats(0, 1), st.integers(1, 3))
+@properties
+def test_a_summary_is_never_longer_than_its_layer_allows(text: str, retention: float, layers: int) -> None:
+    shown = summarise(text, retention, layers)
+
+    assert len(shown) <= 203
+    assert len(shown) <= 80 or retention > 0.8 or layers == 1 or retention <= 0.4
+    assert len(shown.split()) <= 5 or retention > 0.4 or layers < 3

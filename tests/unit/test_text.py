@@ -1,0 +1,57 @@
+"""What makes two texts the same, and what of a text is somebody's own."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.core.text import digest, normalise, strip_injected
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@pytest.mark.parametrize(
+    "other", ["  Alice likes TEA ", "alice\tlikes\n\ntea", "ALICE LIKES TEA", "alice likes\u00a0tea"]
+)
+def test_case_and_blanks_make_no_difference(other: str) -> None:
+    assert normalise(other) == "alice likes tea"
+    assert digest(other) == digest("Alice likes tea")
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    assert digest("Zoe\u0308 at the cafe\u0301") == digest("Zo\u00eb at the caf\u00e9")
+
+
+def test_other_words_and_other_marks_make_another_digest() -> None:
+    said = ["Alice likes tea", "Alice likes tea!", "Alice liked tea", "tea likes Alice", ""]
+
+    assert len({digest(text) for text in said}) == len(said)
+
+
+def test_a_digest_is_the_sha_256_of_the_normalised_text() -> None:
+    assert digest(" Tea ") == hashlib.sha256(b"tea").digest()
+    assert len(digest("")) == 32
+
+
+@given(texts)
+def test_normalising_twice_is_normalising_once(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+def test_recalled_context_is_stripped_wherever_it_stands() -> None:
+    text = "<memory-context>\nold\nfacts</memory-context>\nNew fact. <MEMORY-CONTEXT>more</memory-context>"
+
+    assert strip_injected(text) == "New fact."
+
+
+def test_of_two_blocks_only_the_blocks_are_stripped() -> None:
+    assert strip_injected("a<memory-context>1</memory-context>b<memory-context>2</memory-context>c") == "abc"
+
+
+def test_a_text_that_is_all_context_has_nothing_of_its_own() -> None:
+    assert strip_injected(" <memory-context>old</memory-context>\n") == ""
+
+
+def test_a_block_that_is_never_closed_is_the_users_own() -> None:
+    assert strip_injected("what is <memory-context>?") == "what is <memory-context>?"

@@ -1,0 +1,69 @@
+"""The queues: what waits in which, for whom. Users wait for `recall`, and nothing else may stand before them."""
+
+from typing import Any
+
+from kombu import Exchange, Queue
+
+from workers.storage.redis import results_url
+
+RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
+VISIBILITY_SECONDS = 120
+ROUTES = {
+    "memory.recall": RECALL,
+    "memory.stats": RECALL,
+    "memory.embed_pending": MAINTENANCE,
+    "memory.lexemes": MAINTENANCE,
+    "memory.ann": MAINTENANCE,
+    "memory.sweep_outbox": MAINTENANCE,
+    "memory.*": STORE,
+    "decay.*": MAINTENANCE,
+}
+
+
+def queues() -> tuple[Queue, ...]:
+    """Return the three queues, each with a key of its own: with the default key every message reaches them all."""
+    exchange = Exchange("ebb", type="direct")
+    return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
+
+
+def route(name: str, *_: Any, **__: Any) -> dict[str, str]:
+    """Return where a task goes, by the first pattern that fits its name."""
+    for pattern, queue in ROUTES.items():
+        if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
+            return {"queue": queue, "routing_key": queue}
+    return {}
+
+
+def configuration(redis_url: str) -> dict[str, Any]:
+    """Return what every Celery process of Ebb shares, workers and clients: the servers, the queues, JSON only."""
+    transport = {
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "unacked_mutex_expire": 10,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    }
+    return {
+        "broker_url": redis_url,
+        "result_backend": results_url(redis_url),
+        "broker_transport_options": transport,
+        "result_backend_transport_options": transport,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_queues": queues(),
+        "task_routes": (route,),
+        "task_default_queue": STORE,
+        "task_default_exchange": "ebb",
+        "task_default_routing_key": STORE,
+        "task_create_missing_queues": False,
+        "task_serializer": "json",
+        "result_serializer": "json",
+        "accept_content": ["json"],
+        "result_expires": 300,
+        "task_track_started": False,
+        "task_send_sent_event": False,
+        "timezone": "UTC",
+    }
