@@ -72,7 +72,12 @@ class Client:
     def send_many(self, facts: Sequence[Any], *, touch: bool = True, namespace: str | None = None) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result."""
         with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
-        arguments = {"facts": with_ids, "namespace": namespace or self.namespace, "touch": touch, "now": _now()}
+        arguments = {
+            "facts": with_ids,
+            "namespace": namespace or self.namespace,
+            "touch": touch,
+            "now": _now(),
+        }
         return self.send("memory.store_many", arguments)
 
     def recall(self, query: str, **options: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from workers.settings import Settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
@@ -28,7 +29,12 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "task_acks_on_timeout": True,
         "task_soft_time_limit": 45,
         "task_time_limit": 60,
-        "task_publish_retry_policy": {"max_retries": 20, "interval_start": 0, "interval_step": 0.2, "interval_max": 1},
+        "task_publish_retry_policy": {
+            "max_retries": 20,
+            "interval_start": 0,
+            "interval_step": 0.2,
+            "interval_max": 1,
+        },
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "worker_soft_shutdown_timeout": 8.0,
@@ -65,10 +71,10 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 def _load_settings() -> Settings:
     try:
         settings = Settings.from_environment()
-        if not settings.redis_url:
-            raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
     except SettingsError as error:
         raise SystemExit(f"ebb: {error}") from None
+    if not settings.redis_url:
+        raise SystemExit("ebb: EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
     return settings
 
 

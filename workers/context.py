@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.settings import Settings
-
 from workers.storage import embedders
 from workers.storage.connection import close_pools, transaction
 from workers.storage.redis import own_keys
@@ -66,13 +65,12 @@ class Context:
             cull_floor=self.settings.cull_floor,
         )
 
-
     def close(self) -> None:
         """Let go of what a fork must not inherit: connections to the database and to an embedding endpoint."""
         close_pools()
-        embedder = self.__dict__.get("embedder")
-        if hasattr(embedder, "close"):
-            embedder.close()
+        close = getattr(self.__dict__.get("embedder"), "close", None)
+        if close is not None:
+            close()
             del self.__dict__["embedder"]
 
 

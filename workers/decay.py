@@ -7,7 +7,7 @@ computes the state from the anchors and the instant, and claims only facts whose
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -115,7 +115,8 @@ def finish(context: Context, run: UUID) -> Report:
 
 def _log(done: Counters) -> None:
     log.info(
-        "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | %.1fms across %d segments",
+        "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | "
+        "%.1fms across %d segments",
         done.changed,
         done.processed,
         done.hot,

@@ -9,6 +9,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import confidence, fidelity, summary, tiers
+from workers.core.arrays import Floats
 from workers.core.tiers import Tier
 from workers.storage import exports
 from workers.storage.connection import snapshot
@@ -19,6 +20,7 @@ AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "decay_class", "confidence", "coactivations",
 )  # fmt: skip
+
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield each fact of a namespace, or of all, as of `now`, from one unchanging state of the database.
@@ -58,7 +60,7 @@ def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
         }
 
 
-def _effective_confidence(rows: list[dict[str, Any]], instant: float, half_life: float) -> confidence.Floats:
+def _effective_confidence(rows: list[dict[str, Any]], instant: float, half_life: float) -> Floats:
     """Return belief as of an instant: the soft-decay halvings and the half-life together (C-X1)."""
     believed = np.array([row["confidence"] for row in rows])
     confirmed_at = np.array([row["confirmed_at"] for row in rows])

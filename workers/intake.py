@@ -232,7 +232,9 @@ def optional_name(given: Any, name: str) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_FIELD:
-        raise InvalidInputError(f"{name}: {_show(given)} is not allowed; give a text of 1 to {LONGEST_FIELD} characters.")
+        raise InvalidInputError(
+            f"{name}: {_show(given)} is not allowed; give a text of 1 to {LONGEST_FIELD} characters."
+        )
     try:
         return str(_storable(given))
     except ValueError as error:

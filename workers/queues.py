@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kombu import Exchange, Queue
+from kombu.entity import Exchange, Queue
 
 from workers.storage.redis import results_url
 

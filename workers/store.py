@@ -19,10 +19,10 @@ from workers.core.text import digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
+from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, namespaces
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
-from workers.regenerate import keep_vectors
 from workers.touch import touch_within
 
 log = logging.getLogger(__name__)

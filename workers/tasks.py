@@ -135,8 +135,12 @@ def touch(ids: list[str], namespace: str, at: str) -> None:
 
 @app.task(base=EbbTask, bind=True, name="memory.reinforce")
 def reinforce(
-    self: Task, id: Any, namespace: Any = "default", boost: Any = DEFAULT_BOOST, now: Any = None
-) -> dict[str, Any]:  # `id` is the contract's name for it
+    self: Task,
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    boost: Any = DEFAULT_BOOST,
+    now: Any = None,
+) -> dict[str, Any]:
     """Strengthen one fact and confirm it; return its salience."""
     at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)

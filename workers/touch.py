@@ -1,4 +1,4 @@
-"""Touch and reinforce: what is used is kept. Applied only where newer than what is stored, so repeats change nothing."""
+"""Touch and reinforce: what is used is kept. Only what is newer than the stored counts, so repeats change nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

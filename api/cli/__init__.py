@@ -17,8 +17,8 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
-for name, command in memory.COMMANDS.items():
-    app.command(name)(command)
+for name, own in memory.COMMANDS.items():
+    app.command(name)(own)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +51,7 @@ def store(
         "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
         "kind": kind, "session": session, "turn": turn, "source_date": source_date, "id": id,
     }  # fmt: skip
-    fact = {name: given_value for name, given_value in given.items() if given_value is not None}
+    fact: dict[str, Any] = {name: given_value for name, given_value in given.items() if given_value is not None}
     with _client(home, namespace) as client:
         answer = client.store(sys.stdin.read() if text == "-" else text, wait=wait, **fact)
     if as_json:
@@ -94,7 +94,15 @@ def recall(
 
 
 def _print_explanation(answer: dict[str, Any]) -> None:
-    columns = ["text", "similarity", "contiguity", "prior", "text_rank", "similarity_rank", "rank_without_decay"]
+    columns = [
+        "text",
+        "similarity",
+        "contiguity",
+        "prior",
+        "text_rank",
+        "similarity_rank",
+        "rank_without_decay",
+    ]
     output.console().print("\n[bold]why, in the same order[/bold]")
     output.print_table(columns, [[one["explain"][name] for name in columns] for one in answer["results"]])
     output.console().print("\n[bold]left out[/bold]")
@@ -141,9 +149,7 @@ def import_(
             folder = settings.home.expanduser() / "imports"
             checkpoint = importing.Checkpoint(folder, Path(file), client.namespace)
         total = importing.size_of(source)
-        done = importing.import_file(
-            client, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total)
-        )
+        done = importing.import_file(client, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total))
     counts = {
         "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,
         "rejected": done.rejected, "without_vector": done.without_vector,
@@ -195,7 +201,7 @@ def decay(
     if as_json:
         output.print_json(done)
         return
-    output.print_table(list(done), [list(done.values())])
+    output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
     if done["held"]:
         output.console().print(
             f"[bold red]Forget limit met:[/bold red] {done['held']} facts would be forgotten but are kept. "
@@ -203,9 +209,7 @@ def decay(
         )
 
 
-def stats(
-    namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False
-) -> None:
+def stats(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Show what a namespace holds, and how far it has faded."""
     with _client(home, namespace) as client:
         found = client.stats()
@@ -218,9 +222,7 @@ def stats(
     output.print_table(["", client.namespace], rows)
 
 
-def reembed(
-    namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False
-) -> None:
+def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make all vectors anew with the configured embedder; until then facts are found by their words."""
     from workers import embed  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
@@ -235,7 +237,12 @@ def reembed(
             left = embed.pending(context)
             waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)
             show(total - waiting, total - waiting, total)
-    answer = {"facts": total, "embedded": total - waiting, "waiting": waiting, "embedder": context.embedder.name}
+    answer = {
+        "facts": total,
+        "embedded": total - waiting,
+        "waiting": waiting,
+        "embedder": context.embedder.name,
+    }
     if as_json:
         output.print_json(answer)
     else:
@@ -244,7 +251,7 @@ def reembed(
         output.console().print("The rest is embedded as soon as workers run with this embedder: restart them now.")
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "store": store, "recall": recall, "reinforce": reinforce, "import": import_, "export": export, "decay": decay,
     "stats": stats, "reembed": reembed,
 }  # fmt: skip
@@ -284,7 +291,9 @@ def _open(file: str) -> Iterator[Any]:
     try:
         source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
     except OSError as error:
-        raise InvalidInputError(f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input.") from None
+        raise InvalidInputError(
+            f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input."
+        ) from None
     with source:
         yield source
 
@@ -294,7 +303,12 @@ def _progress(unit: str) -> Iterator[Any]:
     """Give a function that shows how much is done, as a bar on stderr where that is a terminal."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (TextColumn("{task.fields[count]} " + unit), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.fields[count]} " + unit),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=output.console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, count=0)
         yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
@@ -305,10 +319,9 @@ def _spinner(text: str) -> Any:
 
 
 def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "–"
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
 def _plain(value: Any) -> str:
     shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
     return shown.replace("+00:00", "Z")
-

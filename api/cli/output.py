@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HomeFolder = Annotated[
-    Path | None, typer.Option("--home", help="Folder of data and logs; else EBB_HOME, else ~/.ebb.")
-]
+HomeFolder = Annotated[Path | None, typer.Option("--home", help="Folder of data and logs; else EBB_HOME, else ~/.ebb.")]
 
 
 @cache

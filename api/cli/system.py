@@ -31,9 +31,7 @@ NEXT = (
 
 
 def up(
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")
-    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")] = False,
     home: output.HomeFolder = None,
     workers: Annotated[
         int | None,
@@ -107,9 +105,7 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
         output.print_json(found)
         return
     if not found["processes"]:
-        output.console().print(
-            f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False
-        )
+        output.console().print(f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False)
         return
     output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
     output.console().print()

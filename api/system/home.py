@@ -120,9 +120,7 @@ class Home:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise SystemStateError(
-                    f"Another `ebb up` is starting at {self.folder}: see `ebb status`."
-                ) from None
+                raise SystemStateError(f"Another `ebb up` is starting at {self.folder}: see `ebb status`.") from None
             yield
 
     def write_state(self, state: State) -> None:
@@ -179,8 +177,7 @@ def locate(settings: Settings) -> Settings:
     state = home.running()
     if state is None:
         raise UnavailableError(
-            f"Ebb is not running at {home.folder}: start it with `ebb up`, "
-            "or set EBB_DATABASE_URL and EBB_REDIS_URL."
+            f"Ebb is not running at {home.folder}: start it with `ebb up`, or set EBB_DATABASE_URL and EBB_REDIS_URL."
         )
     return settings.model_copy(
         update={

@@ -60,9 +60,7 @@ def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
         "redis": lambda process: (
             process.name().startswith("redis-server") and process.cwd() == str(home.redis.resolve())
         ),
-        "postgres": lambda process: (
-            process.name() == "postgres" and process.cwd() == str(home.postgres.resolve())
-        ),
+        "postgres": lambda process: process.name() == "postgres" and process.cwd() == str(home.postgres.resolve()),
     }
 
 

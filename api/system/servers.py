@@ -207,9 +207,7 @@ def free_port() -> int:
 def port_is_free(port: int) -> bool:
     """Tell whether a server could listen on this port of loopback now."""
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as servers do, so that TIME_WAIT is no bar
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT is no bar
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -245,9 +243,7 @@ def ensure_database(server: Postgres, name: str) -> str:
 
 
 @contextmanager
-def running(
-    command: list[str], log: Path, fault: Callable[[], str | None], ending: signal.Signals
-) -> Iterator[None]:
+def running(command: list[str], log: Path, fault: Callable[[], str | None], ending: signal.Signals) -> Iterator[None]:
     """Run one server while the block runs; the block begins when it answers, and the server ends with it.
 
     Raises:

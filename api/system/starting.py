@@ -49,9 +49,7 @@ class System:
         return own[-1] if own else "\n".join(lines[-20:])
 
 
-def start(
-    settings: Settings, home: Home, *, children: int, port: int, detached: bool, report: Report
-) -> System:
+def start(settings: Settings, home: Home, *, children: int, port: int, detached: bool, report: Report) -> System:
     """Start everything at this home, and return when it is ready; on any failure stop it all again.
 
     Raises:
@@ -123,9 +121,7 @@ def _end_leftovers(home: Home, report: Report) -> None:
         report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
 
 
-def _servers(
-    settings: Settings, home: Home, port: int, report: Report
-) -> tuple[list[programs.Program], State]:
+def _servers(settings: Settings, home: Home, port: int, report: Report) -> tuple[list[programs.Program], State]:
     """Prepare the servers that no URL is given for; return their programs, and where everything will be."""
     embedded = []
     database_url, redis_url = settings.database_url, settings.redis_url
@@ -200,9 +196,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
     while not ready():
         if system.process.poll() is not None:
             said = (system.home.logs / "supervisord.out").read_text(errors="replace").strip()
-            raise UnavailableError(
-                f"The supervisor ended. {said or f'See {system.home.logs}/supervisord.log.'}"
-            )
+            raise UnavailableError(f"The supervisor ended. {said or f'See {system.home.logs}/supervisord.log.'}")
         for process in system.supervisor.processes() if names else ():
             if process.name in names and process.state in FAILED:
                 raise UnavailableError(f"{process.name} does not start. It said: {system.said(process.name)}")

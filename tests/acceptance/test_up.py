@@ -311,9 +311,7 @@ def test_a_home_that_the_supervisor_could_not_name_is_refused(place: Place) -> N
     assert "choose another path" in json.loads(up.stdout)["error"]["message"]
 
 
-def test_servers_that_are_given_are_used_and_none_is_started(
-    place: Place, database_url: str, redis_url: str
-) -> None:
+def test_servers_that_are_given_are_used_and_none_is_started(place: Place, database_url: str, redis_url: str) -> None:
     up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
     assert up.returncode == 0, up.stdout + up.stderr
     status = json.loads(up.stdout)
@@ -330,9 +328,7 @@ def test_servers_that_are_given_are_used_and_none_is_started(
         ("EBB_REDIS_URL", "redis://127.0.0.1:{port}/0"),
     ],
 )
-def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(
-    place: Place, variable: str, url: str
-) -> None:
+def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place, variable: str, url: str) -> None:
     port = servers.free_port()
     up = place.up(**{variable: url.format(port=port)})
     assert up.returncode == 1

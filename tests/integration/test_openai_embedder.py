@@ -207,9 +207,7 @@ def test_a_model_that_can_shorten_is_asked_to(api: Api, make: Callable[..., Open
 
 
 @pytest.mark.parametrize(("model", "dims"), [("text-embedding-ada-002", 1536), ("small", 8)])
-def test_another_model_is_cut_here(
-    api: Api, make: Callable[..., OpenAIEmbedder], model: str, dims: int
-) -> None:
+def test_another_model_is_cut_here(api: Api, make: Callable[..., OpenAIEmbedder], model: str, dims: int) -> None:
     embedder = make(embedding_model=model, max_vector_dim=4, min_vector_dim=2)
 
     cut = expected("one", dims)[:4]
@@ -271,9 +269,7 @@ def test_one_request_is_never_too_long(api: Api, make: Callable[..., OpenAIEmbed
     assert max(sizes) <= 300_000
 
 
-def test_a_pause_is_as_long_as_the_server_asks(
-    api: Api, embedder: OpenAIEmbedder, pauses: list[float]
-) -> None:
+def test_a_pause_is_as_long_as_the_server_asks(api: Api, embedder: OpenAIEmbedder, pauses: list[float]) -> None:
     api.replies.append(failure(429, retry_after="7"))
 
     assert embedder.embed(["one"]).shape == (1, 1536)
@@ -299,9 +295,7 @@ def test_a_senseless_retry_after_does_no_harm(
     assert 0 <= pauses[0] <= 1
 
 
-def test_a_pause_beyond_the_budget_is_not_begun(
-    api: Api, embedder: OpenAIEmbedder, pauses: list[float]
-) -> None:
+def test_a_pause_beyond_the_budget_is_not_begun(api: Api, embedder: OpenAIEmbedder, pauses: list[float]) -> None:
     api.always = failure(429, retry_after="60")
 
     with pytest.raises(EmbeddingError, match=r"429 .* Attempts: 1\."):
@@ -326,9 +320,7 @@ def test_a_failure_that_stays_is_told_after_five_attempts(
 ) -> None:
     api.always = failure(status, "Overloaded just now.")
 
-    with pytest.raises(
-        EmbeddingError, match=rf"/v1/embeddings answered {status} .*Overloaded.*Attempts: 5\."
-    ):
+    with pytest.raises(EmbeddingError, match=rf"/v1/embeddings answered {status} .*Overloaded.*Attempts: 5\."):
         embedder.embed(["one"])
     assert (len(api.requests), len(pauses)) == (5, 4)
     assert sum(pauses) < 20
@@ -388,9 +380,7 @@ def test_silence_ends_at_the_timeout(api: Api, make: Callable[..., OpenAIEmbedde
     api.always = silence
     started = monotonic()
 
-    with pytest.raises(
-        EmbeddingError, match=r"did not answer within 0\.1 s.*EBB_EMBEDDING_TIMEOUT.*Attempts: 5"
-    ):
+    with pytest.raises(EmbeddingError, match=r"did not answer within 0\.1 s.*EBB_EMBEDDING_TIMEOUT.*Attempts: 5"):
         make(embedding_timeout=0.1).embed(["one"])
     assert monotonic() - started < 5
     assert len(api.requests) == 5
@@ -422,9 +412,7 @@ def test_an_answer_broken_off_is_asked_for_again(api: Api, embedder: OpenAIEmbed
 def test_a_server_that_is_away_is_named(make: Callable[..., OpenAIEmbedder], pauses: list[float]) -> None:
     url = f"http://127.0.0.1:{free_port()}/v1"
 
-    with pytest.raises(
-        EmbeddingError, match=rf"No answer from {url}/embeddings: .*refused.*is up.*Attempts: 5"
-    ):
+    with pytest.raises(EmbeddingError, match=rf"No answer from {url}/embeddings: .*refused.*is up.*Attempts: 5"):
         make(embedding_url=url).embed(["one"])
     assert len(pauses) == 4
 

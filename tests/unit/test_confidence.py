@@ -94,11 +94,11 @@ def test_what_never_expires_is_never_halved() -> None:
     assert halvings(NEVER, 1e12) == 0
 
 
-@pytest.mark.parametrize(("confidence", "most"), [(1.0, 4), (0.9, 4), (0.8, 3), (0.5, 3), (0.2, 1), (0.1, 0), (0.05, 0)])
+@pytest.mark.parametrize(
+    ("confidence", "most"), [(1.0, 4), (0.9, 4), (0.8, 3), (0.5, 3), (0.2, 1), (0.1, 0), (0.05, 0)]
+)
 def test_no_halving_is_made_of_what_is_at_the_floor_or_below(confidence: float, most: int) -> None:
-    assert [applied(confidence, due) for due in (0, 1, 2, 3, 4, 50)] == [
-        min(due, most) for due in (0, 1, 2, 3, 4, 50)
-    ]
+    assert [applied(confidence, due) for due in (0, 1, 2, 3, 4, 50)] == [min(due, most) for due in (0, 1, 2, 3, 4, 50)]
 
 
 @pytest.mark.parametrize(("confidence", "steps"), [(1.0, 4), (0.9, 4), (0.7, 3), (0.3, 2), (0.15, 1)])

@@ -128,9 +128,7 @@ def test_what_is_not_over_is_due_later_than_now(one: Anchors, rules: FadingRules
 
 @given(facts, rules_of_a_database, waits, shares)
 @properties
-def test_nothing_changes_before_a_fact_is_due(
-    one: Anchors, rules: FadingRules, wait: float, share: float
-) -> None:
+def test_nothing_changes_before_a_fact_is_due(one: Anchors, rules: FadingRules, wait: float, share: float) -> None:
     now = NOW + wait
     faded = fade(one, now, rules)
     assume(faded.ends_at[0] > now)

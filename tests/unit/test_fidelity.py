@@ -31,7 +31,16 @@ def test_each_fidelity_has_its_word() -> None:
 
 @pytest.mark.parametrize(
     ("dims", "min_dims", "bucket"),
-    [(256, 64, 4), (384, 64, 4), (1536, 64, 16), (256, 128, 2), (256, 256, 1), (255, 64, 1), (64, 64, 1), (300, 64, 4)],
+    [
+        (256, 64, 4),
+        (384, 64, 4),
+        (1536, 64, 16),
+        (256, 128, 2),
+        (256, 256, 1),
+        (255, 64, 1),
+        (64, 64, 1),
+        (300, 64, 4),
+    ],
 )
 def test_the_widest_bucket_leaves_the_minimum_of_dimensions(dims: int, min_dims: int, bucket: int) -> None:
     assert largest_bucket(dims, min_dims) == bucket

@@ -34,7 +34,9 @@ def test_the_projection_never_changes() -> None:
 
     assert matrix.shape == (BITS, DIMS)
     np.testing.assert_allclose(
-        matrix[0, :6], [-0.48615441, 1.05634832, -1.90542126, -1.27775502, -1.02188993, -0.72485107], rtol=1e-5
+        matrix[0, :6],
+        [-0.48615441, 1.05634832, -1.90542126, -1.27775502, -1.02188993, -0.72485107],
+        rtol=1e-5,
     )
     np.testing.assert_allclose(matrix[-1, -3:], [-0.95907921, 0.1124632, 0.23812568], rtol=1e-5)
 
@@ -116,6 +118,6 @@ def test_estimates_are_cosines_and_a_vector_is_nearest_to_itself(seed: int) -> N
 
     estimated = estimate(vectors[7], encode(vectors))
 
-    assert ((-1 <= estimated) & (estimated <= 1)).all()
+    assert ((estimated >= -1) & (estimated <= 1)).all()
     assert int(estimated.argmax()) == 7
     assert estimated[7] == pytest.approx(1, abs=0.1)

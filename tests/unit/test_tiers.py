@@ -102,9 +102,7 @@ def test_golden_strengths_are_reproduced() -> None:
     ("age_days", "fraction", "expected"),
     [(5, 0.867, Tier.WARM), (12, 0.710, Tier.WARM), (20, 0.440, Tier.COLD)],
 )
-def test_the_documented_life_of_a_warm_memory_is_reproduced(
-    age_days: float, fraction: float, expected: Tier
-) -> None:
+def test_the_documented_life_of_a_warm_memory_is_reproduced(age_days: float, fraction: float, expected: Tier) -> None:
     assert kept(0.6, age_days) == pytest.approx(fraction, abs=5e-4)
     assert tier_of(0.6, age_days) == expected
 
@@ -254,7 +252,5 @@ def test_a_whole_array_gives_what_each_fact_alone_gives() -> None:
 
     together = retention(curve(rows["strength"], rows["coactivations"]), rows["age_days"])
 
-    alone = [
-        kept(*one) for one in zip(rows["strength"], rows["age_days"], rows["coactivations"], strict=True)
-    ]
+    alone = [kept(*one) for one in zip(rows["strength"], rows["age_days"], rows["coactivations"], strict=True)]
     assert together.tolist() == pytest.approx(alone, rel=1e-12)

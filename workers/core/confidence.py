@@ -55,9 +55,7 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
     return np.where(left < SOFT_DECAY_FLOOR, at, np.inf)
 
 
-def culled_at(
-    confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: float, floor: float
-) -> Floats:
+def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: float, floor: float) -> Floats:
     """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0."""
     if floor <= 0:
         return np.full_like(confidence, np.inf)

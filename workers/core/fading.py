@@ -79,9 +79,7 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
         [
             facts.expires_at,
             removed_by_soft_decay_at(facts.confidence, facts.confirmed_at, facts.expires_at),
-            culled_at(
-                facts.confidence, facts.confirmed_at, facts.expires_at, rules.half_life, rules.cull_floor
-            ),
+            culled_at(facts.confidence, facts.confirmed_at, facts.expires_at, rules.half_life, rules.cull_floor),
         ]
     )
     reason: Ints = instants.argmin(axis=0)

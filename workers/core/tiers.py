@@ -60,12 +60,14 @@ class Curve:
 
 def strength(base: Floats, coactivations: Ints) -> Floats:
     """Return salience at the last access, in [0, 1] (O18): `clamp(base * (1 + ln(1 + coactivations)))`."""
-    return np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
+    boosted: Floats = np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
+    return boosted
 
 
 def base_for(wanted: Floats, coactivations: Ints) -> Floats:
     """Return the base whose strength is `wanted` at that many coactivations: the inverse of `strength`."""
-    return np.clip(wanted, 0.0, 1.0) / (1 + np.log1p(np.maximum(coactivations, 0)))
+    base: Floats = np.clip(wanted, 0.0, 1.0) / (1 + np.log1p(np.maximum(coactivations, 0)))
+    return base
 
 
 def curve(strength: Floats, coactivations: Ints, rules: TierRules = RULES) -> Curve:

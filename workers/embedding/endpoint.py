@@ -151,9 +151,7 @@ def _advice(status: int) -> str:
 
 def _may_heal(status: int, body: str) -> bool:
     """Tell whether to try again; an account without credit answers 429 for ever."""
-    return (
-        status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    ) and "insufficient_quota" not in body
+    return (status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR) and "insufficient_quota" not in body
 
 
 def _pause(state: RetryCallState) -> float:

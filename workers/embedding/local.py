@@ -35,9 +35,7 @@ class LocalEmbedder:
     def name(self) -> str:
         """`local`, the model, and the dimensions; a folder's contents are part of its name."""
         folder = Path(self._source).expanduser()
-        model = (
-            f"{folder.name}@{_digest(folder)}" if folder.is_dir() else self._source.removeprefix(ORGANISATION)
-        )
+        model = f"{folder.name}@{_digest(folder)}" if folder.is_dir() else self._source.removeprefix(ORGANISATION)
         return f"local:{model}:{self.dims}"
 
     @cached_property
@@ -86,11 +84,7 @@ def _digest(folder: Path) -> str:
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        if (
-            path.is_file()
-            and path.suffix != ".md"
-            and not any(part.startswith(".") for part in relative.parts)
-        ):
+        if path.is_file() and path.suffix != ".md" and not any(part.startswith(".") for part in relative.parts):
             total.update(relative.as_posix().encode())
             with path.open("rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())

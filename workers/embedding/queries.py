@@ -12,7 +12,11 @@ class Queries:
     """The queries that this process embedded lately."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embed = lru_cache(maxsize=REMEMBERED)(lambda text: embedder.embed([text])[0])
+        def one(text: str) -> Vectors:
+            vector: Vectors = embedder.embed([text])[0]
+            return vector
+
+        self._embed = lru_cache(maxsize=REMEMBERED)(one)
 
     def embed(self, text: str) -> Vectors:
         """Return the (dims,) vector of a query.

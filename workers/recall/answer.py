@@ -110,10 +110,13 @@ def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
     return places
 
 
-def left_out(hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], limit: int) -> list[dict[str, Any]]:
+def left_out(
+    hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], limit: int
+) -> list[dict[str, Any]]:
     """Return the candidates that are not among the results, at most `limit`, each with the rule that did it."""
     below = [(one, "below the limit", round(score, 6)) for one, score in beyond]
     ruled = [(one, one.left_out or "", None) for one in hidden]
     return [
-        {"id": str(one.id), "text": one.text, "rule": rule, "score": score} for one, rule, score in (ruled + below)[:limit]
+        {"id": str(one.id), "text": one.text, "rule": rule, "score": score}
+        for one, rule, score in (ruled + below)[:limit]
     ]

@@ -104,9 +104,7 @@ def _weigh(
     return Weighed(found, scores)
 
 
-def _read(
-    db: Connection, tenant: Namespace, ids: Sequence[UUID], query: Vectors | None, scope: Scope
-) -> Found:
+def _read(db: Connection, tenant: Namespace, ids: Sequence[UUID], query: Vectors | None, scope: Scope) -> Found:
     """Return candidates, apart from those that a rule hides, with their similarity to the query."""
     read = candidates.read(db, tenant.id, ids, scope)
     seen = [one for one in read if one.left_out is None]

@@ -57,9 +57,7 @@ def _signatures(found: Sequence[Candidate]) -> np.ndarray[tuple[int, int], np.dt
     return np.frombuffer(raw, dtype=np.uint8).reshape(len(found), signature.BITS // 8)
 
 
-def score(
-    context: Context, found: Sequence[Candidate], text: TextArm, cosines: Floats, now: datetime
-) -> Scores:
+def score(context: Context, found: Sequence[Candidate], text: TextArm, cosines: Floats, now: datetime) -> Scores:
     """Return the scores of candidates: fused relevance, neighbours' share, and the bounded prior."""
     text_scores = np.array([text.scores.get(one.id, 0.0) for one in found])
     if context.settings.ranking == "documented":

@@ -161,9 +161,7 @@ class Activity:
 
     def only(self, keep: Bools) -> "Activity":
         """Return the rows where `keep` is true."""
-        chosen = {
-            field.name: getattr(self.anchors, field.name)[keep] for field in fields(self.anchors)
-        }
+        chosen = {field.name: getattr(self.anchors, field.name)[keep] for field in fields(self.anchors)}
         return Activity(
             self.namespaces[keep],
             [id_ for id_, kept in zip(self.ids, keep, strict=True) if kept],

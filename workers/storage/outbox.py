@@ -32,7 +32,5 @@ def remove(redis: Redis, task_id: str) -> None:
 
 def older_than(redis: Redis, instant: float) -> list[Entry]:
     """Return the writes accepted before an instant (epoch seconds): their messages may be lost."""
-    entries = [
-        Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)
-    ]
+    entries = [Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)]
     return [entry for entry in entries if entry.accepted_at < instant]

@@ -131,7 +131,14 @@ class Counters:
 
 
 def begin(
-    db: Connection, run: UUID, now: datetime, slot: datetime | None, asked_by: str, *, dry_run: bool, force: bool
+    db: Connection,
+    run: UUID,
+    now: datetime,
+    slot: datetime | None,
+    asked_by: str,
+    *,
+    dry_run: bool,
+    force: bool,
 ) -> bool:
     """Begin a run; false if this one, or another of the same slot, has begun already."""
     given = {"id": run, "now": now, "slot": slot, "asked_by": asked_by, "dry_run": dry_run, "force": force}

@@ -11,7 +11,8 @@ from workers.storage.connection import Connection
 
 ADD = """
     insert into signatures (namespace, fact, signature)
-    select %(namespace)s, fact, signature from unnest(%(ids)s::uuid[], %(signatures)s::bit(1024)[]) as new (fact, signature)
+    select %(namespace)s, fact, signature
+    from unnest(%(ids)s::uuid[], %(signatures)s::bit(1024)[]) as new (fact, signature)
     order by fact
     on conflict (namespace, fact) do update set signature = excluded.signature, live = true
 """

@@ -35,7 +35,11 @@ DROP = """
 
 
 def write(
-    db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], full_dims: Sequence[int], vectors: Sequence[Vectors]
+    db: Connection,
+    namespaces: Sequence[int],
+    ids: Sequence[UUID],
+    full_dims: Sequence[int],
+    vectors: Sequence[Vectors],
 ) -> None:
     """Write n vectors, each of its own number of dimensions, over what was there."""
     given = {

