@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
+from celery.signals import setup_logging
 
-from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
 
@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
-        "imports": ("workers.tasks",),
+        "imports": ("workers.tasks", "workers.starting"),
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
         "task_retry_on_worker_lost": True,
@@ -93,44 +93,3 @@ def _log(**_: Any) -> None:
     logging.getLogger("celery.worker.strategy").setLevel(logging.WARNING)
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-
-@worker_init.connect
-def _check_database(**_: Any) -> None:
-    """Refuse to start on a database that is not this version's, or holds the vectors of another embedder."""
-    from workers.embed import check_embedder  # noqa: PLC0415 - beat and Flower need neither
-    from workers.tasks import context  # noqa: PLC0415
-
-    try:
-        _require_database()
-        check_embedder(context)
-    except EmbeddingError as error:
-        logging.getLogger(__name__).warning("started without embedder; facts wait for their vectors: %s", error)
-    except EbbError as error:
-        raise SystemExit(f"ebb: {error}") from None
-    finally:
-        context.close()
-
-
-@beat_init.connect
-def _check_settings(**_: Any) -> None:
-    try:
-        _require_database()
-    except EbbError as error:
-        raise SystemExit(f"ebb: {error}") from None
-
-
-def _require_database() -> None:
-    from workers.storage import connection, schema  # noqa: PLC0415
-
-    if not settings.database_url:
-        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
-    with connection.connect(settings.database_url) as db:
-        schema.check(db)
-
-
-@worker_process_shutdown.connect
-def _close(**_: Any) -> None:
-    from workers.storage.connection import close_pools  # noqa: PLC0415
-
-    close_pools()

@@ -29,7 +29,7 @@ class Settings(BaseModel):
     embedder: Literal["hashing", "local", "openai"] = Field("hashing", description="overrides the tier's")
     embedding_model: str = Field("", description="the model's name or folder; empty: the embedder's own")
     embedding_url: str = Field("", description="base URL of an OpenAI-compatible endpoint")
-    embedding_key: str = Field("", description="its API key; OPENAI_API_KEY where this is empty", repr=False)
+    embedding_key: str = Field("", description="its API key; for OpenAI else OPENAI_API_KEY", repr=False)
     embedding_timeout: float = Field(10.0, gt=0, le=40, description="seconds for one request")
     embedding_batch: int = Field(128, ge=1, le=2048, description="texts in one request")
     max_vector_dim: int = Field(1536, ge=2, le=16000, description="longer embeddings are cut to this")
@@ -95,7 +95,8 @@ def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
     source_name = fields.pop("decay_cold_threshold", None)
     if source_name is not None:
         fields.setdefault("cold_threshold", source_name)
-    fields.setdefault("embedding_key", environment.get("OPENAI_API_KEY", ""))
+    if "embedding_url" not in fields:  # the key to OpenAI is for OpenAI alone
+        fields.setdefault("embedding_key", environment.get("OPENAI_API_KEY", ""))
     return fields
 
 

@@ -1,0 +1,54 @@
+"""What is checked before any work is taken: a worker or beat that cannot do right says so and does not start."""
+
+import logging
+from typing import Any
+
+from celery.signals import beat_init, worker_init, worker_process_shutdown
+
+from workers.embed import check_embedder
+from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.storage import schema
+from workers.storage.connection import close_pools, connect
+from workers.tasks import context
+
+log = logging.getLogger(__name__)
+
+
+@worker_init.connect
+def check_worker(**_: Any) -> None:
+    """Refuse to start on a database that is not this version's, or that holds the vectors of another embedder.
+
+    An embedder that is away is no reason to stay down: facts are stored, and wait for their vectors.
+    """
+    try:
+        _check_database()
+        check_embedder(context)
+    except EmbeddingError as error:
+        log.warning("started without embedder; facts wait for their vectors: %s", error)
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+    finally:
+        context.close()
+
+
+@beat_init.connect
+def check_beat(**_: Any) -> None:
+    """Refuse to send passes to a database that is not there."""
+    try:
+        _check_database()
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+
+
+@worker_process_shutdown.connect
+def close_connections(**_: Any) -> None:
+    """Close what a worker's child had opened."""
+    close_pools()
+
+
+def _check_database() -> None:
+    url = context.database_url
+    if not url:
+        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    with connect(url) as db:
+        schema.check(db)
