@@ -9,6 +9,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -128,7 +129,6 @@ class Client:
         """
         try:
             answer: dict[str, Any] = self._reach(lambda: result.get(timeout=seconds))
-            result.forget()
         except (NoResultError, TaskRevokedError):
             raise UnavailableError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
@@ -140,6 +140,8 @@ class Client:
             raise TaskFailedError(
                 f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
             ) from error
+        finally:
+            _let_go(result)
         return answer
 
     def close(self) -> None:
@@ -151,9 +153,11 @@ class Client:
         try:
             return act()
         except AWAY as error:
-            raise UnavailableError(
-                f"Redis does not answer: {error}. See `ebb status`, or check EBB_REDIS_URL."
-            ) from None
+            raise UnavailableError(_redis_is_away(error)) from None
+        except RuntimeError as error:  # so says Celery when it gave up reconnecting to the results
+            if not isinstance(error.__cause__, AWAY):
+                raise
+            raise UnavailableError(_redis_is_away(error.__cause__)) from None
 
     @cached_property
     def _own_keys(self) -> Any:
@@ -172,6 +176,17 @@ class Client:
         )
         app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
         return app
+
+
+def _let_go(result: AsyncResult) -> None:
+    """Forget a result and no longer listen for it, or else the garbage collector does, whose errors nobody catches."""
+    for let_go in (result.forget, lambda: result.backend.remove_pending_result(result)):
+        with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
+            let_go()
+
+
+def _redis_is_away(cause: BaseException) -> str:
+    return f"Redis does not answer: {cause}. See `ebb status`, or check EBB_REDIS_URL."
 
 
 def _now() -> str:

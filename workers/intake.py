@@ -72,9 +72,11 @@ def _session(value: Any) -> Any:
         raise ValueError("must be a text or a whole number")  # noqa: TRY004 - pydantic collects ValueErrors
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("must be below 2^63 if it is a number; give it as text")
-    if isinstance(value, str) and len(value) > LONGEST_FIELD:
-        raise ValueError(f"must have at most {LONGEST_FIELD} characters")
-    return _storable(value)
+    value = _storable(value)
+    # In bytes, for sessions stand in an index, whose entries must fit a third of a page.
+    if isinstance(value, str) and len(value.encode()) > LONGEST_FIELD:
+        raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
+    return value
 
 
 def _tags(value: Any) -> Any:

@@ -105,10 +105,12 @@ def _add(
     now: datetime,
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
-    once = {row.hash: (row, fact) for row, fact in zip(reversed(rows), reversed(given), strict=True)}
+    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])))
     added = facts.add(db, tenant, [row for row, _ in once.values()])
     new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
-    usable = embedders.holds(db, context.embedder.name)
+    # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
+    some = any(vector is not None for _, _, vector in new)
+    usable = some and embedders.holds(db, context.embedder.name)
     with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
     without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
     for group, fidelity in ((with_vector, FULL), (without, PENDING)):
@@ -116,6 +118,17 @@ def _add(
     if with_vector:
         keep_vectors(db, tenant, [row.id for row, _, _ in with_vector], np.stack([v for _, _, v in with_vector]))
     return added
+
+
+def _once(rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID]) -> dict[bytes, tuple[Fact, NewFact]]:
+    """Return by hash the first of the facts that say each thing, among those whose id is free."""
+    once: dict[bytes, tuple[Fact, NewFact]] = {}
+    ids = set(taken)
+    for row, fact in zip(rows, given, strict=True):
+        if row.hash not in once and row.id not in ids:
+            once[row.hash] = (row, fact)
+            ids.add(row.id)
+    return once
 
 
 def _add_activity(

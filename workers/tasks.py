@@ -42,6 +42,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     autoretry_for = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
     dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
+    default_retry_delay = 1  # after a killed child; Celery's own is longer than the visibility timeout
     retry_backoff = 1
     retry_backoff_max = 8
     throws = (InvalidInputError,)
@@ -50,11 +51,12 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
 class RecallTask(EbbTask):
     """A task that sends the touch of what it returned once the answer is out."""
 
-    def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
-        """Send the touch that this call noted on its request, if it did."""
+    def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send the touch that this call noted on its request, if it did; a second delivery repeats the first one's."""
         arguments = self.request.get("touch_after")
         if arguments:
-            touch.apply_async(kwargs=arguments)
+            at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
+            touch.apply_async(kwargs=arguments | {"at": at.isoformat()})
 
 
 @app.task(base=EbbTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
@@ -235,7 +237,8 @@ def _store(
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
     try:
-        name, at = intake.namespace_name(namespace), _instant(now)
+        name = intake.namespace_name(namespace)
+        at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else _instant(now)
         checked = [_check(fact, uuid5(_uuid(task_id), str(i))) for i, fact in enumerate(given)]
         good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
         stored = iter(storing.store_many(context, name, good, at, touch=touch) if good else [])

@@ -38,8 +38,8 @@ chmod = 0700
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 """
 
-# A worker that lost its Redis may fail for hours before it can run again: so restarts never end. The signal to
-# stop goes to the main process alone, as Celery's children would drop their task at it; SIGKILL goes to all.
+# A worker that lost its Redis may fail for hours before it can run again: so restarts never end. The signal
+# to stop goes to the main process alone, as Celery's children would drop their task at it; SIGKILL goes to all.
 PROGRAM = """
 [program:{name}]
 command = {command}
@@ -60,8 +60,8 @@ environment = {environment}
 """
 
 
-# Supervisord stops group after group, the last one first, and the programs of one group together: so workers, beat
-# and Flower are gone before Redis and PostgreSQL are asked to end.
+# Supervisord stops group after group, the last one first, and the programs of one group together: so workers,
+# beat and Flower are gone before Redis and PostgreSQL are asked to end.
 GROUP = """
 [group:celery]
 programs = {programs}

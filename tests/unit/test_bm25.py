@@ -27,10 +27,10 @@ def test_the_weight_of_a_word_is_lucenes() -> None:
 
 def test_a_score_is_what_a_calculation_by_hand_gives() -> None:
     # Two texts of 10 and 30 words, 20 on average; k1 = 1.2 and b = 0.75 make saturations of 0.75 and 1.65.
-    given = scores(np.array([[2, 0], [1, 3]]), np.array([10, 30]), np.array([1.5, 0.5]), 20.0)
+    scored = scores(np.array([[2, 0], [1, 3]]), np.array([10, 30]), np.array([1.5, 0.5]), 20.0)
 
     by_hand = [1.5 * 2 * 2.2 / (2 + 0.75), 1.5 * 1 * 2.2 / (1 + 1.65) + 0.5 * 3 * 2.2 / (3 + 1.65)]
-    assert given == pytest.approx(by_hand)
+    assert scored == pytest.approx(by_hand)
 
 
 def test_a_text_of_mean_length_that_says_a_word_once_scores_its_weight() -> None:

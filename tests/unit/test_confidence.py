@@ -54,8 +54,8 @@ def effective(confidence: float, days: float, half_life: float = 180.0) -> float
 
 def test_golden_effective_confidence_is_reproduced() -> None:
     for row in golden("effective_confidence"):
-        given = effective(row["confidence"], row["days"], row["half_life"])
-        assert given == pytest.approx(row["effective"], rel=1e-12), row
+        left = effective(row["confidence"], row["days"], row["half_life"])
+        assert left == pytest.approx(row["effective"], rel=1e-12), row
 
 
 def test_golden_halvings_are_reproduced() -> None:

@@ -30,7 +30,7 @@ rules_of_a_database = st.builds(
     widest_bucket=st.sampled_from([1, 2, 4, 8, 16]),
     cold_threshold=st.sampled_from([0.25, 0.15, 0.35, 0.0]) | shares,
     half_life=st.floats(1, 1_000),
-    cull_floor=st.sampled_from([0.0, 0.1]) | st.floats(0, 0.99),
+    cull_floor=st.sampled_from([0.0, 0.1]) | st.floats(1e-9, 0.99),
 )
 
 

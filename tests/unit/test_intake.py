@@ -1,6 +1,7 @@
 """What may be stored and asked: every kind of bad input is one clear error, by the same rule for every door."""
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -38,6 +39,13 @@ def refused(**fields: Any) -> str:
     return str(refusal.value)
 
 
+def taken_or_refused(given: Any) -> tuple[intake.NewFact | None, str]:
+    try:
+        return intake.new_fact(given, LIMIT), ""
+    except InvalidInputError as refusal:
+        return None, str(refusal)
+
+
 def refused_instant(given: Any) -> str:
     with pytest.raises(InvalidInputError) as refusal:
         intake.instant(given, "--now")
@@ -53,7 +61,7 @@ def test_a_text_alone_is_a_fact_with_the_documented_defaults() -> None:
 
 
 def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "id": "018f6b2e-7c3d-7000-8000-000000000001",
         "kind": "episodic",
         "session": "monday",
@@ -225,21 +233,20 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices(field: str, allowe
     assert "given 'forever'" in message
 
 
-@pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e", SURROGATE])
+@pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e"])
 def test_an_id_that_is_no_uuid_is_refused(given: Any) -> None:
-    assert refused(id=given).startswith("id: ")
-    assert "UUID" in refused(id=given) or "Unicode" in refused(id=given) or "unicode" in refused(id=given)
+    assert re.match(r"id: (input should be a valid UUID|UUID input should be)", refused(id=given))
 
 
 @given(st.dictionaries(st.sampled_from([*intake.NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
 @properties
 def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any) -> None:
-    try:
-        taken = intake.new_fact(given, LIMIT)
-    except InvalidInputError as refusal:
-        assert str(refusal).encode()
-    else:
-        assert taken.text.strip() == taken.text != ""
+    taken, refusal = taken_or_refused(given)
+
+    assert (taken is None) == bool(refusal)
+    refusal.encode()
+    if taken is not None:
+        assert taken.text == taken.text.strip() != ""
         assert taken.model_dump_json().encode()
 
 

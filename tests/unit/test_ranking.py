@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.core.arrays import Floats
 from workers.core.ranking import (
     DOCUMENTED_MIN_SCORE,
     Vitality,
@@ -33,8 +32,7 @@ def alive(salience: float, believed: float, importance: float, idle_days: float)
 
 
 def gains(relevance: list[float], sessions: list[int], turns: list[int]) -> list[float]:
-    given: Floats = contiguity(np.array(relevance), np.array(sessions), np.array(turns))
-    return given.tolist()
+    return [float(gain) for gain in contiguity(np.array(relevance), np.array(sessions), np.array(turns))]
 
 
 def test_values_are_scaled_within_themselves() -> None:
@@ -86,10 +84,10 @@ def test_who_is_best_in_both_arms_is_best(found: list[tuple[float, float]]) -> N
 
 
 def test_neighbours_in_the_talk_give_of_their_scores() -> None:
-    given = gains([1.0, 0.2, 0.4, 0.6], sessions=[5, 5, 5, 5], turns=[1, 2, 3, 9])
+    gained = gains([1.0, 0.2, 0.4, 0.6], sessions=[5, 5, 5, 5], turns=[1, 2, 3, 9])
 
     # turn 1: 0.3 * 0.2 + 0.15 * 0.4; turn 2: 0.3 * (1.0 + 0.4); turn 3: 0.3 * 0.2 + 0.15 * 1.0; turn 9 is alone
-    assert given == pytest.approx([0.12, 0.42, 0.21, 0.0])
+    assert gained == pytest.approx([0.12, 0.42, 0.21, 0.0])
 
 
 def test_other_sessions_and_facts_without_session_give_nothing() -> None:
@@ -123,21 +121,22 @@ def test_the_liveliest_fact_gets_all_of_the_tenth_and_each_part_a_quarter() -> N
     assert alive(1, 1, 1, 0) == pytest.approx(0.1)
     assert alive(1, 0, 0, 1e12) == pytest.approx(0.025)
     assert alive(0, 0, 0, 30) == pytest.approx(0.0125)
+    assert alive(0, 0, 0, -20) == pytest.approx(0.025)
 
 
 def test_the_documented_composite_is_60_25_15() -> None:
     text, believed = np.array([5.0, 1.0]), np.array([0.8, 0.4])
     seconds_to_expiry = np.array([3.5 * 86_400, math.inf])
 
-    given = documented_score(text, believed, seconds_to_expiry, np.zeros(2, dtype=np.int64), np.zeros(2))
+    scored = documented_score(text, believed, seconds_to_expiry, np.zeros(2, dtype=np.int64), np.zeros(2))
 
-    assert given == pytest.approx([0.60 * 1 + 0.25 * 0.5 + 0.15 * 0.8, 0.60 * 0 + 0.25 * 1 + 0.15 * 0.4])
+    assert scored == pytest.approx([0.60 * 1 + 0.25 * 0.5 + 0.15 * 0.8, 0.60 * 0 + 0.25 * 1 + 0.15 * 0.4])
 
 
 def test_the_documented_multiplier_rewards_recalls_and_fades_with_disuse() -> None:
-    given = dynamic_salience(np.array([0, 0, 9]), np.array([0.0, 30.0, 0.0]))
+    scored = dynamic_salience(np.array([0, 0, 9]), np.array([0.0, 30.0, 0.0]))
 
-    assert given == pytest.approx([1.0, 0.5, 1 + 0.1 * math.log(10)])
+    assert scored == pytest.approx([1.0, 0.5, 1 + 0.1 * math.log(10)])
 
 
 @given(st.floats(0, 100), shares, st.floats(-1e7, 1e9), st.integers(0, 10**6), st.floats(-10, 10_000))
@@ -145,9 +144,9 @@ def test_the_documented_multiplier_rewards_recalls_and_fades_with_disuse() -> No
 def test_the_documented_score_is_a_share(
     text: float, believed: float, seconds: float, recalls: int, idle: float
 ) -> None:
-    given = documented_score(*(np.array([value]) for value in (text, believed, seconds, recalls, idle)))
+    scored = documented_score(*(np.array([value]) for value in (text, believed, seconds, recalls, idle)))
 
-    assert 0 <= given[0] <= 1
+    assert 0 <= scored[0] <= 1
 
 
 @pytest.mark.parametrize(("cosine", "score"), [(1.0, 1.0), (0.97368, 0.95), (0.78571, 0.7), (0.0, 1 / 3), (-1.0, 0.2)])

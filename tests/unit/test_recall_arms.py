@@ -22,7 +22,7 @@ def rank(times: int) -> np.float32:
 def test_the_rarest_words_choose_as_long_as_their_facts_fit_the_budget() -> None:
     facts = {"the": 9_000, "kitten": 40, "luna": 2, "adopt": 900}
 
-    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=1_000) == ["luna", "kitten", "adopt"]
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=942) == ["luna", "kitten", "adopt"]
     assert choose(["the", "kitten", "luna", "adopt"], facts, budget=941) == ["luna", "kitten"]
     assert choose(["the", "kitten", "luna", "adopt"], facts, budget=10_000) == [
         "luna",

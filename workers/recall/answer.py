@@ -1,7 +1,7 @@
 """What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from workers.core import fidelity
 from workers.core.arrays import Ints
 from workers.core.tiers import Tier
 from workers.recall.scoring import Scores, current_tier
-from workers.storage.candidates import Candidate
+from workers.storage.candidates import Candidate, Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +53,30 @@ def order(found: Sequence[Candidate], scores: Scores) -> list[int]:
     """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
 
     def rank(i: int) -> tuple[float, int, float]:
-        effective = found[i].source_date or found[i].created_at
-        return -float(scores.total[i]), found[i].tier, -effective.timestamp()
+        return -float(scores.total[i]), found[i].tier, -found[i].told_at
 
     return sorted(range(len(found)), key=rank)
 
 
-def result(one: Candidate, place: int, scores: Scores, now: datetime, explain: dict[str, Any] | None) -> Result:
+def result(one: Candidate, shown: Description, score: float, now: datetime, explain: dict[str, Any] | None) -> Result:
     """Return a candidate as a result."""
     return Result(
-        id=one.id,
-        text=one.text,
-        score=round(float(scores.total[place]), 6),
+        score=round(score, 6),
         tier=Tier(current_tier(one, now)).name.lower(),
         fidelity=fidelity.name(one.fidelity),
-        kind=one.kind,
-        source=one.source,
-        session=one.session,
-        turn=one.turn,
-        entity=one.entity,
-        key=one.key,
-        value=one.value,
-        category=one.category,
-        tags=one.tags,
-        importance=one.importance,
-        decay_class=one.decay_class,
-        source_date=one.source_date,
-        created_at=one.created_at,
         explain=explain,
+        **asdict(shown),
     )
 
 
 def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
-    """Return a score taken apart, and its rank in each arm and without decay (1 is best)."""
+    """Return a score taken apart, and its rank in each arm and without decay (1 is best).
+
+    Relevance, contiguity and prior add up to the score; relevance is made of text and similarity.
+    """
+    added = scores.contiguity[place] + scores.prior[place]
     return {
+        "relevance": round(float(scores.total[place] - added), 6),
         "text": round(float(scores.text[place]), 6),
         "similarity": round(float(scores.similarity[place]), 6),
         "contiguity": round(float(scores.contiguity[place]), 6),
@@ -111,12 +101,12 @@ def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
 
 
 def left_out(
-    hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], limit: int
+    hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], shown: dict[UUID, Description]
 ) -> list[dict[str, Any]]:
-    """Return the candidates that are not among the results, at most `limit`, each with the rule that did it."""
+    """Return the candidates that are not among the results, each with the rule that did it."""
+    ruled: list[tuple[Candidate, str, float | None]] = [(one, one.left_out or "", None) for one in hidden]
     below = [(one, "below the limit", round(score, 6)) for one, score in beyond]
-    ruled = [(one, one.left_out or "", None) for one in hidden]
     return [
-        {"id": str(one.id), "text": one.text, "rule": rule, "score": score}
-        for one, rule, score in (ruled + below)[:limit]
+        {"id": str(one.id), "text": shown[one.id].text, "rule": rule, "score": score}
+        for one, rule, score in ruled + below
     ]

@@ -74,10 +74,10 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Recalled([], [] if question.explain else None, by_meaning=query is not None)
-        query = query if tenant.embedder == context.embedder.name else None
+        query = query if query is not None and tenant.embedder == context.embedder.name else None
         text = arms.text_arm(db, tenant, question.text, scope)
         weighed = _weigh(context, db, tenant, text, query, scope)
-    return _answer(question, weighed, now, by_meaning=query is not None)
+        return _answer(db, tenant, question, weighed, now, by_meaning=query is not None)
 
 
 def _embed(context: Context, text: str) -> Vectors | None:
@@ -106,21 +106,30 @@ def _weigh(
 
 def _read(db: Connection, tenant: Namespace, ids: Sequence[UUID], query: Vectors | None, scope: Scope) -> Found:
     """Return candidates, apart from those that a rule hides, with their similarity to the query."""
-    read = candidates.read(db, tenant.id, ids, scope)
+    read = candidates.weigh(db, tenant.id, ids, scope)
     seen = [one for one in read if one.left_out is None]
     hidden = [one for one in read if one.left_out is not None]
-    return Found(seen, hidden, scoring.similarities(db, tenant.id, seen, query))
+    return Found(seen, hidden, scoring.similarities(seen, query))
 
 
-def _answer(question: Question, weighed: Weighed, now: datetime, *, by_meaning: bool) -> Recalled:
+def _answer(
+    db: Connection, tenant: Namespace, question: Question, weighed: Weighed, now: datetime, *, by_meaning: bool
+) -> Recalled:
     seen, scores = weighed.found.seen, weighed.scores
     order = answer.order(seen, scores)
+    chosen, beyond = order[: question.limit], order[question.limit :][:LEFT_OUT_SHOWN] if question.explain else []
+    hidden = weighed.found.hidden[:LEFT_OUT_SHOWN] if question.explain else []
+    shown = candidates.describe(db, tenant.id, [seen[i].id for i in [*chosen, *beyond]] + [one.id for one in hidden])
     ranks = answer.ranks(scores) if question.explain else None
     results = [
-        answer.result(seen[i], i, scores, now, None if ranks is None else answer.parts(i, scores, ranks))
-        for i in order[: question.limit]
+        answer.result(
+            seen[i],
+            shown[seen[i].id],
+            float(scores.total[i]),
+            now,
+            None if ranks is None else answer.parts(i, scores, ranks),
+        )
+        for i in chosen
     ]
-    if ranks is None:
-        return Recalled(results, None, by_meaning)
-    beyond = [(seen[i], float(scores.total[i])) for i in order[question.limit :]]
-    return Recalled(results, answer.left_out(weighed.found.hidden, beyond, LEFT_OUT_SHOWN), by_meaning)
+    left_out = answer.left_out(hidden, [(seen[i], float(scores.total[i])) for i in beyond], shown)
+    return Recalled(results, left_out if question.explain else None, by_meaning)

@@ -9,12 +9,11 @@ import numpy as np
 from workers.context import Context
 from workers.core import confidence, ranking, signature, tiers
 from workers.core.arrays import Floats, Ints, Vectors
-from workers.core.fidelity import PENDING, pool
+from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.recall.arms import TextArm
-from workers.storage import vectors
+from workers.storage import signatures, vectors
 from workers.storage.candidates import Candidate
-from workers.storage.connection import Connection
 
 NO_VECTOR = -1.0
 
@@ -30,31 +29,25 @@ class Scores:
     prior: Floats
 
 
-def similarities(db: Connection, tenant: int, found: Sequence[Candidate], query: Vectors | None) -> Floats:
+def similarities(found: Sequence[Candidate], query: Vectors | None) -> Floats:
     """Return n cosines with the (dims,) query: with the full vector where it is kept, else estimated by signature.
 
     A pooled vector's cosine is averaged with that estimate: measured, the two together lose nothing against the full
     vector, while the pooled one alone loses more than the signature alone. A fact without either, or a recall
     without query vector, gets the lowest similarity there is.
     """
-    cosines = np.full(len(found), NO_VECTOR)
     if query is None or not found:
         return np.zeros(len(found))
-    signed = [i for i, one in enumerate(found) if one.signature is not None and one.fidelity != PENDING]
+    cosines = np.full(len(found), NO_VECTOR)
+    signed = [i for i, one in enumerate(found) if one.signature is not None]
     if signed:
-        cosines[signed] = signature.estimate(query, _signatures([found[i] for i in signed]))
-    for dims, (places, stored) in vectors.read(db, [tenant] * len(found), [one.id for one in found]).items():
+        cosines[signed] = signature.estimate(query, signatures.unpack([found[i].signature or b"" for i in signed]))
+    for dims, (places, stored) in vectors.unpack([one.vector for one in found]).items():
         if len(query) % dims == 0:
             exact = stored @ pool(query[None, :], len(query) // dims)[0]
             cosines[places] = exact if dims == len(query) else (exact + cosines[places]) / 2
     known = cosines > NO_VECTOR
     return np.where(known, cosines, cosines[known].min(initial=0.0))
-
-
-def _signatures(found: Sequence[Candidate]) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    header = 4
-    raw = b"".join(one.signature[header:] for one in found if one.signature is not None)
-    return np.frombuffer(raw, dtype=np.uint8).reshape(len(found), signature.BITS // 8)
 
 
 def score(context: Context, found: Sequence[Candidate], text: TextArm, cosines: Floats, now: datetime) -> Scores:

@@ -1,45 +1,56 @@
-"""Candidates: facts that a recall weighs, with all that scoring and the answer need, in one read."""
+"""Candidates: facts that a recall weighs, and what it shows of those that it chose."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
-# Readers do not wait for a pass: what has ended is hidden from its instant on, unless a pass held it back. As-of reads
-# see what was valid then, whatever has become of it since.
-READ = """
-    select facts.id, facts.kind, facts.text, facts.category, facts.entity, facts.key, facts.value, facts.source,
-        facts.tags, facts.importance, facts.session, facts.turn, facts.source_date, facts.created_at,
-        base, coactivations, extract(epoch from last_seen_at)::float8 as last_seen_at,
-        confidence, extract(epoch from last_confirmed_at)::float8 as confirmed_at,
-        extract(epoch from activity.expires_at)::float8 as expires_at, decay_class, recall_count, tier, fidelity,
-        bit_send(signature) as signature,
-        case
-            when %(as_of)s::timestamptz is not null then case
+# Only what scoring needs, for hundreds of rows are weighed and ten are shown. Readers do not wait for a pass: what has
+# ended is hidden from its instant on, unless a pass held it back. As-of reads see what was valid then, whatever has
+# become of it since.
+WEIGH = """
+    select facts.id, session, turn, extract(epoch from coalesce(source_date, created_at))::float8, importance, base,
+        coactivations, extract(epoch from last_seen_at)::float8, confidence,
+        extract(epoch from last_confirmed_at)::float8, extract(epoch from activity.expires_at)::float8, recall_count,
+        tier, fidelity, bit_send(signature), halfvec_send(embedding),
+        coalesce(
+            case when %(as_of)s::timestamptz is null then case
+                when forgotten_at is not null then 'forgotten: ' || forgotten_reason
+                when superseded_at is not null then 'superseded'
+                when valid_until <= %(now)s then 'no longer valid'
+                when activity.expires_at <= %(now)s then 'expired'
+                when ends_at <= %(now)s and not held then 'faded'
+            end
+            else case
                 when valid_from > %(as_of)s then 'not yet valid'
                 when valid_until <= %(as_of)s then 'no longer valid'
                 when activity.expires_at <= %(as_of)s then 'expired'
+            end end,
+            case
+                when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
+                when category is distinct from coalesce(%(category)s, category) then 'other category'
+                when facts.kind <> %(kind)s::text then 'other kind'
             end
-            when forgotten_at is not null then 'forgotten: ' || forgotten_reason
-            when superseded_at is not null then 'superseded'
-            when valid_until <= %(now)s then 'no longer valid'
-            when activity.expires_at <= %(now)s then 'expired'
-            when ends_at <= %(now)s and not held then 'faded'
-            when %(tag)s::text is not null and not tags @> array[%(tag)s] then 'other tag'
-            when %(category)s::text is not null and category is distinct from %(category)s then 'other category'
-            when %(kind)s::text is not null and facts.kind <> %(kind)s then 'other kind'
-        end as left_out
+        )
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)s)
 """
 
+DESCRIBE = """
+    select id, kind, text, category, entity, key, value, source, tags, importance, session, turn, source_date,
+        created_at, decay_class
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)s)
+"""
 
 # With every weight 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which gives the
 # number of occurrences back; and dividing by the rank that is normalised by length gives the length, in which the
@@ -70,9 +81,31 @@ class Scope:
     kind: str | None = None
 
 
+class Candidate(NamedTuple):
+    """What scoring needs of a fact, and the rule that leaves it out, if one does; times are epoch seconds."""
+
+    id: UUID
+    session: str | int | None
+    turn: int | None
+    told_at: float
+    importance: float
+    base: float
+    coactivations: int
+    last_seen_at: float
+    confidence: float
+    confirmed_at: float
+    expires_at: float
+    recall_count: int
+    tier: int
+    fidelity: int
+    signature: bytes | None
+    vector: bytes | None
+    left_out: str | None
+
+
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fact with its activity, its signature, and the rule that leaves it out, if one does; times in epoch seconds."""
+class Description:
+    """What an answer shows of a fact."""
 
     id: UUID
     kind: str
@@ -88,18 +121,7 @@ class Candidate:
     turn: int | None
     source_date: datetime | None
     created_at: datetime
-    base: float
-    coactivations: int
-    last_seen_at: float
-    confidence: float
-    confirmed_at: float
-    expires_at: float
     decay_class: str | None
-    recall_count: int
-    tier: int
-    fidelity: int
-    signature: bytes | None
-    left_out: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +133,7 @@ class Matches:
     lengths: list[float] = field(default_factory=list)
 
 
-def read(db: Connection, namespace: int, ids: Sequence[UUID], scope: Scope) -> list[Candidate]:
+def weigh(db: Connection, namespace: int, ids: Sequence[UUID], scope: Scope) -> list[Candidate]:
     """Return the candidates among `ids`, those included that a rule leaves out."""
     given = {
         "namespace": namespace,
@@ -122,8 +144,13 @@ def read(db: Connection, namespace: int, ids: Sequence[UUID], scope: Scope) -> l
         "category": scope.category,
         "kind": scope.kind,
     }
-    with db.cursor(row_factory=class_row(Candidate), binary=True) as cursor:
-        return cursor.execute(READ, given).fetchall()
+    return [Candidate._make(row) for row in db.execute(WEIGH, given, binary=True)]
+
+
+def describe(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Description]:
+    """Return what an answer shows of each of these facts."""
+    with db.cursor(row_factory=class_row(Description)) as cursor:
+        return {found.id: found for found in cursor.execute(DESCRIBE, {"namespace": namespace, "ids": list(ids)})}
 
 
 def matches(

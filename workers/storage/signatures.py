@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+import numpy as np
 from pgvector import Bit
 from psycopg import sql
 
 from workers.core.arrays import Bytes
 from workers.storage.connection import Connection
+
+BIT_HEADER = 4
 
 ADD = """
     insert into signatures (namespace, fact, signature)
@@ -98,6 +101,11 @@ def nearest(
     else:
         rows = db.execute(NEAREST_EVER if ever else NEAREST, given)
     return [fact for (fact,) in rows]
+
+
+def unpack(raw: Sequence[bytes]) -> Bytes:
+    """Return n signatures as (n, 128) bytes from what `bit_send` gives."""
+    return np.frombuffer(b"".join(one[BIT_HEADER:] for one in raw), dtype=np.uint8).reshape(len(raw), -1)
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:

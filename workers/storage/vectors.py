@@ -54,16 +54,24 @@ def write(
 def read(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> dict[int, tuple[Ints, Vectors]]:
     """Return the vectors of n facts by dims: which of the n places have that many, and the (m, dims) array of them."""
     rows = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)}, binary=True).fetchall()
-    groups: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
-    for place, raw in rows:
-        groups[(len(raw) - HALFVEC_HEADER) // 2].append((place - 1, raw[HALFVEC_HEADER:]))
-    return {dims: _unpack(dims, group) for dims, group in groups.items()}
+    raw: list[bytes | None] = [None] * len(ids)
+    for place, vector in rows:
+        raw[place - 1] = vector
+    return unpack(raw)
 
 
-def _unpack(dims: int, group: list[tuple[int, bytes]]) -> tuple[Ints, Vectors]:
-    places = np.array([place for place, _ in group], dtype=np.int64)
-    halves = np.frombuffer(b"".join(raw for _, raw in group), dtype=">f2")
-    return places, halves.reshape(len(group), dims).astype(np.float32)
+def unpack(raw: Sequence[bytes | None]) -> dict[int, tuple[Ints, Vectors]]:
+    """Return vectors by dims, as `read` does, from what `halfvec_send` gives; None where a fact has none."""
+    groups: dict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(raw):
+        if one is not None:
+            groups[(len(one) - HALFVEC_HEADER) // 2].append(place)
+    return {dims: (np.array(places), _halves([raw[i] or b"" for i in places], dims)) for dims, places in groups.items()}
+
+
+def _halves(raw: Sequence[bytes], dims: int) -> Vectors:
+    packed = b"".join(one[HALFVEC_HEADER:] for one in raw)
+    return np.frombuffer(packed, dtype=">f2").reshape(len(raw), dims).astype(np.float32)
 
 
 def drop(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:

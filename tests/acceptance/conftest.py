@@ -1,0 +1,83 @@
+"""Running workers for the tests that need them; when such a test fails, it shows what they logged."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+import redis
+from live_system import LiveSystem
+from psycopg import sql
+
+from api.system import servers
+
+NewDatabase = Callable[[str], str]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    for system in getattr(item, "funcargs", {}).values():
+        if report.failed and isinstance(system, LiveSystem):
+            report.sections.append(("logs of the workers", system.logs()))
+    return report
+
+
+@contextmanager
+def _copied(postgres: servers.Postgres, original: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    names = {"name": sql.Identifier(name), "original": sql.Identifier(original)}
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
+        db.execute(sql.SQL("create database {name} template {original}").format(**names))
+        yield postgres.url(name)
+        db.execute(sql.SQL("drop database {name} with (force)").format(**names))
+
+
+@pytest.fixture(scope="module")
+def live(
+    postgres: servers.Postgres,
+    template: str,
+    redis_server: servers.Redis,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LiveSystem]:
+    """Return a system whose workers run for all tests of a module; each test takes a namespace of its own."""
+    with redis.Redis.from_url(redis_server.url()) as keys:
+        keys.flushall()
+    with _copied(postgres, template) as url:
+        system = LiveSystem(url, redis_server.url(), tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"})
+        try:
+            system.start("worker", "maintenance")
+            yield system
+        finally:
+            system.stop()
+
+
+@pytest.fixture
+def idle(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSystem]:
+    """Return a system of the test's own, whose workers the test starts, and may kill."""
+    system = LiveSystem(database_url, redis_url, tmp_path)
+    yield system
+    system.stop()
+
+
+@pytest.fixture
+def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[[], str]]:
+    """Return a function that copies the test's database, to which nobody may be connected then."""
+    copies = []
+
+    def copy() -> str:
+        copied = _copied(postgres, database_url.split("/")[-1].split("?")[0])
+        copies.append(copied)
+        return copied.__enter__()
+
+    yield copy
+    for copied in copies:
+        copied.__exit__(None, None, None)
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """Return a namespace named after the test."""
+    return f"test-{abs(hash(request.node.nodeid))}"

@@ -1,0 +1,247 @@
+"""A running Ebb for the tests: real workers on real servers, the command line, and a look into the tables."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import psycopg
+import redis
+from celery import Celery
+from psycopg import sql
+
+from api.client import Client
+from workers.queues import configuration
+from workers.storage.redis import own_keys
+
+ROOT = Path(__file__).parents[2]
+QUEUES = {"worker": "recall,store", "maintenance": "maintenance"}
+TABLES = ("facts", "activity", "vectors", "signatures", "lexemes")
+START_SECONDS = 60.0
+
+Found = TypeVar("Found")
+
+
+def eventually(look: Callable[[], Found], what: str, seconds: float = 30.0) -> Found:
+    """Return the first true value that `look` finds; fail after `seconds` with `what` was waited for."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"within {seconds:g} s it did not come true that {what}"
+        time.sleep(0.02)
+    return found
+
+
+def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with these settings of Ebb and no others."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
+    return outside | {"PYTHONPATH": str(ROOT)} | settings
+
+
+@dataclass
+class LiveSystem:
+    """Workers on two given servers, with their logs in a folder."""
+
+    database_url: str
+    redis_url: str
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
+        return clean_environment(urls | {"EBB_HOME": str(self.folder / "home")} | self.settings)
+
+    def start(self, *names: str) -> None:
+        """Start workers and return when all of them answer."""
+        for name in names:
+            self.workers[name] = self._launch(name)
+        for name in names:
+            eventually(lambda name=name: self._answers(name), f"worker {name} answers", START_SECONDS)  # type: ignore[misc]
+
+    def _launch(self, name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "celery", "-A", "workers", "worker", f"--queues={QUEUES[name]}"]
+        command += ["--concurrency=2", f"--hostname={node(name)}", "--without-mingle", "--without-gossip"]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*command, "--loglevel=info"],
+                cwd=ROOT,
+                env=self.environment() | {"REMAP_SIGTERM": "SIGQUIT", "OMP_NUM_THREADS": "1"},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _answers(self, name: str) -> bool:
+        assert self.workers[name].poll() is None, f"worker {name} ended:\n{self.logs()}"
+        return bool(self.ask("ping", name, seconds=1.0))
+
+    def kill_worker(self, name: str) -> None:
+        """End a worker's main process with SIGKILL; what it leaves behind is on its own."""
+        self.workers[name].kill()
+        self.workers.pop(name).wait()
+
+    def stop(self) -> None:
+        """End the workers with their process groups; a test that still runs tasks then has no use for them."""
+        for worker in self.workers.values():
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+        self.workers.clear()
+        self.control.close()
+        self.own_keys.close()
+
+    def logs(self) -> str:
+        """Return the end of each worker's log."""
+        ends = ((log.name, log.read_text(errors="replace")[-6000:]) for log in sorted(self.folder.glob("*.log")))
+        return "\n".join(f"--- {name}\n{end}" for name, end in ends)
+
+    @cached_property
+    def control(self) -> Celery:
+        """Return a Celery app that sends by name and asks the workers how they are."""
+        app = Celery("tests", set_as_current=False)
+        app.conf.update(configuration(self.redis_url))
+        return app
+
+    @cached_property
+    def own_keys(self) -> redis.Redis:
+        """Return Ebb's own database in Redis."""
+        return own_keys(self.redis_url)
+
+    def ask(self, question: str, *names: str, seconds: float = 5.0) -> dict[str, Any]:
+        """Return the answers of workers to `ping`, `active`, `reserved` or `stats`, by worker."""
+        nodes = [node(name) for name in names or self.workers]
+        inspect = self.control.control.inspect(destination=nodes, timeout=seconds, limit=len(nodes))
+        return getattr(inspect, question)() or {}
+
+    def active(self, task: str) -> list[dict[str, Any]]:
+        """Return the requests of a task that children work on now."""
+        requests = [request for answer in self.ask("active").values() for request in answer]
+        return [request for request in requests if request["name"] == task]
+
+    def begun(self) -> dict[str, int]:
+        """Return how often each task was begun by the workers that run now."""
+        totals: dict[str, int] = {}
+        for answer in self.ask("stats").values():
+            for task, times in answer["total"].items():
+                totals[task] = totals.get(task, 0) + times
+        return totals
+
+    def settle(self) -> dict[str, int]:
+        """Return what was begun once nothing waits or works any more, twice in a row."""
+        before: dict[str, int] | None = None
+
+        def idle_twice() -> bool:
+            nonlocal before
+            now = self.begun()
+            same = self._idle() and now == before
+            before = now
+            return same
+
+        eventually(idle_twice, "the workers have nothing left to do", 60)
+        return before or {}
+
+    def _idle(self) -> bool:
+        with redis.Redis.from_url(self.redis_url) as queues:
+            if any(queues.llen(queue) for queue in ("recall", "store", "maintenance")):
+                return False
+        answers = [self.ask(question) for question in ("active", "reserved", "scheduled")]
+        return all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)
+
+    @contextmanager
+    def client(self, namespace: str = "default") -> Iterator[Client]:
+        client = Client(self.redis_url, namespace)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def send(self, task: str, arguments: Mapping[str, Any], task_id: str | None = None) -> Any:
+        """Send a task by name; the result is the caller's to wait for."""
+        return self.control.send_task(task, kwargs=dict(arguments), task_id=task_id)
+
+    def ebb(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the command line to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=ROOT,
+            env=self.environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    def ebb_json(self, *arguments: str) -> Any:
+        """Return what a command prints with `--json`, if it succeeds."""
+        done = self.ebb(*arguments, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    @staticmethod
+    def command(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "api.cli", *arguments]
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return what a statement finds in the database."""
+        with psycopg.connect(self.database_url, autocommit=True) as db:
+            cursor = db.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def state(self) -> dict[str, list[str]]:
+        """Return every row of every table that holds memory, as text."""
+        return state_of(self.database_url)
+
+    def facts(self, namespace: str) -> list[tuple[Any, ...]]:
+        """Return (id, text) of the live facts of a namespace."""
+        return self.rows(
+            """
+            select facts.id::text, text from facts join namespaces on namespaces.id = facts.namespace
+            where name = %s and forgotten_at is null order by facts.id
+            """,
+            [namespace],
+        )
+
+    def incomplete(self) -> int:
+        """Return how many facts lack activity, a signature, or a vector without being a fingerprint."""
+        ((lacking,),) = self.rows(
+            """
+            select count(*) from facts
+            left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+            left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
+            left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+            where forgotten_at is null
+                and (activity.fact is null or signatures.fact is null
+                    or vectors.fact is null and fidelity <> 32767)
+            """
+        )
+        return int(lacking)
+
+
+def node(name: str) -> str:
+    """Return the name by which Celery knows a worker of the tests."""
+    return f"{name}@tests"
+
+
+def state_of(database_url: str) -> dict[str, list[str]]:
+    """Return every row of every table that holds memory, as text."""
+    every = sql.SQL("select row_::text from {} as row_ order by 1")
+    with psycopg.connect(database_url) as db:
+        return {
+            table: [row for (row,) in db.execute(every.format(sql.Identifier(table)))] for table in TABLES
+        }
+
+
+def kill_child(pid: int) -> None:
+    """End a worker's child with SIGKILL, unless it has just ended by itself."""
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(pid).kill()

@@ -1,0 +1,128 @@
+"""A Celery program that knows nothing of Ebb but names of tasks and queues stores and recalls through it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from live_system import LiveSystem, clean_environment
+
+from workers.storage.redis import results_url
+
+pytestmark = pytest.mark.acceptance
+
+PROGRAM = """
+import json, sys
+from celery import Celery
+
+app = Celery("somebody-else", broker=sys.argv[1], backend=sys.argv[2])
+answers = []
+for task, queue, arguments in json.load(sys.stdin):
+    try:
+        answers.append(app.send_task(task, kwargs=arguments, queue=queue).get(timeout=30))
+    except Exception as error:
+        answers.append({"raised": type(error).__name__, "message": str(error)})
+app.close()
+assert not {"workers", "api"} & {name.split(".")[0] for name in sys.modules}
+print(json.dumps(answers))
+"""
+
+RESULT = {
+    "id", "text", "score", "tier", "fidelity", "source", "session", "turn", "entity", "key", "value", "category", "tags",
+}  # fmt: skip
+COUNTERS = {
+    "processed", "changed", "hot", "warm", "cold", "compressed", "fingerprinted", "forgotten", "duration_ms", "segments",
+}  # fmt: skip
+
+Call = tuple[str, str, dict[str, Any]]
+
+
+def ask(live: LiveSystem, folder: Path, *calls: Call) -> list[Any]:
+    """Return what the other program got for its calls, which it makes one after the other."""
+    program = folder / "somebody_else.py"
+    program.write_text(PROGRAM)
+    environment = clean_environment({})
+    del environment["PYTHONPATH"]
+    done = subprocess.run(
+        [sys.executable, str(program), live.redis_url, results_url(live.redis_url)],
+        cwd=folder,
+        env=environment,
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_it_stores_and_recalls_by_name(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    fact = {"text": "Mira moved to Leipzig.", "namespace": namespace, "tags": ["city"], "session": 7, "salience": 0.9}
+    stored, recalled = ask(
+        live,
+        tmp_path,
+        ("memory.store", "store", fact),
+        ("memory.recall", "recall", {"query": "Where does Mira live now?", "namespace": namespace}),
+    )
+    assert stored == {"id": stored["id"], "action": "added", "embedded": True}
+    (found,) = recalled["results"]
+    assert found.keys() >= RESULT
+    assert (found["id"], found["text"], found["session"]) == (stored["id"], fact["text"], 7)
+    assert (found["tier"], found["fidelity"], found["tags"]) == ("hot", "full", ["city"])
+
+
+def test_many_facts_are_answered_in_order_and_a_bad_one_costs_no_good_one(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    facts = [{"text": "One."}, {"text": " "}, {"text": "Two."}, {"text": "One."}, {"text": "Three.", "colour": 3}]
+    (stored,) = ask(live, tmp_path, ("memory.store_many", "store", {"facts": facts, "namespace": namespace}))
+    first, blank, second, again, unknown = stored["results"]
+    assert [first["action"], second["action"]] == ["added", "added"]
+    assert blank["index"] == 1
+    assert "empty fact text" in blank["error"]
+    assert again == {"id": first["id"], "action": "duplicate", "embedded": True}
+    assert "colour: is no field of a fact" in unknown["error"]
+
+
+def test_it_reinforces_and_has_decay_planned(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    id_ = str(UUID(int=77))
+    arguments = {"id": id_, "namespace": namespace}
+    _, reinforced, planned = ask(
+        live,
+        tmp_path,
+        ("memory.store", "store", {"text": "A key lies under the mat.", "salience": 0.5, **arguments}),
+        ("memory.reinforce", "store", {"boost": 0.3, **arguments}),
+        ("decay.plan", "maintenance", {"dry_run": True, "now": "2100-01-01T00:00:00Z"}),
+    )
+    assert reinforced == {"id": id_, "salience": pytest.approx(0.8, abs=1e-4)}
+    assert planned.keys() >= COUNTERS
+    assert planned["processed"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("task", "queue", "arguments", "message"),
+    [
+        ("memory.store", "store", {"text": ""}, "empty fact text"),
+        ("memory.recall", "recall", {"query": "who?", "limit": 0}, "whole number from 1 to"),
+        ("memory.reinforce", "store", {"id": "seven"}, "is no UUID"),
+        ("decay.plan", "maintenance", {"now": "yesterday"}, "now: "),
+    ],
+)
+def test_what_is_wrong_arrives_in_words(
+    live: LiveSystem, tmp_path: Path, task: str, queue: str, arguments: dict[str, Any], message: str
+) -> None:
+    (answer,) = ask(live, tmp_path, (task, queue, arguments))
+    assert answer["raised"] == "InvalidInputError"
+    assert message in answer["message"]
+
+
+def test_each_message_is_delivered_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    before = live.settle().get("memory.store", 0)
+    facts = [{"text": f"Message {number}.", "namespace": namespace} for number in range(5)]
+    ask(live, tmp_path, *(("memory.store", "store", fact) for fact in facts))
+    assert live.settle()["memory.store"] - before == len(facts)

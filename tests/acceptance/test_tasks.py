@@ -1,0 +1,517 @@
+"""The tasks through the client, on real workers: answers, what happens after them, and messages that come twice."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+from api.system import servers
+from workers.core.fidelity import FINGERPRINT, FULL
+from workers.errors import EbbError, InvalidInputError, TaskFailedError, UnavailableError
+from workers.storage import outbox, signals
+
+pytestmark = pytest.mark.acceptance
+
+DIMS = 256
+WORDS = "otter lantern harbour violin saffron glacier compass thimble walnut meadow anchor velvet".split()
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def ago(days: float) -> str:
+    return (datetime.now(UTC) - timedelta(days=days)).isoformat()
+
+
+def recalls(live: LiveSystem, id_: str) -> int:
+    ((count,),) = live.rows("select recall_count from activity where fact = %s", [id_])
+    return int(count)
+
+
+def fidelity(live: LiveSystem, id_: str) -> tuple[int, int | None]:
+    """Return a fact's fidelity and the dims of its vector, if it has one."""
+    ((code, dims),) = live.rows(
+        """
+        select fidelity, vector_dims(embedding) from activity
+        left join vectors on vectors.namespace = activity.namespace and vectors.fact = activity.fact
+        where activity.fact = %s
+        """,
+        [id_],
+    )
+    return code, dims
+
+
+def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
+    """Store facts that nobody used for so long that their vectors are due to go; return their ids."""
+    facts = [
+        {"text": f"The {WORDS[i % 12]} number {i} of {client.namespace}.", "created_at": ago(days), "salience": 0.3}
+        for i in range(count)
+    ]
+    return [answer["id"] for answer in client.store_many(facts)["results"]]
+
+
+def test_a_fact_is_stored_once_however_often_it_is_said(client: Client) -> None:
+    first = client.store("Mira's bicycle is blue.", tags=["bicycle"])
+    again = client.store("Mira's bicycle is blue.")
+    assert first == {"id": first["id"], "action": "added", "embedded": True}
+    assert again == {"id": first["id"], "action": "duplicate", "embedded": True}
+
+
+def test_a_recall_is_noted_afterwards(live: LiveSystem, client: Client) -> None:
+    stored = client.store("The spare key hangs behind the clock.", last_seen_at=ago(3))
+    (found,) = client.recall("Where is the spare key?")["results"]
+    assert found["id"] == stored["id"]
+    eventually(lambda: recalls(live, stored["id"]) == 1, "the recall is counted")
+    ((seen, accessed),) = live.rows(
+        "select last_seen_at, last_accessed_at from activity where fact = %s", [stored["id"]]
+    )
+    assert seen == accessed > datetime.now(UTC) - timedelta(minutes=1)
+
+
+def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
+    client.store("The spare key hangs behind the clock.")
+    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    assert client.recall("Where is the spare key?", touch=False)["results"]
+    assert client.recall("Where is the spare key?", as_of=ago(-1))["results"]
+    assert live.settle().get("memory.touch", 0) == touches
+    assert live.state() == before
+
+
+def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, client: Client) -> None:
+    (id_,) = store_faded(client, 1)
+    client.decay()
+    assert fidelity(live, id_) == (FINGERPRINT, None)
+    (found,) = client.recall("Which otter was it?")["results"]
+    assert (found["id"], found["fidelity"]) == (id_, "fingerprint")
+    eventually(lambda: fidelity(live, id_) == (FULL, DIMS), "the fact has its full vector")
+    (again,) = client.recall("Which otter was it?", touch=False)["results"]
+    assert again["fidelity"] == "full"
+
+
+# Messages that come twice ---------------------------------------------------------------------------------------
+
+
+def twice(live: LiveSystem, task: str, arguments: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Have one message delivered twice; return the state after each delivery and all that followed it."""
+    task_id, states = str(uuid4()), []
+    for _ in range(2):
+        live.send(task, arguments, task_id)
+        live.settle()
+        states.append(live.state())
+    return states[0], states[1]
+
+
+def given(live: LiveSystem, namespace: str) -> tuple[str, str]:
+    """Return the ids of two facts of a namespace, the second of which is a fingerprint."""
+    with live.client(namespace) as client:
+        fresh = client.store(f"The otter swims in the harbour of {namespace}.", last_seen_at=ago(2))["id"]
+        (faded,) = store_faded(client, 1)
+        client.decay()
+    return fresh, faded
+
+
+REPEATED: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "memory.store": lambda _fresh, _faded: {"text": "A walnut tree grows behind the house.", "salience": 0.8},
+    "memory.store_many": lambda _fresh, _faded: {"facts": [{"text": "One thimble."}, {"text": "Two thimbles."}]},
+    "memory.recall": lambda _fresh, _faded: {"query": "Which otter swims in the harbour?"},
+    "memory.touch": lambda fresh, faded: {"ids": [fresh, faded], "at": datetime.now(UTC).isoformat()},
+    "memory.reinforce": lambda fresh, _faded: {"id": fresh, "boost": 0.1},
+    "memory.regenerate": lambda fresh, faded: {"ids": [fresh, faded]},
+}
+
+
+@pytest.mark.parametrize("task", REPEATED)
+def test_a_message_that_comes_twice_changes_nothing_the_second_time(
+    live: LiveSystem, namespace: str, task: str
+) -> None:
+    before = given(live, namespace), live.state()
+    once, again = twice(live, task, REPEATED[task](*before[0]) | {"namespace": namespace})
+    assert once != before[1]
+    assert again == once
+
+
+def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSystem, namespace: str) -> None:
+    given(live, namespace)
+    text = f"The otter swims in the harbour of {namespace}."
+    before = live.state()
+    once, again = twice(live, "memory.store", {"text": text, "namespace": namespace})
+    assert once != before
+    assert again == once
+
+
+@pytest.mark.parametrize("task", ["memory.lexemes", "memory.embed_pending", "memory.ann", "memory.sweep_outbox"])
+def test_upkeep_that_comes_twice_changes_nothing_the_second_time(
+    live: LiveSystem, namespace: str, task: str
+) -> None:
+    given(live, namespace)
+    once, again = twice(live, task, {})
+    assert again == once
+
+
+def test_a_plan_that_comes_twice_makes_one_pass(live: LiveSystem, client: Client) -> None:
+    store_faded(client, 30)
+    task_id, answers = str(uuid4()), []
+    for _ in range(2):
+        result = live.send("decay.plan", {}, task_id)
+        answers.append(result.get(timeout=60))
+        live.settle()
+        result.forget()
+    assert answers[1] == answers[0]
+    assert answers[0]["fingerprinted"] == 30
+    assert live.rows("select count(*) from decay_runs where id = %s", [task_id]) == [(1,)]
+
+
+def test_a_part_of_a_pass_that_comes_twice_counts_once(live: LiveSystem, client: Client) -> None:
+    store_faded(client, 30)
+    run = str(uuid4())
+    live.send("decay.plan", {}, run).get(timeout=60)
+    counted = "select * from decay_parts where run = %s order by segment, part"
+    before = live.state(), live.rows(counted, [run])
+    for segment, part in live.rows("select segment, part from decay_parts where run = %s", [run]):
+        live.send("decay.apply", {"run": run, "segment": segment, "part": part})
+    live.settle()
+    assert (live.state(), live.rows(counted, [run])) == before
+
+
+# The outbox -----------------------------------------------------------------------------------------------------
+
+
+def waiting_in_outbox(live: LiveSystem, task_id: str) -> bool:
+    return bool(live.own_keys.hexists(outbox.KEY, task_id))
+
+
+def test_what_was_accepted_leaves_the_outbox_when_it_is_committed(live: LiveSystem, client: Client) -> None:
+    accepted = client.store("The violin is in the attic.", wait=False)
+    eventually(lambda: not waiting_in_outbox(live, accepted["task"]), "the outbox is empty")
+    assert live.facts(client.namespace) == [(accepted["id"], "The violin is in the attic.")]
+
+
+def accept_without_sending(live: LiveSystem, namespace: str, text: str, age_seconds: float) -> tuple[str, str]:
+    task_id, id_ = str(uuid4()), str(uuid4())
+    arguments = {"text": text, "namespace": namespace, "id": id_}
+    outbox.put(live.own_keys, outbox.Entry(task_id, "memory.store", arguments, time.time() - age_seconds))
+    return task_id, id_
+
+
+def test_what_was_accepted_and_lost_is_sent_again_and_stored_once(live: LiveSystem, namespace: str) -> None:
+    task_id, id_ = accept_without_sending(live, namespace, "The violin is in the attic.", 1_000)
+    for _ in range(2):
+        live.send("memory.sweep_outbox", {})
+    eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+    live.settle()
+    assert live.facts(namespace) == [(id_, "The violin is in the attic.")]
+
+
+def test_what_was_accepted_just_now_is_not_sent_again(live: LiveSystem, namespace: str) -> None:
+    task_id, _ = accept_without_sending(live, namespace, "The violin is in the attic.", 60)
+    live.send("memory.sweep_outbox", {})
+    live.settle()
+    assert waiting_in_outbox(live, task_id)
+    assert live.facts(namespace) == []
+    outbox.remove(live.own_keys, task_id)
+
+
+def test_what_cannot_be_stored_does_not_stay_in_the_outbox(live: LiveSystem, namespace: str) -> None:
+    task_id, _ = accept_without_sending(live, namespace, " ", 1_000)
+    live.send("memory.sweep_outbox", {})
+    eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+    assert live.facts(namespace) == []
+
+
+# Decay ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pass_answers_with_its_counters_when_all_segments_are_done(live: LiveSystem, client: Client) -> None:
+    client.decay()
+    ids = store_faded(client, 200)
+    done = client.decay()
+    assert done["processed"] == done["changed"] == done["fingerprinted"] == len(ids)
+    assert done["segments"] > 40
+    assert {fidelity(live, id_) for id_ in ids} == {(FINGERPRINT, None)}
+
+
+def test_a_pass_with_nothing_due_answers_too(client: Client) -> None:
+    client.decay()
+    done = client.decay()
+    assert done["processed"] == done["segments"] == 0
+
+
+def test_a_dry_run_says_what_the_pass_then_does(live: LiveSystem, client: Client) -> None:
+    client.decay()
+    store_faded(client, 100)
+    before, now = live.state(), ago(-1)
+    tried = client.decay(now, dry_run=True)
+    assert live.state() == before
+    done = client.decay(now)
+    assert done["processed"] >= 100
+    assert tried | {"duration_ms": 0} == done | {"duration_ms": 0}
+
+
+@pytest.fixture
+def rested(live: LiveSystem) -> None:
+    live.own_keys.delete(signals.COOLDOWN, signals.SKIPPED)
+
+
+def scheduled(live: LiveSystem, now: str) -> dict[str, Any]:
+    answer: dict[str, Any] = live.send("decay.plan", {"scheduled": True, "now": now}).get(timeout=60)
+    return answer
+
+
+@pytest.mark.usefixtures("rested")
+def test_a_scheduled_pass_yields_to_users_three_times_at_most(live: LiveSystem) -> None:
+    with ExitStack() as users:
+        answers = []
+        for number in range(4):
+            users.enter_context(signals.active(live.own_keys, f"user {number}", time.time()))
+            answers.append(scheduled(live, ago(-1)))
+    assert ["skipped" in answer for answer in answers] == [True, True, True, False]
+    assert "processed" in answers[3]
+
+
+@pytest.mark.usefixtures("rested")
+def test_a_scheduled_pass_comes_a_minute_after_the_last_at_the_earliest(live: LiveSystem) -> None:
+    assert "processed" in scheduled(live, ago(-2))
+    assert "skipped" in scheduled(live, ago(-3))
+    assert 0 < live.own_keys.ttl(signals.COOLDOWN) <= 60
+    assert "processed" in live.send("decay.plan", {}).get(timeout=60)
+
+
+@pytest.mark.usefixtures("rested")
+def test_two_beats_in_one_minute_make_one_pass(live: LiveSystem, client: Client) -> None:
+    store_faded(client, 5)
+    now = "2101-01-01T00:00:00Z"
+    assert scheduled(live, now)["processed"] >= 5
+    live.own_keys.delete(signals.COOLDOWN)
+    assert scheduled(live, "2101-01-01T00:00:59Z")["processed"] == 0
+    assert live.rows("select count(*) from decay_runs where slot = %s", [now]) == [(1,)]
+
+
+# Upkeep ---------------------------------------------------------------------------------------------------------
+
+
+def test_words_of_a_namespace_that_grew_are_counted(live: LiveSystem, client: Client) -> None:
+    client.store_many([{"text": "A glacier calves."}, {"text": "The glacier retreats."}])
+    live.send("memory.lexemes", {})
+    counted = """
+        select facts from lexemes join namespaces on namespaces.id = lexemes.namespace
+        where name = %s and lexeme = 'glacier'
+    """
+    eventually(lambda: live.rows(counted, [client.namespace]) == [(2,)], "the word is counted")
+
+
+def test_facts_without_vector_get_one(live: LiveSystem, client: Client) -> None:
+    id_ = client.store("The compass points north.")["id"]
+    live.rows("delete from vectors where fact = %s", [id_])
+    live.rows("delete from signatures where fact = %s", [id_])
+    live.rows("update activity set fidelity = 0 where fact = %s", [id_])
+    assert client.stats()["pending_embeddings"] == 1
+    live.send("memory.embed_pending", {})
+    eventually(lambda: fidelity(live, id_) == (FULL, DIMS), "the fact has a vector")
+    assert live.incomplete() == 0
+
+
+def test_a_large_namespace_gets_an_index_of_its_own_and_is_still_recalled(live: LiveSystem, client: Client) -> None:
+    facts = [{"text": f"The {first} lies beside the {second}."} for first in WORDS for second in WORDS]
+    client.store_many(facts)
+    ((tenant,),) = live.rows("select id from namespaces where name = %s", [client.namespace])
+    live.send("memory.ann", {})
+    valid = """
+        select true from pg_index join pg_class on pg_class.oid = indexrelid
+        where indisvalid and relname like %s
+    """
+    eventually(lambda: live.rows(valid, [f"%\\_{tenant}"]), "the index is there and valid")
+    best = client.recall("saffron beside a glacier", touch=False)["results"][0]
+    assert best["text"] == "The saffron lies beside the glacier."
+
+
+# What is wrong --------------------------------------------------------------------------------------------------
+
+BAD_FACTS: dict[str, dict[str, Any]] = {
+    "empty": {"text": ""},
+    "blank": {"text": " \n\t "},
+    "only injected context": {"text": "<memory-context>old</memory-context>"},
+    "no text": {"text": 7},
+    "too long": {"text": "x" * 65_537},
+    "NUL": {"text": "a\0b"},
+    "lone surrogate": {"text": "a\ud800b"},
+    "NUL in a field": {"entity": "a\0b"},
+    "lone surrogate in a tag": {"tags": ["\udfff"]},
+    "NaN": {"importance": float("nan")},
+    "infinity": {"salience": float("inf")},
+    "huge number": {"confidence": 1e308},
+    "huge whole number": {"turn": 10**400},
+    "huge session": {"session": 2**80},
+    "negative": {"importance": -0.1},
+    "unknown field": {"colour": "blue"},
+    "unknown class": {"decay_class": "eternal"},
+    "naive date": {"source_date": "2025-01-31T10:00:00"},
+    "no date": {"created_at": "soon"},
+    "a date beyond the calendar": {"last_seen_at": "9999-12-31T23:59:59-23:00"},
+    "no UUID": {"id": "seven"},
+    "no tags": {"tags": {"a": 1}},
+    "now that is no instant": {"now": "yesterday"},
+    "naive now": {"now": "2025-01-31T10:00:00"},
+}
+
+
+@pytest.mark.parametrize("fault", BAD_FACTS)
+def test_what_cannot_be_stored_is_refused_in_words(live: LiveSystem, client: Client, fault: str) -> None:
+    fact = {"text": "A meadow."} | BAD_FACTS[fault]
+    with pytest.raises(InvalidInputError) as refused:
+        client.store(**fact)
+    assert len(str(refused.value)) > 20
+    assert live.facts(client.namespace) == []
+
+
+@pytest.mark.parametrize("name", ["", " ", "two words", "a\0b", "\ud800", "x" * 129, "../up", "na\u00efve"])
+def test_a_namespace_with_other_characters_is_refused(live: LiveSystem, name: str) -> None:
+    with live.client(name) as client:
+        for call in (lambda: client.store("A meadow."), lambda: client.recall("meadow"), client.stats):
+            with pytest.raises(InvalidInputError, match="is no name"):
+                call()
+
+
+def test_among_many_facts_only_the_bad_ones_are_refused(live: LiveSystem, client: Client) -> None:
+    wrong = [fact for fault, fact in BAD_FACTS.items() if "now" not in fault]
+    facts: list[Any] = [{"text": "First."}, *({"text": "A meadow."} | fact for fact in wrong), "no object", None, [], 1]
+    results = client.store_many([*facts, {"text": "Last."}])["results"]
+    assert [results[0]["action"], results[-1]["action"]] == ["added", "added"]
+    assert [answer["index"] for answer in results[1:-1]] == list(range(1, len(facts)))
+    assert all(answer["error"] for answer in results[1:-1])
+    assert {text for _, text in live.facts(client.namespace)} == {"First.", "Last."}
+
+
+@pytest.mark.parametrize("facts", [[], {}, "text", None, 7, [{"text": "x"}] * 10_001])
+def test_what_is_no_list_of_facts_is_refused(client: Client, facts: Any) -> None:
+    with pytest.raises(InvalidInputError, match="facts: give a list"):
+        client.call("memory.store_many", {"facts": facts, "namespace": client.namespace}, 30)
+
+
+BAD_QUESTIONS: dict[str, dict[str, Any]] = {
+    "blank": {"query": "  "},
+    "no text": {"query": 7},
+    "NUL": {"query": "a\0b"},
+    "lone surrogate": {"query": "\udc00"},
+    "too long": {"query": "x" * 65_537},
+    "limit of none": {"limit": 0},
+    "huge limit": {"limit": 10**30},
+    "limit in words": {"limit": "10"},
+    "NaN as limit": {"limit": float("nan")},
+    "blank tag": {"tag": " "},
+    "NUL in a category": {"category": "\0"},
+    "kind that is no text": {"kind": ["chunk"]},
+    "naive instant": {"as_of": "2025-01-31T10:00:00"},
+    "no instant": {"as_of": "then"},
+    "no now": {"now": "later"},
+}
+
+
+@pytest.mark.parametrize("fault", BAD_QUESTIONS)
+def test_what_cannot_be_asked_is_refused_in_words(client: Client, fault: str) -> None:
+    with pytest.raises(InvalidInputError):
+        client.recall(**({"query": "Which meadow?"} | BAD_QUESTIONS[fault]))
+
+
+@pytest.mark.parametrize("boost", [0, -1, 1.5, float("nan"), float("inf"), "0.2", None, True])
+def test_a_boost_out_of_range_is_refused(live: LiveSystem, client: Client, boost: Any) -> None:
+    id_ = client.store("A meadow.")["id"]
+    before = live.state()
+    with pytest.raises(InvalidInputError, match="boost"):
+        client.reinforce(id_, boost)
+    assert live.state() == before
+
+
+@pytest.mark.parametrize("id_", ["seven", "", 7, None, "\0", str(UUID(int=1))])
+def test_what_is_no_live_fact_cannot_be_reinforced(client: Client, id_: Any) -> None:
+    with pytest.raises(InvalidInputError, match="id: "):
+        client.reinforce(id_)
+
+
+@pytest.mark.parametrize("now", ["yesterday", "2025-01-31T10:00:00", "20250131", "\0"])
+def test_a_pass_as_of_no_instant_is_refused(live: LiveSystem, client: Client, now: str) -> None:
+    before = live.rows("select count(*) from decay_runs")
+    with pytest.raises(InvalidInputError, match="now: "):
+        client.decay(now)
+    assert live.rows("select count(*) from decay_runs") == before
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [
+        ("memory.recall", {"query": "Which meadow?", "colour": "blue"}),
+        ("memory.reinforce", {"colour": "blue"}),
+        ("memory.stats", {"colour": "blue"}),
+        ("decay.plan", {"colour": "blue"}),
+        ("memory.store", {"text": "A meadow.", "colour": "blue"}),
+        ("memory.recall", {}),
+    ],
+)
+def test_an_argument_that_a_task_does_not_know_is_an_error_at_once(
+    client: Client, task: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises((TaskFailedError, InvalidInputError), match=r"colour|argument"):
+        client.call(task, arguments, 10)
+
+
+# Servers that are away ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.store("A meadow."),
+        lambda client: client.store("A meadow.", wait=False),
+        lambda client: client.recall("meadow"),
+        lambda client: client.decay(),
+    ],
+)
+def test_a_redis_that_is_away_is_named_within_seconds(ask: Callable[[Client], Any]) -> None:
+    port = servers.free_port()
+    client = Client(f"redis://127.0.0.1:{port}/0")
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match=rf"127\.0\.0\.1:{port}"):
+        ask(client)
+    assert time.monotonic() - began < 8
+    client.close()
+
+
+def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
+    """That no worker answers is the proof that Redis does."""
+    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    servers.prepare_redis(server)
+    client = Client(server.url())
+    for _ in range(2):
+        fault = lambda: servers.redis_fault(server.url())  # noqa: E731
+        with servers.running(server.command(), tmp_path / "log", fault, signal.SIGTERM):
+            with pytest.raises(UnavailableError, match="No worker answered"):
+                client.call("memory.stats", {}, 0.3)
+        with pytest.raises(UnavailableError, match="Redis does not answer"):
+            client.stats()
+    client.close()
+
+
+def test_workers_that_are_away_are_noticed_and_what_nobody_waits_for_is_dropped(live: LiveSystem) -> None:
+    elsewhere = Client(live.redis_url.removesuffix("/0") + "/5")
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match=r"No worker answered within 0\.5 s"):
+        elsewhere.call("memory.recall", {"query": "meadow"}, 0.5)
+    assert time.monotonic() - began < 4
+    elsewhere.close()
+
+
+def test_errors_are_one_family(client: Client) -> None:
+    with pytest.raises(EbbError):
+        client.recall("")
+    assert json.dumps(client.recall("meadow")) == '{"results": []}'

@@ -1,0 +1,35 @@
+"""Memories on the real servers: the embedder checked in, the pools closed at the end."""
+
+from collections.abc import Iterator
+
+import pytest
+from memory import Memory, copied_database
+
+from api.system.servers import Postgres
+from workers.context import Context
+from workers.embed import check_embedder
+from workers.settings import Settings
+from workers.storage.connection import close_pools
+
+
+@pytest.fixture
+def context(database_url: str, redis_url: str) -> Iterator[Context]:
+    context = Context(Settings(database_url=database_url, redis_url=redis_url))
+    check_embedder(context)
+    yield context
+    close_pools()
+
+
+@pytest.fixture
+def memory(context: Context) -> Memory:
+    return Memory(context)
+
+
+@pytest.fixture
+def twin(memory: Memory, postgres: Postgres, template: str) -> Iterator[Memory]:
+    """A second memory in a database of its own, to compare the first one with."""
+    with copied_database(postgres, template) as url:
+        twin = memory.having(database_url=url)
+        check_embedder(twin.context)
+        yield twin
+        close_pools()

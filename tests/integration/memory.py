@@ -1,0 +1,128 @@
+"""A memory under test: the verbs on one database, with instants counted in days from a fixed one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from api.system.servers import Postgres
+from workers import decay, intake, recall, regenerate, stats, store, touch
+from workers.context import Context
+from workers.decay import Report
+from workers.errors import InvalidInputError
+from workers.recall import Recalled
+from workers.settings import Settings
+from workers.stats import Stats
+from workers.storage.connection import connect
+from workers.store import Stored
+from workers.touch import Touched
+
+DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
+
+ROW = """
+    select text, session, forgotten_at, forgotten_reason, segment, base, coactivations, confidence, decay_class,
+        recall_count, last_accessed_at, tier, fidelity, held, live, coalesce(full_dims, 0) as full_dims,
+        coalesce(vector_dims(embedding), 0) as dims,
+        ((extract(epoch from last_seen_at) - %(day_0)s) / 86400)::float8 as last_seen,
+        ((extract(epoch from last_confirmed_at) - %(day_0)s) / 86400)::float8 as confirmed,
+        ((extract(epoch from expires_at) - %(day_0)s) / 86400)::float8 as expires,
+        ((extract(epoch from ends_at) - %(day_0)s) / 86400)::float8 as ends,
+        ((extract(epoch from due_at) - %(day_0)s) / 86400)::float8 as due
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
+    where facts.id = %(id)s
+"""
+
+
+def day(number: float) -> datetime:
+    """Return the instant so many days after the first."""
+    return DAY_0 + timedelta(days=number)
+
+
+@contextmanager
+def copied_database(postgres: Postgres, template: str) -> Iterator[str]:
+    """Give the address of a fresh copy of a database, and drop it afterwards."""
+    name = f"test_{uuid4().hex}"
+    create = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
+        db.execute(create)
+        yield postgres.url(name)
+        db.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@dataclass
+class Memory:
+    """The verbs on one database; every `at` counts days."""
+
+    context: Context
+
+    def having(self, **changes: Any) -> "Memory":
+        """Return the same database seen with other settings, as another process would have them."""
+        return Memory(Context(Settings(**(self.context.settings.model_dump() | changes))))
+
+    def store(
+        self, *given: str | dict[str, Any], at: float = 0, namespace: str = "default", touch: bool = True
+    ) -> list[Stored | InvalidInputError]:
+        """Store facts given as texts or as objects, checked as every door checks them."""
+        objects = [{"text": one} if isinstance(one, str) else one for one in given]
+        facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
+        return store.store_many(self.context, namespace, facts, day(at), touch=touch)
+
+    def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
+        """Store one new fact and return its id."""
+        (stored,) = self.store({"text": text, **fields}, at=at, namespace=namespace)
+        assert isinstance(stored, Stored)
+        assert stored.action == "added"
+        return stored.id
+
+    def ask(self, query: str, *, at: float = 0, namespace: str = "default", **question: Any) -> Recalled:
+        """Recall without touching."""
+        return recall.recall(self.context, namespace, recall.Question(query, **question), day(at))
+
+    def ids(self, query: str, **question: Any) -> list[UUID]:
+        """Return who is recalled, best first."""
+        return [result.id for result in self.ask(query, **question).results]
+
+    def touch(self, *ids: UUID, at: float, namespace: str = "default") -> Touched:
+        """Touch facts as a recall does."""
+        return touch.touch(self.context, namespace, ids, day(at))
+
+    def regenerate(self, *ids: UUID, at: float = 0, namespace: str = "default") -> list[UUID]:
+        """Restore facts to their full vectors."""
+        return regenerate.regenerate(self.context, namespace, ids, day(at))
+
+    def decay(self, at: float, *, run: UUID | None = None, **plan: Any) -> Report:
+        """Do a whole pass and return its report."""
+        run = run or uuid4()
+        for part in decay.plan(self.context, run, day(at), **plan):
+            decay.apply(self.context, part, lambda: None)
+        return decay.finish(self.context, run)
+
+    def stats(self, at: float = 0, namespace: str = "default") -> Stats:
+        """Return what a namespace holds."""
+        return stats.stats(self.context, namespace, day(at))
+
+    def row(self, id_: UUID) -> dict[str, Any]:
+        """Return what the tables hold of one fact, its instants in days."""
+        with connect(self.context.database_url) as db, db.cursor(row_factory=dict_row) as cursor:
+            found = cursor.execute(ROW, {"id": id_, "day_0": int(DAY_0.timestamp())}).fetchone()
+        assert found is not None
+        return found
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, or none where it returns nothing."""
+        with connect(self.context.database_url) as db:
+            cursor = db.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def value(self, statement: str, *values: Any) -> Any:
+        """Return the one value of a query."""
+        return self.rows(statement, *values)[0][0]

@@ -1,0 +1,97 @@
+"""What had faded comes back whole from its text when it is used again."""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from memory import Memory
+from pgvector import HalfVector
+
+from workers.core.fidelity import FINGERPRINT, FULL
+from workers.embed import check_embedder
+from workers.storage.connection import connect
+
+TEXT = "The spare key lies under the blue flower pot."
+
+
+@pytest.fixture
+def faded(memory: Memory) -> Memory:
+    memory.add(TEXT)
+    memory.decay(365)
+    return memory
+
+
+def test_a_fingerprinted_fact_is_full_after_a_hit_and_its_regeneration(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    assert (faded.row(id_)["fidelity"], faded.row(id_)["dims"]) == (FINGERPRINT, 0)
+    assert faded.touch(id_, at=365).faded == [id_]
+    assert faded.regenerate(id_, at=365) == [id_]
+    row = faded.row(id_)
+    assert (row["fidelity"], row["dims"], row["full_dims"], row["live"]) == (FULL, 256, 256, True)
+    assert faded.ask("spare keys", at=365).results[0].fidelity == "full"
+
+
+def test_the_restored_vector_is_the_one_that_was_stored_first(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    faded.regenerate(id_, at=365)
+    with connect(faded.context.database_url) as db:
+        row = db.execute("select embedding from vectors").fetchone()
+    assert row is not None
+    restored = row[0].to_numpy() if isinstance(row[0], HalfVector) else np.array(row[0])
+    np.testing.assert_allclose(restored, faded.context.embedder.embed([TEXT])[0], atol=1e-3)
+
+
+def test_regenerating_again_changes_nothing(faded: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    with caplog.at_level(logging.INFO, "workers.regenerate"):
+        faded.regenerate(id_, at=365)
+        before = faded.row(id_)
+        assert faded.regenerate(id_, at=366) == []
+    assert faded.row(id_) == before
+    assert caplog.messages == [f"[decay-2.0] regenerated/reinforced memory mem_{id_.hex}"]
+
+
+def test_of_two_regenerations_at_once_one_does_it(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: faded.regenerate(id_, at=365), range(2)))
+    assert sorted(done) == [[], [id_]]
+
+
+def test_a_regenerated_fact_that_nobody_touched_shrinks_again_at_the_next_pass(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    faded.regenerate(id_, at=365)
+    faded.decay(365)
+    assert faded.row(id_)["fidelity"] == FINGERPRINT
+
+
+def test_a_pooled_fact_is_restored_to_all_its_dimensions(memory: Memory) -> None:
+    id_ = memory.add(TEXT)
+    memory.decay(10)
+    assert memory.row(id_)["dims"] == 128
+    assert memory.regenerate(id_, at=10) == [id_]
+    assert memory.row(id_)["dims"] == 256
+
+
+def test_a_fact_forgotten_meanwhile_is_not_brought_back(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="durable")
+    memory.decay(89.9)
+    assert memory.regenerate(id_, at=90) == []
+    row = memory.row(id_)
+    assert (row["live"], row["dims"], row["forgotten_reason"]) == (False, 0, "culled")
+
+
+def test_who_is_not_there_is_not_regenerated(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    assert faded.regenerate(id_, at=365, namespace="nobody") == []
+    faded.add("Tea at four.", namespace="theirs")
+    assert faded.regenerate(id_, at=365, namespace="theirs") == []
+
+
+def test_regeneration_can_be_switched_off(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    without = faded.having(regeneration_enabled=False)
+    check_embedder(without.context)
+    assert without.regenerate(id_, at=365) == []
+    assert faded.row(id_)["fidelity"] == FINGERPRINT

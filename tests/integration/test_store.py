@@ -1,0 +1,280 @@
+"""Storing on a real database: each thing once, whoever says it at the same time, and nothing lost."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from threading import Thread
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import embed
+from workers.context import Context
+from workers.embedding.openai import OpenAIEmbedder
+from workers.errors import InvalidInputError
+from workers.settings import Settings
+from workers.storage.connection import close_pools
+from workers.store import Stored
+
+TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(1000)]
+COUNTS = """
+    select count(*), count(activity.fact), count(vectors.fact), count(signatures.fact)
+    from facts
+    left join activity on activity.fact = id
+    left join vectors on vectors.fact = id
+    left join signatures on signatures.fact = id and live
+    where forgotten_at is null
+"""
+
+
+def actions(answers: list[Stored | InvalidInputError]) -> list[str]:
+    return ["refused" if isinstance(one, InvalidInputError) else one.action for one in answers]
+
+
+def store_shuffled(database_url: str, seed: int) -> list[tuple[str, UUID]]:
+    """Store all texts in an order of its own, in batches; return what became of each in the order of `TEXTS`."""
+    memory = Memory(Context(Settings(database_url=database_url)))
+    order = random.Random(seed).sample(range(len(TEXTS)), len(TEXTS))
+    became: dict[int, tuple[str, UUID]] = {}
+    for start in range(0, len(order), 100):
+        places = order[start : start + 100]
+        answers = memory.store(*[TEXTS[place] for place in places])
+        became |= {p: (a.action, a.id) for p, a in zip(places, answers, strict=True) if isinstance(a, Stored)}
+    return [became[place] for place in range(len(TEXTS))]
+
+
+def processes() -> Executor:
+    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+
+def threads() -> Executor:
+    return ThreadPoolExecutor(2)
+
+
+@pytest.mark.parametrize("workers", [threads, processes])
+def test_two_workers_storing_the_same_thousand_facts_leave_a_thousand(memory: Memory, workers) -> None:  # noqa: ANN001
+    url = memory.context.database_url
+    with workers() as pool:
+        ours, theirs = pool.map(store_shuffled, [url, url], [1, 2])
+    assert memory.rows(COUNTS) == [(1000, 1000, 1000, 1000)]
+    for (our_action, our_id), (their_action, their_id) in zip(ours, theirs, strict=True):
+        assert our_id == their_id
+        assert {our_action, their_action} == {"added", "duplicate"}
+
+
+def test_two_threads_with_one_large_batch_each_in_opposite_order_do_not_deadlock(memory: Memory) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        ours, theirs = pool.map(lambda texts: memory.store(*texts), [TEXTS, TEXTS[::-1]])
+    assert memory.rows(COUNTS) == [(1000, 1000, 1000, 1000)]
+    assert Counter(actions(ours) + actions(theirs)) == {"added": 1000, "duplicate": 1000}
+
+
+def test_a_repeat_with_the_same_id_is_unchanged_and_touches_nothing(memory: Memory) -> None:
+    fact = {"id": str(uuid4()), "text": "The safe opens at nine."}
+    memory.store(fact)
+    before = memory.row(UUID(fact["id"]))
+    assert actions(memory.store(fact, at=3)) == ["unchanged"]
+    assert memory.row(UUID(fact["id"])) == before
+
+
+def test_a_repeat_is_unchanged_even_when_the_fact_was_forgotten(memory: Memory) -> None:
+    fact = {"id": str(uuid4()), "text": "The safe opens at nine.", "decay_class": "session"}
+    memory.store(fact)
+    memory.decay(2)
+    assert actions(memory.store(fact, at=3)) == ["unchanged"]
+    assert memory.ids("When does the safe open?", at=3) == []
+
+
+def test_a_duplicate_answers_with_the_first_id_and_touches_it_once(memory: Memory) -> None:
+    first = memory.add("The safe opens at nine.", strength=0.35)
+    answers = memory.store("The safe opens at nine.", "the SAFE  opens at nine. ", at=0.001)
+    row = memory.row(first)
+    assert [one.id for one in answers if isinstance(one, Stored)] == [first, first]
+    assert actions(answers) == ["duplicate", "duplicate"]
+    assert (row["recall_count"], row["coactivations"], row["last_seen"]) == (1, 1, 0.001)
+
+
+def test_a_duplicate_stored_without_touch_leaves_the_fact_as_it_was(memory: Memory) -> None:
+    first = memory.add("The safe opens at nine.")
+    before = memory.row(first)
+    assert actions(memory.store("The safe opens at nine.", at=1, touch=False)) == ["duplicate"]
+    assert memory.row(first) == before
+
+
+def test_of_two_texts_with_one_id_one_is_stored_and_the_other_refused(memory: Memory) -> None:
+    id_ = str(uuid4())
+    answers = memory.store({"id": id_, "text": "Tea at four."}, {"id": id_, "text": "Tea at five."})
+    assert sorted(actions(answers)) == ["added", "refused"]
+    (refused,) = [one for one in answers if isinstance(one, InvalidInputError)]
+    assert "belongs to another fact already" in str(refused)
+    assert memory.value("select count(*) from facts") == 1
+
+
+def test_the_same_text_twice_in_one_batch_is_one_fact_and_a_duplicate(memory: Memory) -> None:
+    first, second = memory.store("Tea at four.", "tea at FOUR.")
+    assert isinstance(first, Stored)
+    assert isinstance(second, Stored)
+    assert (first.action, second.action) == ("added", "duplicate")
+    assert first.id == second.id
+    assert memory.rows(COUNTS) == [(1, 1, 1, 1)]
+
+
+def test_the_same_fact_twice_in_one_batch_is_added_and_unchanged(memory: Memory) -> None:
+    fact = {"id": str(uuid4()), "text": "Tea at four."}
+    assert actions(memory.store(fact, fact)) == ["added", "unchanged"]
+    assert memory.row(UUID(fact["id"]))["recall_count"] == 0
+
+
+def test_a_text_whose_id_is_taken_is_stored_by_its_next_mention_in_the_batch(memory: Memory) -> None:
+    taken = str(memory.add("Coffee at ten."))
+    answers = memory.store({"id": taken, "text": "Tea at four."}, "Tea at four.", "Cake on Sunday.")
+    assert actions(answers) == ["duplicate", "added", "added"]
+
+
+def test_of_one_id_given_twice_the_first_text_has_it_and_the_second_is_stored_without(memory: Memory) -> None:
+    id_ = str(uuid4())
+    answers = memory.store({"id": id_, "text": "Tea at four."}, {"id": id_, "text": "Cake on Sunday."}, "Cake on Sunday.")
+    assert actions(answers) == ["added", "duplicate", "added"]
+    assert memory.row(UUID(id_))["text"] == "Tea at four."
+
+
+def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
+    first = memory.add("The code is 4711.", decay_class="checkpoint")
+    memory.decay(2)
+    second = memory.add("The code is 4711.", at=3)
+    assert memory.row(first)["forgotten_reason"] == "expired"
+    assert memory.ids("What is the code?", at=3) == [second]
+
+
+@pytest.mark.parametrize(
+    ("fields", "ended", "reason"), [({"decay_class": "session"}, 1, "expired"), ({"confidence": 0.2}, 180.01, "faded")]
+)
+def test_what_has_ended_can_be_said_anew_before_any_pass(
+    memory: Memory, fields: dict[str, object], ended: float, reason: str
+) -> None:
+    first = memory.add("The code is 4711.", **fields)
+    assert actions(memory.store("The code is 4711.", at=ended - 0.5, touch=False)) == ["duplicate"]
+    second = memory.add("The code is 4711.", at=ended)
+    assert memory.row(first)["forgotten_reason"] == reason
+    assert memory.ids("What is the code?", at=ended) == [second]
+
+
+def test_namespaces_store_the_same_text_each_for_itself(memory: Memory) -> None:
+    ours = memory.add("Tea at four.", namespace="ours")
+    theirs = memory.add("Tea at four.", namespace="theirs")
+    assert ours != theirs
+    assert memory.ids("tea", namespace="ours") == [ours]
+
+
+def test_two_threads_adding_one_new_namespace_share_it(memory: Memory) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda text: memory.store(text, namespace="new"), ["Tea at four.", "Coffee at ten."]))
+    assert memory.rows("select name from namespaces") == [("new",)]
+    assert len(memory.ids("tea coffee", namespace="new")) == 2
+
+
+def test_recalled_context_is_not_learnt_again(memory: Memory) -> None:
+    id_ = memory.add("Noted.\n<memory-context>\nTea at four.\n</memory-context>\nMilk is out.")
+    assert memory.row(id_)["text"] == "Noted.\n\nMilk is out."
+    assert memory.rows("select id from facts where search @@ 'tea'") == []
+
+
+@pytest.mark.parametrize("session", [7, "7", "evening", -(2**62)])
+def test_a_session_comes_back_as_it_was_given(memory: Memory, session: int | str) -> None:
+    memory.add("Tea at four.", session=session, turn=0)
+    (found,) = memory.ask("tea").results
+    assert (found.session, type(found.session), found.turn) == (session, type(session), 0)
+
+
+def test_every_field_comes_back_as_it_was_given(memory: Memory) -> None:
+    given = {
+        "category": "habit", "entity": "Ana", "key": "tea", "value": "green, 'hot' & \\strong", "source": "diary",
+        "tags": ["drinks", "after noon"], "importance": 0.8, "kind": "episodic", "decay_class": "stable",
+    }  # fmt: skip
+    memory.add("Ana takes green tea.", **given)
+    (found,) = memory.ask("tea").results
+    assert {name: getattr(found, name) for name in given} == given
+
+
+def test_the_longest_session_fits_its_index_and_a_longer_one_is_refused(memory: Memory) -> None:
+    letters = random.Random(3)
+    session = "".join(chr(letters.randrange(0x4E00, 0x9FFF)) for _ in range(341))
+    assert memory.row(memory.add("Tea at four.", session=session, turn=1))["session"] == session
+    with pytest.raises(InvalidInputError, match="at most 1024 bytes"):
+        memory.store({"text": "Coffee at ten.", "session": session + "語"})
+
+
+class Failing(BaseHTTPRequestHandler):
+    """An embedding endpoint that answers every request with an error of its own."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_error(500)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture
+def failing_url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def broken(memory: Memory, failing_url: str) -> Iterator[Memory]:
+    """The same memory in a process whose embedding endpoint fails, and does so without pauses between attempts."""
+    broken = memory.having(embedder="openai", embedding_url=failing_url, embedding_model="never-asked-before")
+    with closing(OpenAIEmbedder(broken.context.settings, sleep=lambda _: None)) as embedder:
+        broken.context.embedder = embedder
+        yield broken
+
+
+def test_a_failing_embedder_leaves_the_fact_pending_and_found_by_its_words(memory: Memory, broken: Memory) -> None:
+    (stored,) = broken.store("The dentist is in Mill Lane.")
+    assert isinstance(stored, Stored)
+    assert (stored.action, stored.embedded) == ("added", False)
+    assert memory.ids("dentist") == [stored.id]
+    assert memory.ask("dentist").results[0].fidelity == "pending"
+    assert memory.stats().pending_embeddings == 1
+
+
+def test_a_pending_fact_gets_its_vector_once_an_embedder_answers(memory: Memory, broken: Memory) -> None:
+    broken.store("The dentist is in Mill Lane.")
+    assert embed.embed_pending(memory.context, embed.START, day(1)) is not None
+    assert memory.rows(COUNTS) == [(1, 1, 1, 1)]
+    assert memory.stats().fidelity == {"full": 1, "pooled": 0, "fingerprint": 0}
+    assert memory.ids("dentists") != []
+
+
+def test_a_duplicate_of_a_pending_fact_says_that_it_has_no_vector(broken: Memory) -> None:
+    broken.store("The dentist is in Mill Lane.")
+    (again,) = broken.store("The dentist is in Mill Lane.", at=1)
+    assert isinstance(again, Stored)
+    assert (again.action, again.embedded) == ("duplicate", False)
+
+
+def test_a_recall_with_a_failing_embedder_goes_by_words(memory: Memory, broken: Memory) -> None:
+    id_ = memory.add("The dentist is in Mill Lane.")
+    found = broken.ask("dentist")
+    assert [one.id for one in found.results] == [id_]
+    assert not found.by_meaning
+
+
+def test_an_endpoint_that_is_away_leaves_the_fact_pending(memory: Memory) -> None:
+    away = memory.having(embedder="openai", embedding_url="http://127.0.0.1:1/v1", embedding_timeout=0.05)
+    with closing(OpenAIEmbedder(away.context.settings, sleep=lambda _: None)) as embedder:
+        away.context.embedder = embedder
+        (stored,) = away.store("The dentist is in Mill Lane.")
+    close_pools()
+    assert isinstance(stored, Stored)
+    assert not stored.embedded
