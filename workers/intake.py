@@ -79,6 +79,18 @@ def _session(value: Any) -> Any:
     return value
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank; leave it out instead")
+    return text
+
+
 def _tags(value: Any) -> Any:
     """Return tags from a list, or from a text with commas (S89)."""
     return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
@@ -92,12 +104,13 @@ def _tag(tag: str) -> str:
 
 
 Text = Annotated[str, BeforeValidator(_storable)]
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_FIELD), BeforeValidator(_storable)]
+Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(_storable), AfterValidator(_not_blank)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(_storable)]
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(_storable), AfterValidator(_tag)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
-Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
+Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
 
 
@@ -110,7 +123,7 @@ class NewFact(BaseModel):
     id: UUID | None = None
     kind: Kind = "semantic"
     session: Session | None = None
-    turn: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    turn: Count | None = None
     source_date: Instant | None = None
     created_at: Instant | None = None
     last_seen_at: Instant | None = None
@@ -124,7 +137,7 @@ class NewFact(BaseModel):
     importance: Share = 0.5
     salience: Share = 0.5
     strength: Share | None = None
-    coactivations: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    coactivations: Count = 0
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
 

@@ -36,7 +36,7 @@ class Settings(BaseModel):
     min_vector_dim: int = Field(64, ge=1, le=16000, description="pooling stops here")
 
     # facts
-    max_text: int = Field(65536, ge=1, le=1_048_576, description="longest text, in bytes of UTF-8")
+    max_text: int = Field(65536, ge=1, le=524_288, description="longest text, in bytes of UTF-8")
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
     # decay

@@ -10,6 +10,7 @@ import pytest
 import redis
 from live_system import LiveSystem
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from api.system import servers
 
@@ -68,7 +69,7 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
     copies = []
 
     def copy() -> str:
-        copied = _copied(postgres, database_url.split("/")[-1].split("?")[0])
+        copied = _copied(postgres, str(conninfo_to_dict(database_url)["dbname"]))
         copies.append(copied)
         return copied.__enter__()
 

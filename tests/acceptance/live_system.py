@@ -55,6 +55,7 @@ class LiveSystem:
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    orphans: list[psutil.Process] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
@@ -85,7 +86,8 @@ class LiveSystem:
         return bool(self.ask("ping", name, seconds=1.0))
 
     def kill_worker(self, name: str) -> None:
-        """End a worker's main process with SIGKILL; what it leaves behind is on its own."""
+        """End a worker's main process with SIGKILL; its children are left on their own."""
+        self.orphans += psutil.Process(self.workers[name].pid).children(recursive=True)
         self.workers[name].kill()
         self.workers.pop(name).wait()
 
@@ -95,6 +97,8 @@ class LiveSystem:
             with suppress(ProcessLookupError):
                 os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
+        for orphan in self.orphans:
+            kill_child(orphan)
         self.workers.clear()
         self.control.close()
         self.own_keys.close()
@@ -241,7 +245,7 @@ def state_of(database_url: str) -> dict[str, list[str]]:
         }
 
 
-def kill_child(pid: int) -> None:
+def kill_child(child: int | psutil.Process) -> None:
     """End a worker's child with SIGKILL, unless it has just ended by itself."""
     with suppress(psutil.NoSuchProcess):
-        psutil.Process(pid).kill()
+        (psutil.Process(child) if isinstance(child, int) else child).kill()

@@ -19,7 +19,7 @@ from workers.errors import InvalidInputError
 from workers.recall import Recalled
 from workers.settings import Settings
 from workers.stats import Stats
-from workers.storage.connection import connect
+from workers.storage.connection import transaction
 from workers.store import Stored
 from workers.touch import Touched
 
@@ -112,14 +112,14 @@ class Memory:
 
     def row(self, id_: UUID) -> dict[str, Any]:
         """Return what the tables hold of one fact, its instants in days."""
-        with connect(self.context.database_url) as db, db.cursor(row_factory=dict_row) as cursor:
+        with transaction(self.context.database_url) as db, db.cursor(row_factory=dict_row) as cursor:
             found = cursor.execute(ROW, {"id": id_, "day_0": int(DAY_0.timestamp())}).fetchone()
         assert found is not None
         return found
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, or none where it returns nothing."""
-        with connect(self.context.database_url) as db:
+        with transaction(self.context.database_url) as db:
             cursor = db.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 

@@ -14,8 +14,7 @@ from workers.embedding.hashing import HashingEmbedder
 from workers.embedding.unit import axis
 from workers.settings import Settings
 
-CANCELLING = ["u ~", "! <"]
-"""Two n-grams each, which fall into one dimension with opposite signs."""
+SCRIPTS = ["Alice moved to Lisbon in May.", "我喜欢猫", "u ~", "! <"]
 
 
 @pytest.fixture
@@ -31,13 +30,13 @@ def cosine(embedder: HashingEmbedder, one: str, other: str) -> float:
 def test_it_is_the_default_and_its_name_says_what_it_is() -> None:
     embedder = make_embedder(Settings())
 
-    assert (embedder.name, embedder.dims) == ("hashing:char3-5:256", 256)
+    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log:256", 256)
 
 
 def test_fewer_dimensions_are_another_embedder() -> None:
     embedder = HashingEmbedder(Settings(max_vector_dim=128))
 
-    assert (embedder.name, embedder.dims) == ("hashing:char3-5:128", 128)
+    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log:128", 128)
     assert embedder.embed(["a fact"]).shape == (1, 128)
 
 
@@ -53,17 +52,17 @@ def test_values_never_change(embedder: HashingEmbedder) -> None:
     vector = embedder.embed(["Alice moved to Lisbon in May."])[0]
 
     places = np.flatnonzero(vector)
-    assert len(places) == 45
+    assert len(places) == 46
     assert places[:8].tolist() == [10, 11, 13, 15, 26, 35, 41, 44]
     np.testing.assert_allclose(
         vector[places[:8]],
-        [0.129099, 0.129099, 0.129099, -0.129099, 0.129099, 0.129099, 0.129099, 0.129099],
+        [0.131224, 0.131224, 0.131224, 0.262449, 0.131224, 0.131224, 0.131224, 0.131224],
         atol=1e-6,
     )
 
 
 def test_another_process_gives_the_same_vectors(embedder: HashingEmbedder) -> None:
-    texts = ["Alice moved to Lisbon in May.", "我喜欢猫", *CANCELLING]
+    texts = SCRIPTS
     program = (
         "import json, sys\n"
         "from workers.embedding import make_embedder\n"
@@ -84,15 +83,15 @@ def test_a_paraphrase_is_nearer_than_another_subject(embedder: HashingEmbedder) 
     paraphrase = cosine(embedder, fact, "Which kitten did Caroline adopt from a shelter?")
     other = cosine(embedder, fact, "The night train to Berlin leaves at nine")
 
-    assert paraphrase > 0.5
-    assert other < 0.2
+    assert paraphrase > 0.6
+    assert other < paraphrase - 0.2
 
 
 def test_case_and_accents_make_no_difference(embedder: HashingEmbedder) -> None:
     assert cosine(embedder, "Zoë visited the Café", "zoe visited the cafe\u0301") == pytest.approx(1)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\u0301", *CANCELLING])
+@pytest.mark.parametrize("text", ["", "   ", "\u0301"])
 def test_a_text_without_features_gets_its_own_axis(embedder: HashingEmbedder, text: str) -> None:
     vector = embedder.embed(["something else", text])[1]
 

@@ -147,13 +147,13 @@ def test_characters_outside_the_basic_plane_are_no_surrogates() -> None:
 
 
 @pytest.mark.parametrize("field", ["importance", "salience", "strength", "confidence"])
-@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", [], {}])
+@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", "0.5", True, [], {}])
 def test_numbers_that_are_no_share_are_refused(field: str, given: Any) -> None:
     assert refused(**{field: given}).startswith(f"{field}: input should be ")
 
 
 @pytest.mark.parametrize("field", ["turn", "coactivations"])
-@pytest.mark.parametrize("given", [-1, 2**31, 10**400, 1.5, math.nan, math.inf, "first", []])
+@pytest.mark.parametrize("given", [-1, 2**31, 10**400, 1.5, math.nan, math.inf, "first", "1", True, []])
 def test_numbers_that_are_no_count_are_refused(field: str, given: Any) -> None:
     assert refused(**{field: given}).startswith(f"{field}: input should be ")
 
@@ -188,10 +188,11 @@ def test_a_naive_instant_is_refused(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["category", "entity", "key", "source"])
-def test_short_texts_have_at_least_1_and_at_most_1024_characters(field: str) -> None:
+def test_short_texts_are_not_blank_and_have_at_most_1024_characters(field: str) -> None:
     assert getattr(fact(**{field: "x" * 1_024}), field) == "x" * 1_024
     assert "at most 1024 characters" in refused(**{field: "x" * 1_025})
-    assert "at least 1 character" in refused(**{field: ""})
+    assert "must not be blank" in refused(**{field: ""})
+    assert "must not be blank" in refused(**{field: " \n"})
     assert "valid string" in refused(**{field: 5})
 
 

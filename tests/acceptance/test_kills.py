@@ -1,0 +1,227 @@
+"""Whatever is killed, whenever: nothing acknowledged is lost, nothing is there twice, decay ends where it should."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from live_system import LiveSystem, eventually, kill_child, state_of
+
+from api.client import Client
+from api.system import servers
+from workers import decay, embed
+from workers.context import Context
+from workers.errors import EbbError
+from workers.intake import new_fact
+from workers.settings import Settings
+from workers.storage import schema
+from workers.storage.runs import Counters
+from workers.store import store_many
+
+pytestmark = pytest.mark.acceptance
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+DUE_FACTS = 4_000
+SLOW_PASS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4"}
+KILLS = 5
+
+
+# Storing --------------------------------------------------------------------------------------------------------
+
+
+def working_child(system: LiveSystem, task: str) -> int:
+    """Return the process of a child that works on a task now."""
+    found = eventually(lambda: system.active(task), f"a child works on {task}")
+    return int(found[0]["worker_pid"])
+
+
+def writes(system: LiveSystem) -> bool:
+    """Tell whether somebody is in the middle of a transaction that writes facts."""
+    return bool(
+        system.rows(
+            """
+            select pid from pg_stat_activity
+            where datname = current_database() and application_name = 'ebb' and query ilike '%%insert into%%'
+                and state in ('active', 'idle in transaction')
+            """
+        )
+    )
+
+
+def at_once(_system: LiveSystem) -> None:
+    """Kill as soon as a child has begun: nothing is written yet."""
+
+
+def while_it_writes(system: LiveSystem) -> None:
+    """Kill within the transaction."""
+    eventually(lambda: writes(system), "facts are being written")
+
+
+@pytest.mark.parametrize("moment", [at_once, while_it_writes])
+def test_a_child_killed_while_storing_many_facts_loses_and_doubles_none(
+    idle: LiveSystem, moment: Callable[[LiveSystem], None]
+) -> None:
+    idle.start("worker")
+    facts = [{"id": str(uuid4()), "text": f"Stone number {i} is grey."} for i in range(3_000)]
+    with idle.client() as client:
+        sent = client.send_many(facts)
+        child = working_child(idle, "memory.store_many")
+        moment(idle)
+        kill_child(child)
+        answers = client.wait(sent, 60)["results"]
+    assert "Worker exited prematurely" in idle.logs()
+    assert [answer["id"] for answer in answers] == [fact["id"] for fact in facts]
+    assert {(answer["action"], answer["embedded"]) for answer in answers} <= {("added", True), ("unchanged", True)}
+    assert idle.facts("default") == sorted((fact["id"], fact["text"]) for fact in facts)
+    assert idle.incomplete() == 0
+
+
+# Decay ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def undisturbed(database_url: str, copy_of: Callable[[], str]) -> Iterator[tuple[dict[str, list[str]], Counters]]:
+    """Fill the database with facts that are due; return what one undisturbed pass makes of a copy, and its counters."""
+    original = Context(Settings(database_url=database_url, segments=4))
+    embed.check_embedder(original)
+    faded = [
+        {
+            "id": str(UUID(int=number + 1)),
+            "text": f"Pebble number {number} is round.",
+            "created_at": (NOW - timedelta(days=8 + number % 400)).isoformat(),
+            "salience": (number % 7) / 7,
+            "decay_class": "short" if number % 10 == 0 else None,
+        }
+        for number in range(DUE_FACTS)
+    ]
+    written_at = NOW - timedelta(days=500)
+    store_many(original, "default", [new_fact(fact, 65_536) for fact in faded], written_at)
+    original.close()
+    copy = Context(Settings(database_url=copy_of()))
+    run = uuid4()
+    for part in decay.plan(copy, run, NOW):
+        decay.apply(copy, part, lambda: None)
+    counters = decay.finish(copy, run).counters
+    copy.close()
+    yield state_of(copy.database_url), counters
+
+
+def processed(system: LiveSystem) -> int:
+    ((done,),) = system.rows("select coalesce(sum(processed), 0)::int from decay_parts")
+    return int(done)
+
+
+def due(system: LiveSystem) -> int:
+    ((waiting,),) = system.rows("select count(*) from activity where due_at <= %s", [NOW])
+    return int(waiting)
+
+
+def test_children_killed_while_facts_fade_change_nothing_in_the_end(
+    idle: LiveSystem, undisturbed: tuple[dict[str, list[str]], Counters]
+) -> None:
+    expected, counters = undisturbed
+    assert counters.processed == DUE_FACTS
+    assert min(counters.compressed, counters.fingerprinted, counters.expired) > 100
+    idle.settings |= SLOW_PASS
+    idle.start("maintenance")
+    result = idle.send("decay.plan", {"now": NOW.isoformat()})
+    for _ in range(KILLS):
+        before = processed(idle)
+        eventually(lambda before=before: processed(idle) > before, "the pass goes on")  # type: ignore[misc]
+        assert due(idle) > 0
+        kill_child(working_child(idle, "decay.apply"))
+    answer = result.get(timeout=90)
+    assert idle.logs().count("Worker exited prematurely") > 0
+    assert idle.state() == expected
+    assert {name: answer[name] for name in ("processed", "changed", "compressed", "fingerprinted", "forgotten")} == {
+        "processed": counters.processed,
+        "changed": counters.changed,
+        "compressed": counters.compressed,
+        "fingerprinted": counters.fingerprinted,
+        "forgotten": counters.forgotten,
+    }
+
+
+def test_a_worker_killed_while_facts_fade_changes_nothing_in_the_end(
+    idle: LiveSystem, undisturbed: tuple[dict[str, list[str]], Counters]
+) -> None:
+    """What its messages were is lost for a while; the next plan finds what is still due."""
+    expected, counters = undisturbed
+    idle.settings |= SLOW_PASS
+    for _ in range(2):
+        idle.start("maintenance")
+        before = processed(idle)
+        idle.send("decay.plan", {"now": NOW.isoformat()})
+        eventually(lambda before=before: processed(idle) > before, "the pass goes on")  # type: ignore[misc]
+        idle.kill_worker("maintenance")
+        assert due(idle) > 0
+    idle.start("maintenance")
+
+    def nothing_due_after_a_plan() -> bool:
+        idle.send("decay.plan", {"now": NOW.isoformat()}).get(timeout=60)
+        return due(idle) == 0
+
+    eventually(nothing_due_after_a_plan, "nothing is due any more")
+    assert idle.state() == expected
+    assert processed(idle) == counters.processed
+
+
+# PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_postgres(server_folder: Path) -> servers.Postgres:
+    folder = server_folder / uuid4().hex[:8]
+    server = servers.Postgres(data=folder / "postgres", sockets=folder / "sockets")
+    servers.prepare_postgres(server, report=print)
+    return server
+
+
+def test_what_was_acknowledged_is_there_once_after_postgres_was_stopped_at_once(
+    own_postgres: servers.Postgres, redis_url: str, tmp_path: Path
+) -> None:
+    def fault() -> str | None:
+        return servers.postgres_fault(own_postgres.url("postgres"))
+
+    acknowledged: dict[str, str] = {}
+    refused: list[str] = []
+    stop = threading.Event()
+
+    def store_on_and_on(who: int) -> None:
+        client, number = Client(redis_url), 0
+        while not stop.is_set():
+            text = f"Storyteller {who} tells story {number}."
+            try:
+                acknowledged[client.store(text)["id"]] = text
+            except EbbError as error:
+                refused.append(str(error))
+            number += 1
+        client.close()
+
+    run = servers.running
+    command, log = own_postgres.command(), tmp_path / "postgres.log"
+    with ThreadPoolExecutor(2) as pool:
+        with run(command, log, fault, signal.SIGQUIT):
+            url = servers.ensure_database(own_postgres, "ebb")
+            schema.apply(url)
+            system = LiveSystem(url, redis_url, tmp_path)
+            system.start("worker")
+            tellers = [pool.submit(store_on_and_on, who) for who in range(2)]
+            eventually(lambda: len(acknowledged) > 30, "facts are stored")
+        with run(command, log, fault, signal.SIGINT):
+            before = len(acknowledged) + len(refused)
+            eventually(lambda: len(acknowledged) > before + 30, "facts are stored again", 60)
+            stop.set()
+            for teller in tellers:
+                teller.result(60)
+            stored = system.facts("default")
+            lacking = system.incomplete()
+            system.stop()
+    assert acknowledged.items() <= dict(stored).items()
+    assert len({text for _, text in stored}) == len(stored)
+    assert lacking == 0
+    assert all("PostgreSQL" in message or "worker failed" in message for message in refused)

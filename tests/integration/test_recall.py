@@ -1,0 +1,325 @@
+"""Recalling from real indexes: by words, by meaning, by neighbourhood, and never what must not be seen."""
+
+import random
+from math import log
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers.core import ranking
+from workers.core.arrays import Floats
+from workers.recall import Recalled
+
+bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+CELLO = "Grandmother keeps the violoncello upstairs."
+PARAPHRASE = "grandmotherly cellos"
+OTHERS = [f"Invoice {number} was paid on a Friday in June." for number in range(30)]
+
+
+def cosines(memory: Memory, query: str, texts: list[str]) -> Floats:
+    vectors = memory.context.embedder.embed([query, *texts])
+    return (vectors[1:] @ vectors[0]).astype(float)
+
+
+def rules(found: Recalled) -> dict[str, str]:
+    assert found.left_out is not None
+    return {one["text"]: one["rule"] for one in found.left_out}
+
+
+def supersede(memory: Memory, id_: UUID, at: float) -> None:
+    """Close a fact's validity, as a later fact about the same does."""
+    memory.rows("update facts set superseded_at = %s, valid_until = %s where id = %s", day(at), day(at), id_)
+    memory.rows("update signatures set live = false where fact = %s", id_)
+
+
+def test_a_fingerprinted_fact_is_found_by_a_paraphrase_through_its_signature_alone(memory: Memory) -> None:
+    memory.store(CELLO, *OTHERS)
+    memory.decay(365)
+    best = memory.ask(PARAPHRASE, at=365, explain=True).results[0]
+    assert (best.text, best.fidelity, best.tier) == (CELLO, "fingerprint", "cold")
+    assert best.explain is not None
+    assert best.explain["text"] == 0
+    assert memory.value("select count(*) from vectors") == 0
+
+
+def test_full_pooled_and_fingerprinted_facts_are_compared_on_one_scale(memory: Memory) -> None:
+    ages = {100: "fingerprint", 10: "pooled", 0: "full"}
+    texts = [f"The red bicycle is locked in shed {age}." for age in ages]
+    for text, age in zip(texts, ages, strict=True):
+        memory.add(text, at=100 - age)
+    memory.decay(100)
+    found = memory.ask("red bicycles", at=100, explain=True).results
+    true = dict(zip(texts, cosines(memory, "red bicycles", texts), strict=True))
+    assert {one.text: one.fidelity for one in found} == dict(zip(texts, ages.values(), strict=True))
+    for one in found:
+        assert one.explain is not None
+        assert one.explain["similarity"] == pytest.approx(true[one.text], abs=0.1)
+
+
+def test_a_better_match_that_was_fingerprinted_comes_before_a_worse_one_at_full_fidelity(memory: Memory) -> None:
+    memory.add(CELLO)
+    memory.add("Grandmother keeps the bread downstairs.", at=100)
+    memory.decay(100)
+    assert [one.text for one in memory.ask("grandmotherly violoncellos", at=100).results][0] == CELLO
+
+
+def test_with_a_tag_only_words_are_searched(memory: Memory) -> None:
+    tagged = memory.add(CELLO, tags=["music"])
+    memory.add("Grandmother keeps the violoncello clean.")
+    assert memory.ids("violoncello", tag="music") == [tagged]
+    found = memory.ask(PARAPHRASE, tag="music")
+    assert (found.results, found.by_meaning) == ([], False)
+
+
+@pytest.mark.parametrize("tag", ["two words", "it's", "back\\slash", "a & b | !c", "naïve ☕"])
+def test_a_tag_is_found_whatever_characters_it_has(memory: Memory, tag: str) -> None:
+    id_ = memory.add("Tea at four.", tags=[tag])
+    memory.add("Tea at five.", tags=["other"])
+    assert memory.ids("tea", tag=tag) == [id_]
+
+
+@pytest.mark.parametrize(("name", "wanted", "other"), [("category", "music", "bills"), ("kind", "episodic", "chunk")])
+def test_a_filter_holds_in_every_arm(memory: Memory, name: str, wanted: str, other: str) -> None:
+    memory.store(*[{"text": text, name: other, "session": 1, "turn": i} for i, text in enumerate(OTHERS)])
+    id_ = memory.add(CELLO, session=1, turn=15, **{name: wanted})
+    assert memory.ids(PARAPHRASE, **{name: wanted}) == [id_]
+    assert memory.ids("violoncello", **{name: wanted}) == [id_]
+    assert memory.ids("violoncello", as_of=day(1), **{name: wanted}) == [id_]
+
+
+def test_a_rare_category_is_found_by_meaning_among_many_nearer_facts(memory: Memory) -> None:
+    id_ = memory.add("Entirely unrelated.", category="rare")
+    memory.store(*[f"The violoncello has string number {number}." for number in range(300)])
+    assert memory.ids(PARAPHRASE, category="rare") == [id_]
+
+
+def test_as_of_sees_what_was_valid_then_whatever_became_of_it(memory: Memory) -> None:
+    superseded = memory.add("Ana lives in Porto.")
+    supersede(memory, superseded, 10)
+    expired = memory.add("Ana lives in a hotel.", decay_class="short")
+    memory.decay(20)
+    present = memory.add("Ana lives in Lisbon.", source_date="2025-01-11")
+    assert set(memory.ids("Where does Ana live?", at=30, as_of=day(1))) == {superseded, expired}
+    assert memory.ids("Where does Ana live?", at=30, as_of=day(9)) == [superseded]
+    assert memory.ids("Where does Ana live?", at=30, as_of=day(10)) == [present]
+    assert memory.ids("Where does Ana live?", at=30) == [present]
+
+
+@bounded
+@given(valid_from=st.integers(0, 50), as_of=st.integers(0, 50))
+def test_as_of_never_sees_what_was_not_valid_yet(memory: Memory, valid_from: int, as_of: int) -> None:
+    name = str(uuid4())
+    id_ = memory.add("Ana lives in Porto.", at=60, namespace=name, source_date=day(valid_from).isoformat())
+    found = memory.ids("Where does Ana live?", at=60, namespace=name, as_of=day(as_of))
+    assert found == ([id_] if valid_from <= as_of else [])
+
+
+def test_an_expired_fact_is_hidden_from_its_instant_on_without_a_pass(memory: Memory) -> None:
+    id_ = memory.add("The parking ticket is in the car.", decay_class="checkpoint")
+    expiry = 4 / 24
+    assert memory.ids("parking ticket", at=expiry - 1e-9) == [id_]
+    hidden = memory.ask("parking ticket", at=expiry, explain=True)
+    assert hidden.results == []
+    assert rules(hidden) == {"The parking ticket is in the car.": "expired"}
+
+
+def test_a_fact_no_longer_believed_is_hidden_from_its_instant_on_without_a_pass(memory: Memory) -> None:
+    id_ = memory.add("The parking ticket is in the car.", confidence=0.2)
+    assert memory.ids("parking ticket", at=179.99) == [id_]
+    assert rules(memory.ask("parking ticket", at=180.01, explain=True)) == {
+        "The parking ticket is in the car.": "faded"
+    }
+
+
+def test_contiguity_brings_the_facts_told_just_before_and_after(memory: Memory) -> None:
+    memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(250)])
+    asked = memory.add("Did you see the zebra?", session="zoo", turn=7)
+    answered = memory.add("12345 67890", session="zoo", turn=8)
+    apart = memory.add("54321 09876", session="zoo", turn=20)
+    found = memory.ids("zebra", limit=300)
+    assert found[0] == asked
+    assert answered in found
+    assert apart not in found
+
+
+def test_a_neighbour_gains_the_more_the_nearer_it_was_told(memory: Memory) -> None:
+    texts = ["12345 67890", "Did you see the zebra?", "Yes.", "No rain today."]
+    memory.store(*[{"text": text, "session": 3, "turn": turn} for turn, text in enumerate(texts)])
+    gains = {one.text: (one.explain or {})["contiguity"] for one in memory.ask("zebra", explain=True).results}
+    assert gains["Yes."] > gains["No rain today."] > 0
+
+
+def test_sessions_of_the_same_name_but_another_type_are_not_neighbours(memory: Memory) -> None:
+    memory.add("Did you see the zebra?", session=7, turn=1)
+    memory.add("12345 67890", session="7", turn=2)
+    assert {(one.explain or {})["contiguity"] for one in memory.ask("zebra", explain=True).results} == {0}
+
+
+@bounded
+@given(
+    facts=st.lists(
+        st.fixed_dictionaries({
+            "strength": st.floats(0, 1), "importance": st.floats(0, 1), "confidence": st.floats(0.2, 1),
+            "session": st.sampled_from([None, 1, "one"]), "turn": st.integers(0, 9),
+        }),
+        min_size=1,
+        max_size=12,
+    ),
+    at=st.floats(0, 150),
+)  # fmt: skip
+def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
+    memory: Memory, facts: list[dict[str, object]], at: float
+) -> None:
+    name = str(uuid4())
+    memory.store(*[fact | {"text": f"Tea {'tea ' * i}at {i}."} for i, fact in enumerate(facts)], namespace=name)
+    found = memory.ask("tea at 3", at=at, namespace=name, limit=50, explain=True).results
+    parts = [one.explain or {} for one in found]
+    columns = {key: [part[key] for part in parts] for key in parts[0]}
+    fused = ranking.fuse(*[ranking.np.array(columns[key]) for key in ("text", "similarity")])
+    sums = [part["relevance"] + part["contiguity"] + part["prior"] for part in parts]
+    assert [one.score for one in found] == pytest.approx(sums, abs=3e-6)
+    assert columns["relevance"] == pytest.approx(fused.tolist(), abs=1e-4)
+    assert all(0 <= prior <= ranking.PRIOR_WEIGHT for prior in columns["prior"])
+
+
+def test_ranks_say_where_a_fact_would_stand_without_decay(memory: Memory) -> None:
+    memory.add("Tea at four, said the first guest.", importance=0, strength=0.1)
+    memory.add("Tea at four, said the other guest.", at=100, importance=1, strength=1)
+    parts = [one.explain or {} for one in memory.ask("tea at four", at=100, explain=True).results]
+    assert sorted(part["rank_without_decay"] for part in parts) == [1, 2]
+    assert {part["text_rank"] for part in parts} <= {1, 2}
+    assert parts[0]["prior"] > parts[1]["prior"] + 0.05
+
+
+def test_strength_never_hides_what_fits_better(memory: Memory) -> None:
+    fitting = memory.add("The safe opens with the code 4711.", importance=0, strength=0.1)
+    memory.add("The cellar door is open.", at=100, importance=1, strength=1, coactivations=50)
+    assert memory.ids("What is the code of the safe?", at=100)[0] == fitting
+
+
+def test_left_out_names_the_rule(memory: Memory) -> None:
+    memory.store("Tea at four.", "Tea at five, perhaps.", {"text": "Tea at six.", "decay_class": "ephemeral"})
+    memory.add("Tea was at three.", valid_from=None) if False else None  # noqa: SIM222
+    found = memory.ask("tea at four", at=1, limit=1, explain=True)
+    assert rules(found) == {"Tea at five, perhaps.": "below the limit", "Tea at six.": "expired"}
+
+
+def test_left_out_names_the_rules_that_hide_neighbours_and_history(memory: Memory) -> None:
+    memory.store(
+        {"text": "Tea at four.", "category": "wanted", "session": 1, "turn": 1},
+        {"text": "12345 67890", "category": "other", "session": 1, "turn": 2},
+        {"text": "Tea at nine.", "category": "wanted", "source_date": "2025-01-01", "created_at": "2025-01-01"},
+    )
+    found = memory.ask("tea", category="wanted", as_of=day(-1), explain=True)
+    assert found.results == []
+    assert set(rules(found).values()) == {"not yet valid"}
+    now = memory.ask("tea", category="wanted", explain=True)
+    assert rules(now) == {"12345 67890": "other category"}
+
+
+def test_without_explain_nothing_is_said_of_scores_or_of_what_was_left_out(memory: Memory) -> None:
+    memory.store("Tea at four.", "Tea at five.")
+    found = memory.ask("tea", limit=1)
+    assert found.left_out is None
+    assert found.results[0].explain is None
+
+
+def test_documented_ranking_gives_the_documented_composite(memory: Memory) -> None:
+    documented = memory.having(ranking="documented")
+    short = memory.add("Tea tea at four.", decay_class="active", confidence=0.8)
+    memory.add("Tea at five, or rather coffee and cake.", confidence=0.6)
+    memory.touch(short, at=2)
+    first, second = documented.ask("tea", at=11, explain=True).results
+    texts = [(one.explain or {})["text"] for one in (first, second)]
+    assert texts[0] > texts[1] > 0
+    by_hand = (0.6 * 1 + 0.25 * (5 / 7) + 0.15 * 0.8) * (1 + 0.1 * log(2)) / (1 + 9 / 30)
+    assert first.score == pytest.approx(by_hand, abs=1e-6)
+    assert second.score == pytest.approx((0.6 * 0 + 0.25 * 1 + 0.15 * 0.6) / (1 + 11 / 30), abs=1e-6)
+
+
+def test_documented_ranking_scores_what_shares_no_word_by_its_distance(memory: Memory) -> None:
+    memory.store(CELLO, "12345 67890")
+    found = memory.having(ranking="documented").ask(PARAPHRASE, explain=True).results
+    near = cosines(memory, PARAPHRASE, [CELLO])[0]
+    assert found[0].text == CELLO
+    assert found[0].score == pytest.approx(1 / (1 + 2 * (1 - near)), abs=1e-3)
+
+
+def test_equal_scores_go_to_the_warmer_and_then_to_the_newer_fact(memory: Memory) -> None:
+    documented = memory.having(ranking="documented")
+    texts = ["12345", "67890", "54321"]
+    memory.store(*[{"text": text, "created_at": day(i).isoformat()} for i, text in enumerate(texts)])
+    found = documented.ask("violoncello", at=3).results
+    assert {one.score for one in found} == {0}
+    assert [one.text for one in found] == texts[::-1]
+
+
+def test_an_unknown_namespace_answers_nothing(memory: Memory) -> None:
+    memory.add("Tea at four.")
+    found = memory.ask("tea", namespace="nobody", explain=True)
+    assert (found.results, found.left_out) == ([], [])
+    assert memory.value("select count(*) from namespaces") == 1
+
+
+ODD = [
+    "the of and", "'", '"quoted "half', "a & b | !c <-> d:*", "\\", "'; drop table facts; --", "☕🫖", "%s %(x)s %",
+    "tea' & 'four", "İ ß ﬁ", "<b>tea</b>", "http://example.com/tea?at=4", "-- /* */", "tea\ttea\ntea", "１２３", "\u200b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ODD)
+def test_a_query_of_odd_characters_is_answered(memory: Memory, query: str) -> None:
+    id_ = memory.add("Tea at four, with 'quotes' & <tags>.")
+    assert memory.ids(query) == [id_]
+    assert set(memory.ids(query, tag="x")) <= {id_}
+
+
+def test_a_query_of_five_thousand_words_is_answered(memory: Memory) -> None:
+    memory.store(CELLO, *OTHERS)
+    words = [f"word{number}" for number in range(4_999)]
+    assert memory.ask(" ".join([*words, "violoncello"])).results[0].text == CELLO
+
+
+def test_a_query_is_found_again_when_it_is_the_whole_of_a_long_text(memory: Memory) -> None:
+    letters = random.Random(5)
+    text = " ".join("".join(letters.choices("abcdefghij", k=8)) for _ in range(5_000))
+    id_ = memory.add(text)
+    memory.store(*OTHERS)
+    assert memory.ids(text)[0] == id_
+
+
+def test_a_fact_without_vector_gets_no_advantage_from_that(memory: Memory) -> None:
+    texts = ["Violoncellos need care.", "Grandmotherly advice is free.", "12345 67890"]
+    memory.store(*texts)
+    without = memory.add("98765 43210")
+    memory.rows("delete from vectors where fact = %s", without)
+    memory.rows("delete from signatures where fact = %s", without)
+    memory.rows("update activity set fidelity = 0 where fact = %s", without)
+    memory.rows("update facts set session = '1', turn = 1 where text in ('98765 43210', 'Violoncellos need care.')")
+    parts = {one.text: one.explain or {} for one in memory.ask(PARAPHRASE, explain=True).results}
+    lowest = min(parts[text]["similarity"] for text in texts)
+    assert parts["98765 43210"]["similarity"] <= max(lowest, 0)
+
+
+@bounded
+@given(
+    told=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), min_size=1, max_size=15),
+    asked=st.sampled_from(["tea", "guest 3", PARAPHRASE, "the of"]),
+    question=st.sampled_from([{}, {"as_of": day(1)}, {"category": "x"}, {"tag": "y"}]),
+)
+def test_no_namespace_ever_shows_what_belongs_to_another(
+    memory: Memory, told: list[tuple[str, int]], asked: str, question: dict[str, object]
+) -> None:
+    prefix = uuid4().hex
+    for name, guest in told:
+        fact = {"text": f"Guest {guest} takes tea.", "source": name, "category": "x", "tags": ["y"]}
+        memory.store(fact | {"session": 1, "turn": guest}, namespace=prefix + name)
+    for name in "abc":
+        found = memory.ask(asked, at=1, namespace=prefix + name, explain=True, **question)
+        own = {guest for place, guest in told if place == name}
+        assert {one.source for one in found.results} <= {name}
+        assert len(found.results) + len(found.left_out or []) <= len(own)
