@@ -37,8 +37,8 @@ def check_embedder(context: Context) -> None:
         elif stored != own:
             raise EmbedderMismatchError(
                 f"The database holds vectors of {stored.name} ({stored.dims} dims); configured is {own.name} "
-                f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or run `ebb reembed`, "
-                "which makes all vectors anew with the configured one."
+                f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with "
+                "the configured one: `ebb reembed`, or `ebb up --reembed` where nothing runs."
             )
 
 

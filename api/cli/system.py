@@ -24,7 +24,7 @@ SAMPLE = Path(api.__file__).parent / "sample" / "year.jsonl"
 NEXT = (
     ('store "The spare key hangs behind the kitchen clock"', "remember a fact"),
     ("import {sample}", "a year of somebody's life"),
-    ('recall "How early does Anselm have to get up?"', "ask in other words"),
+    ('recall "How early does her partner get out of bed to bake?"', "ask in other words"),
     ("decay --now {next_year}", "let a year pass"),
     ("stats", "what has faded, and how far"),
     ("down", "stop; everything is kept"),
@@ -39,6 +39,9 @@ def up(
         typer.Option(min=1, max=1024, help="Processes that store and recall; else one a core, at least 2."),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower.")] = 5555,
+    reembed: Annotated[
+        bool, typer.Option("--reembed", help="After a change of embedder: make all vectors anew.")
+    ] = False,
     as_json: output.Json = False,
 ) -> None:
     """Start servers, workers, beat and Flower, and stay until Ctrl-C."""
@@ -48,7 +51,13 @@ def up(
         signal.signal(ending, signal.default_int_handler)
     settings, place = _home(home)
     system = starting.start(
-        settings, place, children=workers or _cores(), port=port, detached=detach, report=output.progress
+        settings,
+        place,
+        children=workers or _cores(),
+        port=port,
+        detached=detach,
+        reembed=reembed,
+        report=output.progress,
     )
     if as_json:
         output.print_json(_status(settings, place))

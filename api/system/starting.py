@@ -1,5 +1,6 @@
 """Start one Ebb: servers, schema, workers, beat, Flower, each only when the one before it is ready."""
 
+import http.client
 import os
 import signal
 import subprocess
@@ -9,9 +10,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-import httpx
 from celery import Celery
 
+from api.client import Client
 from api.system import leftovers, programs, servers, supervision
 from api.system.home import Home, State
 from workers.errors import SystemStateError, UnavailableError
@@ -49,8 +50,12 @@ class System:
         return own[-1] if own else "\n".join(lines[-20:])
 
 
-def start(settings: Settings, home: Home, *, children: int, port: int, detached: bool, report: Report) -> System:
+def start(
+    settings: Settings, home: Home, *, children: int, port: int, detached: bool, reembed: bool, report: Report
+) -> System:
     """Start everything at this home, and return when it is ready; on any failure stop it all again.
+
+    With `reembed`, vectors of another embedder than the configured one are dropped, and made anew by the workers.
 
     Raises:
         SystemStateError: the home runs already or cannot be used, or the port is taken.
@@ -69,7 +74,7 @@ def start(settings: Settings, home: Home, *, children: int, port: int, detached:
         process = supervision.spawn(home, _environment(home, state), detached=detached)
         system = System(home, state, process, supervision.Supervisor(home.control), sizes)
         try:
-            _bring_up(system, [program.name for program in embedded], report)
+            _bring_up(system, [program.name for program in embedded], settings if reembed else None, report)
         except BaseException:
             stop(system)
             report("Stopped again what had started")
@@ -153,7 +158,7 @@ def _environment(home: Home, state: State) -> dict[str, str]:
     }
 
 
-def _bring_up(system: System, embedded: Sequence[str], report: Report) -> None:
+def _bring_up(system: System, embedded: Sequence[str], reembed: Settings | None, report: Report) -> None:
     _wait(system, (), lambda: system.home.running() is not None)
     for name in embedded:
         system.supervisor.start(name)
@@ -163,13 +168,27 @@ def _bring_up(system: System, embedded: Sequence[str], report: Report) -> None:
     report("Redis is ready")
     schema.apply(system.state.database_url)
     report("The schema is applied")
+    if reembed is not None:
+        report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
     for name in programs.CELERY:
         system.supervisor.start(name)
     _wait(system, programs.CELERY, lambda: workers_answer(system.state.redis_url))
     report("The workers answer")
+    if reembed is not None:
+        with closing(Client(system.state.redis_url)) as client:
+            client.send("memory.embed_pending", {})
     _wait(system, programs.CELERY, lambda: flower_answers(system.state.flower_url))
     report("Flower answers")
     _wait(system, programs.CELERY, lambda: all_running(system.supervisor))
+
+
+def _drop_vectors(settings: Settings, state: State) -> int:
+    """Make the configured embedder the database's own; return how many facts wait for its vectors."""
+    from workers import embed  # noqa: PLC0415  scikit-learn takes a while to load
+    from workers.context import Context  # noqa: PLC0415
+
+    context = Context(settings.model_copy(update={"database_url": state.database_url}))
+    return embed.reset(context)
 
 
 def _wait_for_database(system: System, *, own: bool) -> None:
@@ -221,7 +240,10 @@ def all_running(supervisor: supervision.Supervisor) -> bool:
 
 def flower_answers(url: str) -> bool:
     """Tell whether Flower answers over HTTP."""
-    try:
-        return httpx.get(f"{url}/healthcheck", timeout=2, trust_env=False).is_success
-    except httpx.TransportError:
-        return False
+    address = urlsplit(url)
+    with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)) as connection:
+        try:
+            connection.request("GET", "/healthcheck")
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False

@@ -240,9 +240,7 @@ def state_of(database_url: str) -> dict[str, list[str]]:
     """Return every row of every table that holds memory, as text."""
     every = sql.SQL("select row_::text from {} as row_ order by 1")
     with psycopg.connect(database_url) as db:
-        return {
-            table: [row for (row,) in db.execute(every.format(sql.Identifier(table)))] for table in TABLES
-        }
+        return {table: [row for (row,) in db.execute(every.format(sql.Identifier(table)))] for table in TABLES}
 
 
 def kill_child(child: int | psutil.Process) -> None:

@@ -152,9 +152,7 @@ def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSy
 
 
 @pytest.mark.parametrize("task", ["memory.lexemes", "memory.embed_pending", "memory.ann", "memory.sweep_outbox"])
-def test_upkeep_that_comes_twice_changes_nothing_the_second_time(
-    live: LiveSystem, namespace: str, task: str
-) -> None:
+def test_upkeep_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str, task: str) -> None:
     given(live, namespace)
     once, again = twice(live, task, {})
     assert again == once

@@ -138,7 +138,9 @@ def test_a_text_whose_id_is_taken_is_stored_by_its_next_mention_in_the_batch(mem
 
 def test_of_one_id_given_twice_the_first_text_has_it_and_the_second_is_stored_without(memory: Memory) -> None:
     id_ = str(uuid4())
-    answers = memory.store({"id": id_, "text": "Tea at four."}, {"id": id_, "text": "Cake on Sunday."}, "Cake on Sunday.")
+    answers = memory.store(
+        {"id": id_, "text": "Tea at four."}, {"id": id_, "text": "Cake on Sunday."}, "Cake on Sunday."
+    )
     assert actions(answers) == ["added", "duplicate", "added"]
     assert memory.row(UUID(id_))["text"] == "Tea at four."
 

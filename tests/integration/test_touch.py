@@ -56,9 +56,7 @@ def test_a_repeated_or_older_touch_changes_nothing(memory: Memory) -> None:
 
 
 @bounded
-@given(
-    microseconds=st.lists(st.integers(0, 400 * 86_400_000_000), min_size=1, max_size=6), again=st.integers(0, 5)
-)
+@given(microseconds=st.lists(st.integers(0, 400 * 86_400_000_000), min_size=1, max_size=6), again=st.integers(0, 5))
 def test_touches_that_arrive_again_count_once_at_every_microsecond(
     memory: Memory, microseconds: list[int], again: int
 ) -> None:

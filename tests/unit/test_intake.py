@@ -147,7 +147,9 @@ def test_characters_outside_the_basic_plane_are_no_surrogates() -> None:
 
 
 @pytest.mark.parametrize("field", ["importance", "salience", "strength", "confidence"])
-@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", "0.5", True, [], {}])
+@pytest.mark.parametrize(
+    "given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", "0.5", True, [], {}]
+)
 def test_numbers_that_are_no_share_are_refused(field: str, given: Any) -> None:
     assert refused(**{field: given}).startswith(f"{field}: input should be ")
 

@@ -1,0 +1,212 @@
+"""`ebb import` and `ebb export` as commands: bad lines, kills, repeats, large files, and the way there and back."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from live_system import ROOT, LiveSystem, eventually
+
+pytestmark = pytest.mark.acceptance
+
+LONG_LINE = 8 * 1_048_576
+MEBIBYTE = 1_048_576
+
+BAD_LINES: dict[str, tuple[bytes, str]] = {
+    "bad JSON": (b'{"text": "half', "no JSON"),
+    "no object": (b'["text"]', "no JSON object but list"),
+    "a number": (b"7", "no JSON object but int"),
+    "null": (b"null", "no JSON object but NoneType"),
+    "nothing to remember": (b"{}", "text"),
+    "blank text": (b'{"text": " \\t "}', "empty fact text"),
+    "no text": (b'{"text": 7}', "text: "),
+    "NUL": (b'{"text": "a\\u0000b"}', "NUL"),
+    "a raw control character": (b'{"text": "a\x00b"}', "no JSON"),
+    "lone surrogate": (b'{"text": "a\\ud800b"}', "lone surrogates"),
+    "lone surrogate in a name": (b'{"text": "x", "\\ud800": 1}', "is no field of a fact"),
+    "NaN": (b'{"text": "x", "importance": NaN}', "NaN is no number"),
+    "infinity": (b'{"text": "x", "importance": -Infinity}', "-Infinity is no number"),
+    "huge number": (b'{"text": "x", "importance": 1e400}', "importance: "),
+    "huge whole number": (b'{"text": "x", "turn": 1' + b"0" * 400 + b"}", "turn: "),
+    "more digits than there are": (b'{"text": "x", "turn": 1' + b"0" * 5_000 + b"}", "no JSON"),
+    "unknown field": (b'{"text": "x", "colour": "blue"}', "colour: is no field of a fact"),
+    "naive datetime": (b'{"text": "x", "source_date": "2025-01-31T10:00:00"}', "needs a time zone"),
+    "no UUID": (b'{"text": "x", "id": "seven"}', "id: "),
+    "bad namespace": (b'{"text": "x", "namespace": "two words"}', "is no name"),
+    "text over the limit": (b'{"text": "' + b"x" * 65_537 + b'"}', "EBB_MAX_TEXT"),
+    "line over the limit": (b'{"text": "' + b"x" * LONG_LINE + b'"}', "longer than"),
+    "invalid UTF-8": (b'{"text": "caf\xe9"}', "no UTF-8 at byte 13"),
+    "nested without end": (b"[" * 100_000, "no JSON"),
+}
+
+
+def lines(count: int, word: str = "pebble") -> Iterator[str]:
+    """Yield lines of facts that all differ, of a length that facts have."""
+    for number in range(count):
+        text = f"The {word} number {number} lay on the beach between two boulders when the tide was out that evening."
+        yield json.dumps({"text": text, "tags": ["beach"], "session": number // 50, "turn": number % 50})
+
+
+def written(file: Path, given: Iterator[str]) -> str:
+    with file.open("w") as opened:
+        opened.writelines(line + "\n" for line in given)
+    return str(file)
+
+
+def imported(live: LiveSystem, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code of an import and what it printed."""
+    done = live.ebb("import", *arguments, "--json")
+    assert done.stdout, done.stderr
+    counts: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, counts
+
+
+def test_each_bad_line_is_reported_by_its_number_and_costs_no_good_one(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    file, numbers, number = tmp_path / "mixed.jsonl", {}, 0
+    with file.open("wb") as opened:
+        for fault, (line, _) in BAD_LINES.items():
+            opened.write(f'{{"text": "Good line before {fault}."}}\n\n'.encode() + line + b"\n")
+            number += 3
+            numbers[number] = fault
+        opened.write(b'{"text": "Good last line without an end."}')
+    code, counts = imported(live, str(file), "--namespace", namespace)
+    assert code == 1
+    assert [numbers[error["line"]] for error in counts["errors"]] == list(BAD_LINES)
+    for error in counts["errors"]:
+        assert BAD_LINES[numbers[error["line"]]][1] in error["error"]
+    assert (counts["lines"], counts["rejected"]) == (number + 1, len(BAD_LINES))
+    assert counts["added"] == len(BAD_LINES) + 1
+    assert {text for _, text in live.facts(namespace)} == {
+        "Good last line without an end.",
+        *(f"Good line before {fault}." for fault in BAD_LINES),
+    }
+
+
+def test_bad_lines_are_shown_to_people_too(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "bad.jsonl", iter(['{"text": "Good."}', "no json [bold]"]))
+    done = live.ebb("import", file, "--namespace", namespace)
+    assert done.returncode == 1
+    assert "line 2: no JSON" in done.stderr
+    assert "1 added" in done.stdout
+
+
+def test_standard_input_is_imported_as_well(live: LiveSystem, namespace: str) -> None:
+    done = live.ebb("import", "-", "-n", namespace, "--json", stdin="\n".join(lines(700)))
+    assert json.loads(done.stdout)["added"] == 700
+
+
+def test_a_file_that_is_not_there_is_an_error(live: LiveSystem) -> None:
+    done = live.ebb("import", "nowhere.jsonl", "--json")
+    assert done.returncode == 1
+    assert "nowhere.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_killed_import_goes_on_where_it_was_and_doubles_nothing(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    count = 8_000
+    file = written(tmp_path / "many.jsonl", lines(count))
+    checkpoints = live.folder / "home" / "imports"
+    command = live.command("import", file, "--namespace", namespace)
+    for before in (0, 1):
+        with subprocess.Popen(command, cwd=ROOT, env=live.environment(), stderr=subprocess.DEVNULL) as killed:
+            eventually(lambda before=before: progress(checkpoints) > before, "a window is stored")  # type: ignore[misc]
+            killed.kill()
+    reached = progress(checkpoints)
+    assert 0 < reached < count
+    code, counts = imported(live, file, "--namespace", namespace)
+    assert code == 0
+    assert counts["lines"] == count == counts["added"] + counts["duplicates"] + counts["unchanged"]
+    live.settle()
+    assert len(live.facts(namespace)) == count
+    assert live.incomplete() == 0
+    assert not list(checkpoints.iterdir())
+
+
+def progress(checkpoints: Path) -> int:
+    """Return how many lines the only import under way has done."""
+    states = list(checkpoints.glob("*.json")) if checkpoints.exists() else []
+    return int(json.loads(states[0].read_text())["lines"]) if states else 0
+
+
+def test_importing_twice_adds_nothing_and_strengthens_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "twice.jsonl", lines(1_200))
+    assert imported(live, file, "--namespace", namespace)[1]["added"] == 1_200
+    before = live.state()
+    code, counts = imported(live, file, "--namespace", namespace)
+    assert (code, counts["added"], counts["duplicates"]) == (0, 0, 1_200)
+    assert live.state() == before
+
+
+def peak_memory(live: LiveSystem, file: str, namespace: str) -> int:
+    """Return the most memory in bytes that an import of a file took."""
+    command = live.command("import", file, "--namespace", namespace, "--json")
+    with subprocess.Popen(command, cwd=ROOT, env=live.environment(), stdout=subprocess.PIPE) as process:
+        watched, peak = psutil.Process(process.pid), 0
+        while process.poll() is None:
+            peak = max(peak, watched.memory_info().rss)
+            time.sleep(0.02)
+        assert process.returncode == 0
+    return peak
+
+
+@pytest.mark.timeout(600)
+def test_the_memory_of_an_import_does_not_grow_with_the_file(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    small = written(tmp_path / "small.jsonl", lines(5_000, "shell"))
+    large = written(tmp_path / "large.jsonl", lines(50_000, "stone"))
+    few = peak_memory(live, small, namespace)
+    many = peak_memory(live, large, namespace)
+    assert many < few + 6 * MEBIBYTE
+    assert many < 150 * MEBIBYTE
+    assert len(live.facts(namespace)) == 55_000
+
+
+RICH = [
+    {"text": "Session as a number.", "session": 7, "turn": 0, "kind": "episodic"},
+    {"text": "Session as digits.", "session": "7", "turn": 1, "kind": "chunk"},
+    {"text": "No session, umlauts: \u00e4\u00f6\u00fc, a clef: \U0001d11e, and a\nline break.", "tags": ["a b", "c"]},
+    {
+        "text": "Everything.",
+        "source_date": "2024-02-29T23:30:00-02:00",
+        "created_at": "2024-03-01T10:00:00.123456Z",
+        "last_seen_at": "2025-01-01T00:00:00Z",
+        "category": "fact",
+        "entity": "Ren\u00e9e",
+        "key": "name",
+        "value": "Ren\u00e9e Halloran",
+        "importance": 0.125,
+        "salience": 0.7,
+        "decay_class": "permanent",
+        "confidence": 0.375,
+        "source": "letter",
+    },
+]
+
+
+def exported(live: LiveSystem, namespace: str) -> list[dict[str, Any]]:
+    done = live.ebb("export", "--namespace", namespace, "--now", "2026-01-01T00:00:00Z")
+    assert done.returncode == 0, done.stderr
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    return sorted((fact | {"namespace": None} for fact in facts), key=lambda fact: str(fact["text"]))
+
+
+def test_what_was_exported_is_the_same_after_import(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    imported(live, written(tmp_path / "rich.jsonl", (json.dumps(fact) for fact in RICH)), "-n", namespace)
+    before = exported(live, namespace)
+    other = f"{namespace}-copy"
+    file = written(tmp_path / "copy.jsonl", (json.dumps(fact | {"namespace": other}) for fact in before))
+    code, counts = imported(live, file)
+    assert (code, counts["added"]) == (0, len(RICH))
+    assert exported(live, other) == before
+    assert [fact["session"] for fact in before] == [None, None, "7", 7]
+    assert {fact["text"]: fact["tags"] for fact in before} == {str(fact["text"]): fact.get("tags", []) for fact in RICH}
+    everything = before[0]
+    assert everything["source_date"] == "2024-03-01T01:30:00Z"
+    assert everything["created_at"] == "2024-03-01T10:00:00.123456Z"
+    assert everything["last_seen_at"] == "2025-01-01T00:00:00Z"
