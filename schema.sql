@@ -124,6 +124,12 @@ create table if not exists lexemes (
     primary key (namespace, lexeme)
 );
 
+-- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
+create table if not exists fading_rules (
+    only_row boolean primary key default true check (only_row),
+    rules jsonb not null
+);
+
 create table if not exists decay_runs (
     id uuid primary key,
     planned_for timestamptz not null,

@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from workers.core.fading import REASONS, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.forget import forget_within
-from workers.storage import activity, facts, namespaces, runs, vectors
+from workers.storage import activity, facts, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.runs import Counters, Part
@@ -66,12 +66,24 @@ def plan(
         begun = runs.begin(db, run, now, slot, asked_by, dry_run=dry_run, force=force)
         if not begun:
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
+        if not dry_run:
+            _heed_changed_rules(context, db, now)
         if force and not dry_run:
             activity.take_up_held(db)
             namespaces.release(db)
         parts = _split(activity.due_segments(db, now), context)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
+
+
+def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None:
+    """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise."""
+    own, stored = asdict(context.rules), rules.current(db)
+    if own != stored:
+        rules.replace(db, own)
+    if stored is not None and own != stored:
+        log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
+        rules.make_all_due(db, now)
 
 
 def _split(due: dict[int, int], context: Context) -> list[tuple[int, int, int]]:

@@ -22,7 +22,9 @@ class Settings(BaseModel):
     database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
     redis_url: str = Field("", description="Redis; empty: `ebb up` starts its own")
     home: Path = Field(Path("~/.ebb"), description="where `ebb up` keeps its servers' data and logs")
-    namespace: str = Field("default", description="the namespace that the command line uses")
+    namespace: str = Field(
+        "default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}$", description="what the command line uses"
+    )
 
     # embedding
     tier: Literal["fast", "smart", "deep", "hybrid"] = Field("hybrid", description="choice of embedder")

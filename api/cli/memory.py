@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 NamespaceName = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
 ]
-WAITS_FOR_WORKERS = 5.0
+WAITS_FOR_WORKERS = 20.0
+LEFT_OUT_SHOWN = 10
+SHORT = 48
+EXPLAINED = {
+    "text": "words", "similarity": "meaning", "contiguity": "nearby", "prior": "alive", "text_rank": "by words",
+    "similarity_rank": "by meaning", "rank_without_decay": "undecayed",
+}  # fmt: skip
+"""The parts of a score and the ranks by some of them, with their headings."""
 
 
 def store(
@@ -94,20 +101,19 @@ def recall(
 
 
 def _print_explanation(answer: dict[str, Any]) -> None:
-    columns = [
-        "text",
-        "similarity",
-        "contiguity",
-        "prior",
-        "text_rank",
-        "similarity_rank",
-        "rank_without_decay",
-    ]
-    output.console().print("\n[bold]why, in the same order[/bold]")
-    output.print_table(columns, [[one["explain"][name] for name in columns] for one in answer["results"]])
-    output.console().print("\n[bold]left out[/bold]")
-    rows = [[one["rule"], one["score"], one["text"]] for one in answer["left_out"]]
-    output.print_table(["rule", "score", "text"], rows)
+    screen = output.console()
+    screen.print("\n[bold]why, in the same order[/bold]")
+    rows = [[one["explain"][name] for name in EXPLAINED] for one in answer["results"]]
+    output.print_table(list(EXPLAINED.values()), rows)
+    screen.print("\n[bold]left out[/bold]")
+    shown, more = answer["left_out"][:LEFT_OUT_SHOWN], answer["left_out"][LEFT_OUT_SHOWN:]
+    output.print_table(["rule", "score", "text"], [[one["rule"], one["score"], _short(one["text"])] for one in shown])
+    if more:
+        screen.print(f"[dim]and {len(more)} more, all with --json[/dim]")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
 def reinforce(
@@ -232,7 +238,7 @@ def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_
     with _client(home, namespace) as client, _progress("facts") as show:
         client.send("memory.embed_pending", {})
         waiting, changed = total, time.monotonic()
-        while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS * 4:
+        while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
             time.sleep(0.2)
             left = embed.pending(context)
             waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)

@@ -1,6 +1,6 @@
 """Running workers for the tests that need them; when such a test fails, it shows what they logged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -18,7 +18,7 @@ NewDatabase = Callable[[str], str]
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     for system in getattr(item, "funcargs", {}).values():
         if report.failed and isinstance(system, LiveSystem):

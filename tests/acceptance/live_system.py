@@ -43,7 +43,7 @@ def eventually(look: Callable[[], Found], what: str, seconds: float = 30.0) -> F
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with these settings of Ebb and no others."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
-    return outside | {"PYTHONPATH": str(ROOT)} | settings
+    return {**outside, "PYTHONPATH": str(ROOT), **settings}
 
 
 @dataclass

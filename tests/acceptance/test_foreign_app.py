@@ -31,10 +31,12 @@ print(json.dumps(answers))
 """
 
 RESULT = {
-    "id", "text", "score", "tier", "fidelity", "source", "session", "turn", "entity", "key", "value", "category", "tags",
+    "id", "text", "score", "tier", "fidelity", "source", "session", "turn",
+    "entity", "key", "value", "category", "tags",
 }  # fmt: skip
 COUNTERS = {
-    "processed", "changed", "hot", "warm", "cold", "compressed", "fingerprinted", "forgotten", "duration_ms", "segments",
+    "processed", "changed", "hot", "warm", "cold",
+    "compressed", "fingerprinted", "forgotten", "duration_ms", "segments",
 }  # fmt: skip
 
 Call = tuple[str, str, dict[str, Any]]

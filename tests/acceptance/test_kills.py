@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_child_killed_while_storing_many_facts_loses_and_doubles_none(
 
 
 @pytest.fixture
-def undisturbed(database_url: str, copy_of: Callable[[], str]) -> Iterator[tuple[dict[str, list[str]], Counters]]:
+def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str, list[str]], Counters]:
     """Fill the database with facts that are due; return what one undisturbed pass makes of a copy, and its counters."""
     original = Context(Settings(database_url=database_url, segments=4))
     embed.check_embedder(original)
@@ -107,7 +107,7 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> Iterator[tuple
         decay.apply(copy, part, lambda: None)
     counters = decay.finish(copy, run).counters
     copy.close()
-    yield state_of(copy.database_url), counters
+    return state_of(copy.database_url), counters
 
 
 def processed(system: LiveSystem) -> int:

@@ -22,7 +22,8 @@ from workers.storage import outbox, signals
 pytestmark = pytest.mark.acceptance
 
 DIMS = 256
-WORDS = "otter lantern harbour violin saffron glacier compass thimble walnut meadow anchor velvet".split()
+WORDS = ("otter", "lantern", "harbour", "violin", "saffron", "glacier")
+WORDS += ("compass", "thimble", "walnut", "meadow", "anchor", "velvet")
 
 
 @pytest.fixture
@@ -376,9 +377,9 @@ def test_what_cannot_be_stored_is_refused_in_words(live: LiveSystem, client: Cli
 @pytest.mark.parametrize("name", ["", " ", "two words", "a\0b", "\ud800", "x" * 129, "../up", "na\u00efve"])
 def test_a_namespace_with_other_characters_is_refused(live: LiveSystem, name: str) -> None:
     with live.client(name) as client:
-        for call in (lambda: client.store("A meadow."), lambda: client.recall("meadow"), client.stats):
+        for ask in (lambda: client.store("A meadow."), lambda: client.recall("meadow"), lambda: client.stats()):
             with pytest.raises(InvalidInputError, match="is no name"):
-                call()
+                ask()
 
 
 def test_among_many_facts_only_the_bad_ones_are_refused(live: LiveSystem, client: Client) -> None:
@@ -489,12 +490,13 @@ def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
     """That no worker answers is the proof that Redis does."""
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
-    client = Client(server.url())
+    client, command, log = Client(server.url()), server.command(), tmp_path / "log"
     for _ in range(2):
-        fault = lambda: servers.redis_fault(server.url())  # noqa: E731
-        with servers.running(server.command(), tmp_path / "log", fault, signal.SIGTERM):
-            with pytest.raises(UnavailableError, match="No worker answered"):
-                client.call("memory.stats", {}, 0.3)
+        with (
+            servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+            pytest.raises(UnavailableError, match="No worker answered"),
+        ):
+            client.call("memory.stats", {}, 0.3)
         with pytest.raises(UnavailableError, match="Redis does not answer"):
             client.stats()
     client.close()

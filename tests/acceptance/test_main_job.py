@@ -1,0 +1,126 @@
+"""The main job at the command line: somebody's year is imported, recalled, aged by a year, recalled again."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from live_system import ROOT, LiveSystem, eventually
+
+pytestmark = pytest.mark.acceptance
+
+SAMPLE = ROOT / "api" / "sample" / "year.jsonl"
+QUESTIONS = ROOT / "tests" / "acceptance" / "sample_questions.json"
+FOUND_AMONG_FIRST_TEN = 0.9
+LOST_BY_A_YEAR = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question in other words, and the text of the fact that answers it."""
+
+    words: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Year:
+    """What the commands printed before and after a year had passed."""
+
+    imported: dict[str, Any]
+    fresh: dict[str, Any]
+    found: list[Question]
+    tried: dict[str, Any]
+    passed: dict[str, Any]
+    aged: dict[str, Any]
+    found_again: list[Question]
+
+
+def questions() -> list[Question]:
+    asked = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+    return [Question(one["question"], one["text"]) for one in asked if one.get("hybrid")]
+
+
+def answered(live: LiveSystem, asked: list[Question]) -> list[Question]:
+    """Return the questions whose answer is among the first ten; nothing is touched by asking."""
+
+    def answers(question: Question) -> bool:
+        recalled = live.ebb_json("recall", question.words, "--limit", "10", "--no-touch")
+        return any(result["text"] == question.answer for result in recalled["results"])
+
+    with ThreadPoolExecutor(2) as two:
+        return [question for question, found in zip(asked, two.map(answers, asked), strict=True) if found]
+
+
+@pytest.fixture(scope="module")
+def year(live: LiveSystem) -> Year:
+    next_year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
+    return Year(
+        imported=live.ebb_json("import", str(SAMPLE)),
+        fresh=live.ebb_json("stats"),
+        found=answered(live, questions()),
+        tried=live.ebb_json("decay", "--dry-run", "--now", next_year),
+        passed=live.ebb_json("decay", "--now", next_year),
+        aged=live.ebb_json("stats"),
+        found_again=answered(live, questions()),
+    )
+
+
+def exported(live: LiveSystem) -> dict[str, dict[str, Any]]:
+    """Return every fact by its text, as of now."""
+    done = live.ebb("export")
+    assert done.returncode == 0, done.stderr
+    return {fact["text"]: fact for fact in map(json.loads, done.stdout.splitlines())}
+
+
+def test_all_of_the_sample_is_imported_at_full_fidelity(year: Year) -> None:
+    facts = len(SAMPLE.read_text(encoding="utf-8").splitlines())
+    assert (year.imported["added"], year.imported["rejected"]) == (facts, 0)
+    assert (year.fresh["facts"], year.fresh["fidelity"]["full"]) == (facts, facts)
+    assert year.fresh["pending_embeddings"] == year.fresh["forgotten"] == 0
+
+
+def test_questions_in_other_words_find_their_facts(year: Year) -> None:
+    assert len(year.found) >= FOUND_AMONG_FIRST_TEN * len(questions())
+
+
+def test_a_year_cools_shrinks_and_fingerprints(year: Year) -> None:
+    assert year.aged["tiers"]["cold"] > year.fresh["tiers"]["cold"] + 200
+    assert year.aged["tiers"]["hot"] < year.fresh["tiers"]["hot"] or year.fresh["tiers"]["hot"] == 0
+    assert year.aged["fidelity"]["fingerprint"] > 200
+    assert year.passed["fingerprinted"] == year.aged["fidelity"]["fingerprint"]
+    assert year.passed["compressed"] == year.aged["fidelity"]["pooled"]
+    assert year.passed["forgotten"] == year.aged["forgotten"]
+    assert year.aged["facts"] + year.aged["forgotten"] == year.fresh["facts"]
+    assert year.aged["facts"] == sum(year.aged["tiers"].values()) == sum(year.aged["fidelity"].values())
+
+
+def test_the_dry_run_foretold_it(year: Year) -> None:
+    assert year.tried | {"duration_ms": 0} == year.passed | {"duration_ms": 0}
+
+
+def test_after_a_year_the_same_questions_find_their_facts(year: Year) -> None:
+    assert len(year.found_again) >= len(year.found) - LOST_BY_A_YEAR
+
+
+def test_a_recall_rekindles_what_had_faded(live: LiveSystem, year: Year) -> None:
+    before = exported(live)
+    faded = next(one for one in year.found_again if before[one.answer]["fidelity"] == "fingerprint")
+    assert before[faded.answer]["dims"] == 0
+    recalled = live.ebb_json("recall", faded.words)
+    (hit,) = [result for result in recalled["results"] if result["text"] == faded.answer]
+    assert hit["fidelity"] == "fingerprint"
+
+    def at_full_fidelity() -> dict[str, Any] | None:
+        fact = exported(live)[faded.answer]
+        return fact if fact["fidelity"] == "full" else None
+
+    after = eventually(at_full_fidelity, "the fact is at full fidelity")
+    assert after is not None
+    assert (after["tier"], after["dims"]) == ("hot", 256)
+    assert after["salience"] > before[faded.answer]["salience"]
+    again = live.ebb_json("recall", faded.words, "--no-touch")["results"]
+    (shown,) = [result for result in again if result["text"] == faded.answer]
+    assert (shown["fidelity"], shown["tier"]) == ("full", "hot")
