@@ -186,7 +186,7 @@ def _let_go(result: AsyncResult) -> None:
 
 
 def _redis_is_away(cause: BaseException) -> str:
-    return f"Redis does not answer: {cause}. See `ebb status`, or check EBB_REDIS_URL."
+    return f"Redis does not answer: {str(cause).rstrip('.')}. See `ebb status`, or check EBB_REDIS_URL."
 
 
 def _now() -> str:

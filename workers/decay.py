@@ -71,7 +71,7 @@ def plan(
         if force and not dry_run:
             activity.take_up_held(db)
             namespaces.release(db)
-        parts = _split(activity.due_segments(db, now), context)
+        parts = _split(activity.due_segments(db, now, with_held=force), context)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
@@ -102,15 +102,13 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
 
     `yield_to_users` is called between batches, outside of any transaction.
     """
-    offset = 0
     while True:
         with transaction(context.database_url) as db:
             part = runs.lock_part(db, *part_of)
-            processed = 0 if part is None else _batch(context, db, part_of, part, offset)
+            processed = 0 if part is None else _batch(context, db, part_of, part)
             if not processed:
                 runs.finish_part(db, *part_of)
                 return
-            offset += processed if part is not None and part.dry_run else 0
         yield_to_users()
 
 
@@ -149,7 +147,7 @@ def _log(done: Counters) -> None:
         )
 
 
-def _batch(context: Context, db: Connection, part_of: PartOf, part: Part, offset: int) -> int:
+def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
     """Decay the next facts of a part; return how many, 0 when nothing is left."""
     began = time.perf_counter()
     limit = min(context.settings.decay_batch, part.quota)
@@ -158,7 +156,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part, offset
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
-        rows = activity.preview_due(db, segment, now, limit, offset)
+        rows = activity.preview_due(db, segment, now, limit, part.place, with_held=part.force)
     else:
         rows = activity.claim_due(db, segment, now, limit)
     if not rows.ids:

@@ -54,9 +54,12 @@ def reset(context: Context) -> int:
     with transaction(context.database_url) as db:
         db.execute("set local statement_timeout = 0")
         embedders.replace(db, _own(context))
-        embedders.clear_vectors(db)
+        # In the order of a pass, facts before vectors: the other way round each would wait for the other.
         activity.forget_vectors(db)
-        return activity.count_pending(db)
+        embedders.clear_vectors(db)
+        waiting = activity.count_pending(db)
+    context.__dict__.pop("rules", None)  # they follow from the dimensions, which are others now
+    return waiting
 
 
 def pending(context: Context) -> int:

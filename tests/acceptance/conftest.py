@@ -14,8 +14,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from api.system import servers
 
-NewDatabase = Callable[[str], str]
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -79,6 +77,6 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
 
 
 @pytest.fixture
-def namespace(request: pytest.FixtureRequest) -> str:
-    """Return a namespace named after the test."""
-    return f"test-{abs(hash(request.node.nodeid))}"
+def namespace() -> str:
+    """Return a namespace of the test's own."""
+    return f"test-{uuid4()}"

@@ -1,9 +1,11 @@
 """A memory under test: the verbs on one database, with instants counted in days from a fixed one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import Event
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -45,6 +47,14 @@ ROW = """
 def day(number: float) -> datetime:
     """Return the instant so many days after the first."""
     return DAY_0 + timedelta(days=number)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Return once the condition holds; fail if it does not in time."""
+    until = monotonic() + seconds
+    while not condition():
+        assert monotonic() < until, f"the condition did not come true within {seconds} s"
+        Event().wait(0.02)
 
 
 @contextmanager

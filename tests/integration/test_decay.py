@@ -20,6 +20,7 @@ from workers.core.lifetime import LIFETIMES
 from workers.decay import Report
 from workers.storage import activity
 from workers.storage.connection import connect
+from workers.storage.runs import Counters
 
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -47,10 +48,10 @@ remembered = st.lists(
         },
         optional={"salience": st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0])},
     ),
-    min_size=1,
+    min_size=15,
     max_size=25,
 )
-instants = st.lists(st.integers(0, 400).map(float), max_size=5)
+instants = st.lists(st.integers(0, 400).map(float), min_size=1, max_size=5)
 
 
 def remember(facts: list[dict[str, Any]], *memories: Memory) -> None:
@@ -62,7 +63,6 @@ def remember(facts: list[dict[str, Any]], *memories: Memory) -> None:
 
 
 def assert_alike(memory: Memory, other: Memory) -> None:
-    print([(r[1], r[3], r[16]) for r in memory.rows(STATE)], [(r[1],r[3]) for r in other.rows(STATE)])
     assert memory.rows(STATE) == other.rows(STATE)
     for (ours,), (theirs,) in zip(memory.rows(VECTORS), other.rows(VECTORS), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-3)
@@ -73,8 +73,17 @@ def counted(report: Report) -> Report:
     return Report(replace(report.counters, duration_ms=0), report.finished, report.asked_by)
 
 
+def pass_after_pass(memory: Memory, passes: list[float]) -> bool:
+    return all(memory.decay(at).finished for at in passes)
+
+
+def apply_all(memory: Memory, parts: list[decay.PartOf]) -> None:
+    for part in parts:
+        decay.apply(memory.context, part, lambda: None)
+
+
 @bounded
-@given(facts=remembered, passes=instants, last=st.integers(0, 500))
+@given(facts=remembered, passes=instants, last=st.integers(100, 500))
 def test_any_passes_in_any_order_leave_what_one_pass_leaves(
     memory: Memory, twin: Memory, facts: list[dict[str, Any]], passes: list[float], last: int
 ) -> None:
@@ -93,8 +102,8 @@ def test_two_threads_with_batches_of_their_own_leave_what_one_pass_leaves(
     remember(facts, memory, twin)
     workers = [memory.having(decay_batch=size, segments=1) for size in sizes]
     with ThreadPoolExecutor(2) as pool_of_two:
-        walks = [pool_of_two.submit(lambda w=w: [w.decay(at) for at in passes]) for w in workers]
-        assert [len(walk.result()) for walk in walks] == [len(passes)] * 2
+        walks = [pool_of_two.submit(pass_after_pass, worker, passes) for worker in workers]
+    assert [walk.result() for walk in walks] == [True, True]
     memory.decay(400)
     twin.decay(400)
     assert_alike(memory, twin)
@@ -106,8 +115,8 @@ def test_two_threads_that_work_off_the_same_run_leave_what_one_pass_leaves(memor
     run = uuid4()
     parts = decay.plan(narrow.context, run, day(100))
     with ThreadPoolExecutor(2) as pool_of_two:
-        for order in (parts, parts[::-1]):
-            pool_of_two.submit(lambda o=order: [decay.apply(narrow.context, part, lambda: None) for part in o])
+        walks = [pool_of_two.submit(apply_all, narrow, order) for order in (parts, parts[::-1])]
+    assert [walk.exception() for walk in walks] == [None, None]
     ours, theirs = decay.finish(narrow.context, run), twin.decay(100)
     assert_alike(memory, twin)
     assert counted(ours) == counted(theirs)
@@ -274,11 +283,13 @@ def test_tiers_sum_to_what_was_processed(memory: Memory) -> None:
 
 
 def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    memory.store("Tea at four.", {"text": "Tea at five.", "decay_class": "checkpoint"})
+    narrow = memory.having(segments=1)
+    narrow.store("Tea at four.", {"text": "Tea at five.", "decay_class": "checkpoint"})
     with caplog.at_level(logging.INFO, "workers.decay"):
-        memory.decay(10)
+        narrow.decay(10)
     assert re.fullmatch(
-        r"\[decay-2\.0\] 2/2 \| tiers: hot=0 warm=0 cold=2 \| compressed=1 fingerprinted=0 \| \d+\.\dms across 2 segments",
+        r"\[decay-2\.0\] 2/2 \| tiers: hot=0 warm=0 cold=2 \| compressed=1 fingerprinted=0 "
+        r"\| \d+\.\dms across 1 segments",
         caplog.messages[0],
     )
     assert caplog.messages[1:] == ["forgotten: expired=1 faded=0 culled=0"]
@@ -288,7 +299,7 @@ def test_a_run_is_finished_and_logged_by_one_caller_only(memory: Memory, caplog:
     memory.add("Tea at four.")
     run = uuid4()
     (part,) = decay.plan(memory.context, run, day(100), asked_by="somebody")
-    assert decay.finish(memory.context, run) == Report(decay.Counters(segments=1), finished=False, asked_by="somebody")
+    assert decay.finish(memory.context, run) == Report(Counters(segments=1), finished=False, asked_by="somebody")
     decay.apply(memory.context, part, lambda: None)
     with caplog.at_level(logging.INFO, "workers.decay"), ThreadPoolExecutor(2) as pool_of_two:
         reports = list(pool_of_two.map(lambda _: decay.finish(memory.context, run), range(2)))

@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from threading import Thread
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -57,7 +58,9 @@ def threads() -> Executor:
 
 
 @pytest.mark.parametrize("workers", [threads, processes])
-def test_two_workers_storing_the_same_thousand_facts_leave_a_thousand(memory: Memory, workers) -> None:  # noqa: ANN001
+def test_two_workers_storing_the_same_thousand_facts_leave_a_thousand(
+    memory: Memory, workers: Callable[[], Executor]
+) -> None:
     url = memory.context.database_url
     with workers() as pool:
         ours, theirs = pool.map(store_shuffled, [url, url], [1, 2])
@@ -157,7 +160,7 @@ def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
     ("fields", "ended", "reason"), [({"decay_class": "session"}, 1, "expired"), ({"confidence": 0.2}, 180.01, "faded")]
 )
 def test_what_has_ended_can_be_said_anew_before_any_pass(
-    memory: Memory, fields: dict[str, object], ended: float, reason: str
+    memory: Memory, fields: dict[str, Any], ended: float, reason: str
 ) -> None:
     first = memory.add("The code is 4711.", **fields)
     assert actions(memory.store("The code is 4711.", at=ended - 0.5, touch=False)) == ["duplicate"]
@@ -194,7 +197,7 @@ def test_a_session_comes_back_as_it_was_given(memory: Memory, session: int | str
 
 
 def test_every_field_comes_back_as_it_was_given(memory: Memory) -> None:
-    given = {
+    given: dict[str, Any] = {
         "category": "habit", "entity": "Ana", "key": "tea", "value": "green, 'hot' & \\strong", "source": "diary",
         "tags": ["drinks", "after noon"], "importance": 0.8, "kind": "episodic", "decay_class": "stable",
     }  # fmt: skip

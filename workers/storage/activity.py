@@ -58,7 +58,7 @@ PREVIEW_DUE = """
         coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
         extract(epoch from due_at)::float8, held
     from activity
-    where segment = %(segment)s and due_at <= %(now)s
+    where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
     order by due_at, namespace, fact
     offset %(offset)s
     limit %(limit)s
@@ -94,7 +94,9 @@ DUE_SEGMENTS = """
     select series.segment, due.facts
     from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
     cross join lateral (
-        select count(*) as facts from activity where activity.segment = series.segment and due_at <= %(now)s
+        select count(*) as facts from activity
+        where activity.segment = series.segment
+            and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
     ) as due
     where due.facts > 0
 """
@@ -110,8 +112,10 @@ PENDING = """
     limit %(limit)s
 """
 
+# Of a forgotten fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
-    update activity set due_at = 'infinity', held = false
+    update activity
+    set due_at = 'infinity', held = false, fidelity = case when fidelity = 0 then 0 else 32767 end
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
@@ -218,9 +222,9 @@ def claim_due(db: Connection, segment: int, now: datetime, limit: int) -> Activi
     return _read(db.execute(CLAIM_DUE, {"segment": segment, "now": now, "limit": limit}).fetchall())
 
 
-def preview_due(db: Connection, segment: int, now: datetime, limit: int, offset: int) -> Activity:
-    """Return a page of what is due in a segment, oldest first, without locking it."""
-    given = {"segment": segment, "now": now, "limit": limit, "offset": offset}
+def preview_due(db: Connection, segment: int, now: datetime, limit: int, offset: int, *, with_held: bool) -> Activity:
+    """Return a page of what is due in a segment, or would be if held facts were taken up, oldest first and unlocked."""
+    given = {"segment": segment, "now": now, "limit": limit, "offset": offset, "with_held": with_held}
     return _read(db.execute(PREVIEW_DUE, given).fetchall())
 
 
@@ -249,9 +253,9 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
     db.execute(WRITE_USED, given)
 
 
-def due_segments(db: Connection, now: datetime) -> dict[int, int]:
-    """Return how many facts are due in each segment that has any."""
-    return dict(db.execute(DUE_SEGMENTS, {"now": now}).fetchall())
+def due_segments(db: Connection, now: datetime, *, with_held: bool = False) -> dict[int, int]:
+    """Return how many facts are due in each segment that has any, or would be if held facts were taken up."""
+    return dict(db.execute(DUE_SEGMENTS, {"now": now, "with_held": with_held}).fetchall())
 
 
 def take_up_held(db: Connection) -> int:

@@ -25,7 +25,7 @@ ADD_PARTS = """
 
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
-    select planned_for, dry_run, force, quota - processed as quota
+    select planned_for, dry_run, force, quota - processed as quota, part * quota + processed as place
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
@@ -98,12 +98,16 @@ USE_ALLOWANCE = """
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task of a run shall do: at which instant, and how many facts at most."""
+    """What one task of a run shall do: at which instant, and how many facts at most.
+
+    `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order.
+    """
 
     planned_for: datetime
     dry_run: bool
     force: bool
     quota: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""Figures: the median of several runs with their spread, and whether it meets its target."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import wraps
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+
+console = Console(highlight=False, soft_wrap=True)
+
+MORE_THAN_A_FEW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of several runs, the least and the greatest of them."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+    def __str__(self) -> str:
+        if self.runs == 1 or self.low == self.high:
+            return _short(self.median)
+        return f"{_short(self.median)} ({_short(self.low)}–{_short(self.high)})"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the median of runs and their range."""
+    return Spread(float(median(values)), float(min(values)), float(max(values)), len(values))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value below which that share of the others lies."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table: what was measured, in what unit, and its target if it has one."""
+
+    name: str
+    unit: str
+    measured: Spread
+    most: float | None = None
+    least: float | None = None
+    note: str = ""
+
+    @property
+    def target(self) -> str:
+        """Return the target in words; nothing for a figure that only informs."""
+        if self.most is not None:
+            return f"≤ {self.most:g}"
+        return "" if self.least is None else f"≥ {self.least:g}"
+
+    @property
+    def verdict(self) -> str:
+        """Return whether the median meets the target."""
+        if not self.target:
+            return ""
+        met = self.measured.median <= self.most if self.most is not None else self.measured.median >= self.least  # type: ignore[operator]
+        return "met" if met else "**missed**"
+
+
+@dataclass(slots=True)
+class Answers:
+    """What one benchmark found: lines for the table, and all else that is worth keeping."""
+
+    command: str
+    figures: list[Figure] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, name: str, unit: str, values: Sequence[float], **rest: Any) -> Spread:
+        """Note a figure, and say it at once."""
+        figure = Figure(name, unit, spread(values), **rest)
+        self.figures.append(figure)
+        console.print(f"  {figure.name}: {figure.measured} {figure.unit} {figure.target} {figure.verdict}")
+        return figure.measured
+
+
+def table(found: Sequence[Answers]) -> str:
+    """Return all figures as a Markdown table."""
+    lines = [
+        "| figure | target | measured | unit | verdict | command |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one.name} | {one.target} | {one.measured} | {one.unit} | {one.verdict} | `{answers.command}` |"
+        for answers in found
+        for one in answers.figures
+    ]
+    notes = [f"- {one.name}: {one.note}" for answers in found for one in answers.figures if one.note]
+    return "\n".join([*lines, "", *notes, ""])
+
+
+def save(answers: Answers, path: Path, machine: dict[str, Any]) -> None:
+    """Write what a benchmark found as JSON."""
+    told = {
+        "command": answers.command,
+        "machine": machine,
+        "figures": [asdict(one) | {"target": one.target, "verdict": one.verdict} for one in answers.figures],
+        "details": answers.details,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Answers:
+    """Return what a benchmark wrote."""
+    told = json.loads(path.read_text(encoding="utf-8"))
+    figures = [
+        Figure(
+            one["name"], one["unit"], Spread(**one["measured"]), most=one["most"], least=one["least"], note=one["note"]
+        )
+        for one in told["figures"]
+    ]
+    return Answers(told["command"], figures, told["details"])
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Return how long a call takes."""
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+@contextmanager
+def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
+    """Give how many seconds the functions named by `stages` take within the block, added up by stage.
+
+    Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards.
+    """
+    spent = dict.fromkeys(stages, 0.0)
+    originals = {stage: getattr(*where) for stage, where in stages.items()}
+    for stage, (owner, name) in stages.items():
+        setattr(owner, name, _timed(originals[stage], stage, spent))
+    try:
+        yield spent
+    finally:
+        for stage, (owner, name) in stages.items():
+            setattr(owner, name, originals[stage])
+
+
+def _timed(function: Callable[..., Any], stage: str, spent: dict[str, float]) -> Callable[..., Any]:
+    @wraps(function)
+    def timed(*arguments: Any, **named: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return function(*arguments, **named)
+        finally:
+            spent[stage] += time.perf_counter() - began
+
+    return timed
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= MORE_THAN_A_FEW else f"{value:.3g}"

@@ -1,0 +1,130 @@
+"""The servers that a benchmark runs on: a PostgreSQL and a Redis of its own, configured as `ebb up` does."""
+
+import os
+import platform
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import redis
+from psycopg import sql
+
+from api.system import servers
+from workers.context import Context
+from workers.embed import check_embedder
+from workers.settings import Settings
+from workers.storage import schema
+from workers.storage.connection import Connection, close_pools, connect
+from workers.storage.redis import own_keys
+
+MEMORY = Path("/proc/meminfo")
+MODEL = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Two running servers, and where their files are."""
+
+    folder: Path
+    postgres: servers.Postgres
+    redis: servers.Redis
+
+    def context(self, database: str, **settings: str) -> Context:
+        """Return what Ebb works with on a database; settings by name, in lower case."""
+        own = {f"EBB_{name.upper()}": value for name, value in settings.items()}
+        urls = {"EBB_DATABASE_URL": self.postgres.url(database), "EBB_REDIS_URL": self.redis.url()}
+        return Context(Settings.from_environment(urls | own))
+
+    def exists(self, database: str) -> bool:
+        """Return whether there is a database of that name."""
+        with self._administration() as db:
+            return db.execute("select from pg_database where datname = %s", [database]).fetchone() is not None
+
+    def create(self, database: str, **settings: str) -> Context:
+        """Make a database anew, with Ebb's schema and embedder."""
+        self.drop(database)
+        context = self.context(database, **settings)
+        schema.apply(servers.ensure_database(self.postgres, database))
+        check_embedder(context)
+        return context
+
+    def copy(self, original: str, database: str) -> Context:
+        """Make a database anew as a copy of another, to which nobody may be connected but this process's pool."""
+        close_pools()
+        self.drop(database)
+        self._administer("create database {} template {}", database, original)
+        return self.context(database)
+
+    def rename(self, database: str, new: str) -> None:
+        """Give a database its name, once it is whole."""
+        close_pools()
+        self._administer("alter database {} rename to {}", database, new)
+
+    def drop(self, database: str) -> None:
+        """Drop a database if it is there."""
+        self._administer("drop database if exists {} with (force)", database)
+
+    def empty_redis(self) -> None:
+        """Forget every message, result and key of earlier measurements."""
+        with redis.Redis.from_url(self.redis.url()) as keys, own_keys(self.redis.url()) as own:
+            keys.flushall()
+            own.flushdb()
+
+    def _administer(self, statement: str, *names: str) -> None:
+        with self._administration() as db:
+            db.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]
+
+    def _administration(self) -> Connection:
+        return psycopg.connect(self.postgres.url("postgres"), autocommit=True)
+
+
+@contextmanager
+def started(keep: Path | None) -> Iterator[Machine]:
+    """Run servers while the block runs, in a folder that is removed afterwards unless it is one to keep."""
+    folder = keep or Path(tempfile.mkdtemp(prefix="ebb-bench-", dir="/tmp"))
+    folder.mkdir(parents=True, exist_ok=True)
+    postgres = servers.Postgres(data=folder / "postgres", sockets=folder / "sockets")
+    own_redis = servers.Redis(data=folder / "redis", port=servers.free_port())
+    servers.prepare_postgres(postgres, report=lambda _: None)
+    servers.prepare_redis(own_redis)
+    postgres_url, redis_url = postgres.url("postgres"), own_redis.url()
+    try:
+        with (
+            servers.running(
+                postgres.command(), folder / "postgres.log", lambda: servers.postgres_fault(postgres_url), signal.SIGINT
+            ),
+            servers.running(
+                own_redis.command(), folder / "redis.log", lambda: servers.redis_fault(redis_url), signal.SIGTERM
+            ),
+        ):
+            yield Machine(folder, postgres, own_redis)
+            close_pools()
+    finally:
+        if keep is None:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def session(context: Context) -> Iterator[Connection]:
+    """Give a connection of its own in autocommit, without time limits, for what surrounds a measurement."""
+    with connect(context.database_url, autocommit=True) as db:
+        db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '2GB'")
+        yield db
+
+
+def description() -> dict[str, str | int]:
+    """Return what the figures were measured on."""
+    model = [line.split(":")[1].strip() for line in MODEL.read_text().splitlines() if line.startswith("model name")]
+    memory = int(MEMORY.read_text().split()[1]) // 1024 if MEMORY.exists() else 0
+    return {
+        "cores": os.cpu_count() or 0,
+        "processor": model[0] if model else platform.processor(),
+        "memory_mib": memory,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }

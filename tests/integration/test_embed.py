@@ -1,0 +1,157 @@
+"""One embedder to a database: another is refused, or takes over everything, and never mixes in."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from memory import Memory, day, wait_for
+
+from workers import embed
+from workers.embed import check_embedder
+from workers.errors import EmbedderMismatchError, EmbeddingError
+from workers.storage import activity, vectors
+from workers.storage.connection import connect
+from workers.store import Stored
+
+TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(30)]
+DIMS = "select distinct full_dims, vector_dims(embedding) from vectors"
+
+
+@pytest.fixture
+def other(memory: Memory) -> Memory:
+    """The same database seen by a process that is configured with another embedder."""
+    return memory.having(max_vector_dim=128, embedding_batch=7)
+
+
+def embed_all(memory: Memory) -> int:
+    """Embed what is pending and return in how many batches."""
+    batches, place = 0, embed.embed_pending(memory.context, embed.START, day(1))
+    while place is not None:
+        batches, place = batches + 1, embed.embed_pending(memory.context, place, day(1))
+    return batches
+
+
+def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memory) -> None:
+    with pytest.raises(EmbedderMismatchError) as refusal:
+        check_embedder(other.context)
+    said = str(refusal.value)
+    assert "holds vectors of hashing:char3-5-log:256 (256 dims)" in said
+    assert "configured is hashing:char3-5-log:128 (128 dims)" in said
+    assert "`ebb reembed`" in said
+    check_embedder(memory.context)
+
+
+def test_a_reset_lets_the_other_embedder_in_and_keeps_the_first_out(memory: Memory, other: Memory) -> None:
+    embed.reset(other.context)
+    check_embedder(other.context)
+    with pytest.raises(EmbedderMismatchError):
+        check_embedder(memory.context)
+
+
+def test_reembedding_leaves_every_live_fact_with_the_new_dims(memory: Memory, other: Memory) -> None:
+    memory.store(*TEXTS, {"text": "It rains.", "decay_class": "checkpoint"})
+    memory.decay(1)
+    assert embed.reset(other.context) == len(TEXTS) == embed.pending(other.context)
+    assert embed_all(other) == 5
+    assert other.rows(DIMS) == [(128, 128)]
+    assert other.stats(1).fidelity["full"] == len(TEXTS)
+    assert other.value("select count(*) from signatures where live") == len(TEXTS)
+    assert other.ids("guests number 3 preferred", at=1) != []
+
+
+def test_texts_are_found_by_their_words_while_vectors_are_made_anew(memory: Memory, other: Memory) -> None:
+    memory.store(*TEXTS, "The dentist is in Mill Lane.")
+    embed.reset(other.context)
+    found = other.ask("dentist")
+    assert found.results[0].text == "The dentist is in Mill Lane."
+    assert found.results[0].fidelity == "pending"
+
+
+def test_reembedded_facts_shrink_by_the_new_embedders_rules(memory: Memory, other: Memory) -> None:
+    id_ = memory.add("Tea at four.")
+    other.decay(1)
+    embed.reset(other.context)
+    embed_all(other)
+    other.decay(15)
+    assert (other.row(id_)["dims"], other.row(id_)["full_dims"]) == (64, 128)
+
+
+def test_facts_that_had_faded_fade_again_after_the_reembedding(memory: Memory, other: Memory) -> None:
+    id_ = memory.add("Tea at four.")
+    memory.decay(100)
+    embed.reset(other.context)
+    embed_all(other)
+    assert other.row(id_)["dims"] == 128
+    other.decay(100)
+    assert other.row(id_)["fidelity"] == 32_767
+
+
+def test_a_process_with_the_old_embedder_stores_without_vector_instead_of_mixing(memory: Memory, other: Memory) -> None:
+    embed.reset(other.context)
+    (stored,) = memory.store("Tea at four.")
+    assert isinstance(stored, Stored)
+    assert (stored.action, stored.embedded) == ("added", False)
+    assert embed.embed_pending(memory.context, embed.START, day(1)) is not None
+    assert memory.rows(DIMS) == []
+    embed_all(other)
+    assert memory.rows(DIMS) == [(128, 128)]
+
+
+def test_a_process_with_the_old_embedder_recalls_by_words_and_regenerates_nothing(
+    memory: Memory, other: Memory
+) -> None:
+    id_ = memory.add("Tea at four.")
+    embed.reset(other.context)
+    found = memory.ask("tea")
+    assert ([one.id for one in found.results], found.by_meaning) == ([id_], False)
+    assert memory.regenerate(id_) == []
+
+
+def test_an_embedder_that_fails_resets_nothing(memory: Memory) -> None:
+    memory.store(*TEXTS)
+    away = memory.having(
+        embedder="openai", embedding_url="http://127.0.0.1:1/v1", embedding_model="x", embedding_timeout=0.05
+    )
+    from workers.embedding.openai import OpenAIEmbedder  # noqa: PLC0415 - the extra is needed here alone
+
+    away.context.embedder = OpenAIEmbedder(away.context.settings, sleep=lambda _: None)
+    with pytest.raises(EmbeddingError):
+        embed.reset(away.context)
+    away.context.embedder.close()
+    assert memory.value("select count(*) from vectors") == len(TEXTS)
+
+
+def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory, other: Memory) -> None:
+    memory.add("Tea at four.")
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            due = activity.claim_due(db, int(memory.value("select segment from activity")), day(100), 10)
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: memory.value(waiting) > 0)
+            vectors.drop(db, due.namespaces.tolist(), due.ids)
+        assert reset.result(timeout=30) == 1
+
+
+def test_only_what_is_pending_is_embedded(memory: Memory) -> None:
+    memory.store(*TEXTS)
+    before = memory.rows("select xmin from vectors")
+    assert embed.pending(memory.context) == 0
+    assert embed.embed_pending(memory.context, embed.START, day(1)) is None
+    assert memory.rows("select xmin from vectors") == before
+
+
+def test_pending_facts_of_several_namespaces_are_embedded_in_one_walk(memory: Memory, other: Memory) -> None:
+    for name in ("ours", "theirs"):
+        memory.store(*TEXTS[:10], namespace=name)
+    embed.reset(other.context)
+    assert embed_all(other) == 3
+    assert {other.stats(namespace=name).fidelity["full"] for name in ("ours", "theirs")} == {10}
+
+
+def test_two_processes_that_start_at_once_agree_on_the_embedder(memory: Memory, other: Memory) -> None:
+    memory.rows("delete from embedders")
+    with ThreadPoolExecutor(2) as pool:
+        starts = [pool.submit(check_embedder, one.context) for one in (memory, other)]
+    refused = [start.exception() for start in starts]
+    assert sorted(isinstance(error, EmbedderMismatchError) for error in refused) == [False, True]
+    assert memory.value("select count(*) from embedders") == 1

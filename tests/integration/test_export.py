@@ -1,0 +1,104 @@
+"""What is exported can be imported again, and says what has become of each fact by an instant."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from memory import Memory, day, wait_for
+
+from workers import export, intake
+from workers.core import tiers
+from workers.export import BATCH
+
+GIVEN = {
+    "text": "Ana takes green tea.", "category": "habit", "entity": "Ana", "key": "tea", "value": "green",
+    "summary": "tea", "source": "diary", "tags": ["drinks", "noon"], "importance": 0.8, "kind": "episodic",
+    "decay_class": "stable", "session": 7, "turn": 3, "confidence": 0.9, "coactivations": 2, "strength": 0.6,
+    "source_date": day(-3), "created_at": day(-2), "last_seen_at": day(-1),
+}  # fmt: skip
+
+
+def exported(memory: Memory, at: float = 0, namespace: str | None = "default") -> list[dict[str, Any]]:
+    return list(export.export(memory.context, namespace, day(at)))
+
+
+def importable(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name not in {*intake.DERIVED, "namespace"}}
+
+
+def test_every_field_that_was_given_is_exported(memory: Memory) -> None:
+    memory.store(GIVEN)
+    (line,) = exported(memory)
+    assert {name: line[name] for name in GIVEN} == GIVEN | {"strength": pytest.approx(0.6)}
+
+
+def test_what_was_exported_and_stored_elsewhere_is_exported_alike(memory: Memory, twin: Memory) -> None:
+    memory.store(GIVEN, "Tea at four.", {"text": "Nuts are forbidden.", "decay_class": "permanent"})
+    memory.touch(memory.ids("nuts")[0], at=2)
+    lines = exported(memory, 5)
+    twin.store(*[importable(line) for line in lines], at=5)
+    again = exported(twin, 5)
+    assert [importable(line) for line in again] == [
+        importable(line) | {"strength": pytest.approx(line["strength"])} for line in lines
+    ]
+
+
+def test_what_became_of_a_fact_is_said_as_of_the_instant(memory: Memory) -> None:
+    memory.add("Tea at four, said Ana. Cake at five, said Ben.", decay_class="durable")
+    memory.decay(10)
+    (line,) = exported(memory, 10)
+    curve = tiers.curve(np.array([0.5]), np.array([0]))
+    retention = float(tiers.retention(curve, np.array([10.0]))[0])
+    assert line["retention"] == pytest.approx(retention)
+    assert line["salience"] == pytest.approx(0.5 * retention)
+    assert line["effective_confidence"] == pytest.approx(0.5 ** (10 / 180))
+    assert (line["tier"], line["fidelity"], line["dims"], line["expires_at"]) == ("cold", "pooled", 128, day(90))
+
+
+def test_soft_decay_shows_in_the_effective_confidence(memory: Memory) -> None:
+    memory.add("Tea at four.", decay_class="durable")
+    (line,) = exported(memory, 67.5 + 1.5 / 24)
+    assert line["effective_confidence"] == pytest.approx(0.25 * 0.5 ** ((67.5 + 1.5 / 24) / 180))
+
+
+def test_a_fact_is_summarised_only_once_it_fades(memory: Memory) -> None:
+    memory.add("Tea at four, said Ana. Cake at five, said Ben.")
+    assert exported(memory, 1)[0]["decay_summary"] is None
+    assert exported(memory, 30)[0]["decay_summary"] == "said tea ana cake ben"
+
+
+def test_forgotten_facts_are_exported_with_the_reason(memory: Memory) -> None:
+    memory.add("The ticket is in the car.", decay_class="checkpoint")
+    memory.decay(1)
+    (line,) = exported(memory, 2)
+    assert (line["forgotten_at"], line["forgotten_reason"], line["fidelity"]) == (day(1), "expired", "fingerprint")
+    assert (line["dims"], line["due_at"]) == (0, None)
+
+
+def test_a_namespace_is_exported_alone_or_all_together(memory: Memory) -> None:
+    memory.add("Tea at four.", namespace="ours")
+    memory.add("Cake on Sunday.", namespace="theirs")
+    assert [line["text"] for line in exported(memory, namespace="ours")] == ["Tea at four."]
+    assert [line["namespace"] for line in exported(memory, namespace=None)] == ["ours", "theirs"]
+    assert exported(memory, namespace="nobody") == []
+
+
+def test_an_export_shows_one_state_however_long_it_is_read(memory: Memory) -> None:
+    memory.store(*[f"Guest number {number}." for number in range(BATCH + 5)])
+    lines = export.export(memory.context, "default", day(0))
+    first = next(lines)
+    memory.store("Somebody came later.")
+    memory.rows("update facts set text = 'changed' where id <> %s", first["id"])
+    rest = list(lines)
+    assert len(rest) == BATCH + 4
+    assert {line["text"] for line in rest} & {"changed", "Somebody came later."} == set()
+
+
+def test_an_export_that_is_broken_off_closes_its_connection(memory: Memory) -> None:
+    memory.store("Tea at four.", "Cake on Sunday.")
+    idle = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in trans%%'"
+    lines = export.export(memory.context, "default", day(0))
+    next(lines)
+    assert memory.value(idle) == 1
+    del lines
+    wait_for(lambda: memory.value(idle) == 0)

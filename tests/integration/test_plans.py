@@ -1,0 +1,164 @@
+"""The hot statements use the indexes that were made for them, as PostgreSQL itself says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from memory import Memory, copied_database, day
+from pgvector import Bit
+from psycopg import sql
+
+from api.system.servers import Postgres
+from workers import search
+from workers.context import Context
+from workers.core.arrays import Bytes
+from workers.settings import Settings
+from workers.storage import activity, candidates, facts, signatures
+from workers.storage.connection import close_pools, connect
+
+TENANTS = 20
+FACTS = 20_000
+LARGE = 10_000
+"""Facts of the first tenant; the others share the rest."""
+
+FILL = """
+    insert into namespaces (name) select 'tenant ' || i from generate_series(1, %(tenants)s) as i;
+
+    insert into facts (namespace, id, text, hash, session, turn, created_at, valid_from)
+    select case when i <= %(large)s then 1 else 2 + i %% (%(tenants)s - 1) end, gen_random_uuid(),
+        format('Guest %%s takes word%%s with friend%%s.', i, i %% 1000, i %% 77), sha256(i::text::bytea),
+        to_jsonb(i / 50), i %% 50, %(now)s, %(now)s
+    from generate_series(1, %(facts)s) as i;
+
+    insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, due_at)
+    select namespace, id, abs(hashtext(id::text)) %% 64, 0.5, %(now)s, %(now)s, 1,
+        case when random() < 0.001 then 0 else 1 end, %(now)s + random() * interval '100 days'
+    from facts;
+"""
+
+# The plan must not depend on what this machine is tuned to: statistics are fresh, and pages all-visible.
+SETTLE = "vacuum (analyze)"
+
+
+def clustered(count: int) -> Bytes:
+    """Return signatures that lie around 200 centres, as those of real texts do."""
+    generator = np.random.default_rng(7)
+    centres = generator.integers(0, 2, (200, 1024), dtype=np.uint8)
+    noise = (generator.random((count, 1024)) < 0.15).astype(np.uint8)
+    packed: Bytes = np.packbits(centres[generator.integers(0, 200, count)] ^ noise, axis=1)
+    return packed
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
+    """A memory of twenty thousand facts, written by PostgreSQL itself; the tests only read it."""
+    with copied_database(postgres, template) as url:
+        memory = Memory(Context(Settings(database_url=url, ann_threshold=LARGE)))
+        values = {"tenants": TENANTS, "facts": FACTS, "large": LARGE, "now": day(0)}
+        with connect(url) as db:
+            db.execute(sql.SQL(bound(FILL, values)))
+            owners = db.execute("select namespace, id from facts order by id").fetchall()
+            with db.cursor().copy("copy signatures (namespace, fact, signature) from stdin") as copy:
+                for (tenant, id_), bits in zip(owners, clustered(FACTS), strict=True):
+                    copy.write_row((tenant, id_, Bit(bits.tobytes()).to_text()))
+        with connect(url, autocommit=True) as db:
+            db.execute(SETTLE)
+        yield memory
+        close_pools()
+
+
+def bound(statements: str, values: dict[str, Any]) -> str:
+    """Return several statements as one text, which takes no parameters of its own."""
+    literals = {name: sql.quote(value) for name, value in values.items()}
+    return statements % literals
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from nodes(below)
+
+
+def indexes(memory: Memory, statement: str, values: dict[str, Any]) -> dict[str, str]:
+    """Return the indexes that the plan of a statement uses, and how."""
+    with connect(memory.context.database_url) as db:
+        (plan,) = db.execute("explain (format json) " + statement, values).fetchone()[0]  # type: ignore[index]
+    used = [node for node in nodes(plan["Plan"]) if "Index Name" in node]
+    return {node["Index Name"]: node["Node Type"] for node in used}
+
+
+def query_near(number: int) -> Bit:
+    return Bit(clustered(number + 1)[number].tobytes())
+
+
+MATCHING = {
+    "namespace": 3, "terms": ["'word7'", "'guest'"], "own": "'namespace 3'", "ever": False, "category": None,
+    "kind": None, "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
+}  # fmt: skip
+
+
+def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
+    assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
+
+
+def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled: Memory) -> None:
+    values = {"namespace": 3, "query": query_near(0), "limit": 200}
+    assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}
+    assert indexes(filled, signatures.NEAREST_EVER, values) == {"signatures_scan": "Index Only Scan"}
+
+
+def test_what_is_due_is_claimed_by_its_index(filled: Memory) -> None:
+    values = {"segment": 5, "now": day(1), "limit": 1000}
+    assert "activity_due" in indexes(filled, activity.CLAIM_DUE, values)
+    preview = values | {"offset": 0, "with_held": False}
+    assert "activity_due" in indexes(filled, activity.PREVIEW_DUE, preview)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float) -> None:
+    used = indexes(filled, activity.DUE_SEGMENTS, {"now": day(at), "with_held": False})
+    assert set(used) == {"activity_due"}
+
+
+def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
+    values = {"namespace": 3, "hashes": [bytes(32), bytes(range(32))]}
+    assert "facts_said_once" in indexes(filled, facts.KNOWN_BY_HASH, values)
+
+
+def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
+    values = {"namespace": 1, "sessions": ["3", '"x"'], "turns": [4, 5]}
+    assert "facts_neighbours" in indexes(filled, facts.NEIGHBOURS, values)
+
+
+def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:
+    values = {"after": 0, "fact": "00000000-0000-0000-0000-000000000000", "limit": 128}
+    assert "activity_pending" in indexes(filled, activity.PENDING, values)
+    assert "activity_pending" in indexes(filled, activity.COUNT_PENDING, {})
+
+
+def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
+    assert "activity_held" in indexes(filled, activity.TAKE_UP_HELD, {})
+
+
+def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_same(filled: Memory) -> None:
+    queries = [query_near(number) for number in range(10)]
+    with connect(filled.context.database_url) as db:
+        exact = [nearest(db, query) for query in queries]
+    search.index_large_namespaces(filled.context)
+    values = {"namespace": 1, "query": queries[0], "limit": 200}
+    assert indexes(filled, signatures.NEAREST, values) == {"signatures_near_1": "Index Scan"}
+    with connect(filled.context.database_url) as db:
+        found = [nearest(db, query) for query in queries]
+    shared = [len(set(a) & set(b)) for a, b in zip(exact, found, strict=True)]
+    assert sum(shared) >= 90
+
+
+def nearest(db: Any, query: Bit) -> list[Any]:
+    return signatures.nearest(db, 1, np.frombuffer(query.to_binary()[4:], dtype=np.uint8), 10)
+
+
+def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: Memory) -> None:
+    search.index_large_namespaces(filled.context)
+    values = {"namespace": 3, "query": query_near(0), "limit": 200}
+    assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}
