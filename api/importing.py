@@ -88,8 +88,12 @@ def import_file(
     checkpoint: Checkpoint | None,
     on_bad: Callable[[BadLine], None],
     on_progress: Callable[[Progress], None],
+    *,
+    into: str | None = None,
 ) -> Progress:
     """Store every good line of a file and report every bad one; return what became of them all.
+
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
@@ -99,7 +103,7 @@ def import_file(
         file.seek(progress.offset)
     on_progress(progress)
     waiting: deque[Window] = deque()
-    for window in _windows(file, progress, client.namespace):
+    for window in _windows(file, progress, client.namespace, into):
         waiting.append(_send(client, window))
         if len(waiting) == IN_FLIGHT:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
@@ -110,17 +114,18 @@ def import_file(
     return progress
 
 
-def _windows(file: BinaryIO, begin: Progress, namespace: str) -> Iterator[Window]:
+def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None) -> Iterator[Window]:
     window = Window(begin.offset, begin.lines)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
         try:
-            own, fact = parse(line, namespace)
+            fact = parse(line)
+            own = namespace_name(fact.pop("namespace", namespace)) if fact else namespace
         except InvalidInputError as error:
             window.bad.append(BadLine(number, str(error)))
         else:
             if fact is not None:
-                window.facts.setdefault(own, []).append((number, fact))
+                window.facts.setdefault(into or own, []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
             window = Window(window.end, window.lines)
@@ -141,8 +146,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
         yield None, length
 
 
-def parse(line: bytes | None, namespace: str) -> tuple[str, dict[str, Any] | None]:
-    """Return a line's namespace and fact; no fact for a blank line.
+def parse(line: bytes | None) -> dict[str, Any] | None:
+    """Return what a line says of its fact, without what follows from the rest; nothing for a blank line.
 
     Raises:
         InvalidInputError: the line is no JSON object, or says that its fact was forgotten.
@@ -150,7 +155,7 @@ def parse(line: bytes | None, namespace: str) -> tuple[str, dict[str, Any] | Non
     if line is None:
         raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
     if not line.strip():
-        return namespace, None
+        return None
     try:
         given = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
     except UnicodeDecodeError as error:
@@ -161,8 +166,7 @@ def parse(line: bytes | None, namespace: str) -> tuple[str, dict[str, Any] | Non
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
     if given.get("forgotten_at") is not None:
         raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
-    own = namespace_name(given.pop("namespace", namespace))
-    return own, {name: value for name, value in given.items() if name not in DERIVED}
+    return {name: value for name, value in given.items() if name not in DERIVED}
 
 
 def _no_number(name: str) -> Any:

@@ -71,7 +71,7 @@ def plan(
         if force and not dry_run:
             activity.take_up_held(db)
             namespaces.release(db)
-        parts = _split(activity.due_segments(db, now, with_held=force), context)
+        parts = _split(activity.due_segments(db, now, with_held=force and dry_run), context)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 

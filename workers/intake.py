@@ -274,7 +274,7 @@ def _own_words(text: str, name: str, max_text: int) -> str:
 def _fault(detail: ErrorDetails, *, named: bool = True) -> str:
     where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str"))
     if detail["type"] == "extra_forbidden":
-        return f"{where}: is no field of a fact; known are {', '.join(NewFact.model_fields)}"
+        return f"{_show(where)[1:-1]}: is no field of a fact; known are {', '.join(NewFact.model_fields)}"
     if detail["type"] == "timezone_aware":
         message = "needs a time zone, such as Z or +01:00 at its end"
     else:

@@ -155,7 +155,9 @@ def import_(
             folder = settings.home.expanduser() / "imports"
             checkpoint = importing.Checkpoint(folder, Path(file), client.namespace)
         total = importing.size_of(source)
-        done = importing.import_file(client, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total))
+        done = importing.import_file(
+            client, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total), into=namespace
+        )
     counts = {
         "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,
         "rejected": done.rejected, "without_vector": done.without_vector,

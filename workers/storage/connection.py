@@ -113,4 +113,4 @@ def _explain(url: str) -> str:
 
 
 def _cause(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()).rstrip(".?")
