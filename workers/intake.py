@@ -272,7 +272,7 @@ def _own_words(text: str, name: str, max_text: int) -> str:
 
 
 def _fault(detail: ErrorDetails, *, named: bool = True) -> str:
-    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str"))
+    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str")) or "a field's name"
     if detail["type"] == "extra_forbidden":
         return f"{_show(where)[1:-1]}: is no field of a fact; known are {', '.join(NewFact.model_fields)}"
     if detail["type"] == "timezone_aware":

@@ -88,12 +88,12 @@ def _words(rng: np.random.Generator, spoken: Language, topics: Ints) -> Ints:
 
 
 def _made_up(rng: np.random.Generator) -> list[str]:
-    """Return different words of two to four syllables, the most common ones first."""
+    """Return different words of two or three syllables, the most common ones first."""
     syllables = np.array(["".join(parts) for parts in product(ONSETS, VOWELS, ENDS)], dtype=object)
     made: dict[str, None] = {}
     while len(made) < VOCABULARY:
         chosen = syllables[rng.integers(len(syllables), size=(VOCABULARY, 4))]
-        lengths = rng.integers(2, 5, size=VOCABULARY).tolist()
+        lengths = rng.integers(2, 4, size=VOCABULARY).tolist()
         made |= dict.fromkeys("".join(row[:length]) for row, length in zip(chosen, lengths, strict=True))
     return list(made)[:VOCABULARY]
 

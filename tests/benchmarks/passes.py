@@ -1,0 +1,193 @@
+"""What a pass costs: against how much is stored, against a full update, and in memory."""
+
+import multiprocessing
+import resource
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from tests.benchmarks import data
+from tests.benchmarks.figures import Answers, quantile, seconds, split
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers import decay
+from workers.context import Context
+from workers.settings import Settings
+from workers.storage import activity, runs, vectors
+from workers.storage.connection import close_pools
+
+NOTHING_DUE_SINCE = data.AT - timedelta(days=11)
+
+KEEP_DUE = """
+    create table if not exists bench_activity as select * from activity where due_at <= %(now)s;
+    create table if not exists bench_vectors as
+    select vectors.* from vectors join bench_activity using (namespace, fact)
+"""
+
+RESTORE_ACTIVITY = """
+    update activity
+    set tier = kept.tier, fidelity = kept.fidelity, ends_at = kept.ends_at, due_at = kept.due_at, held = kept.held
+    from bench_activity as kept
+    where activity.namespace = kept.namespace and activity.fact = kept.fact
+"""
+
+RESTORE_VECTORS = """
+    insert into vectors select * from bench_vectors
+    on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
+"""
+
+FULL_UPDATE = "update activity set tier = tier"
+
+# The sources' tick as one statement: every row is read and its tier computed, and those that differ are written.
+FULL_SCAN = """
+    update activity set tier = new.tier
+    from (
+        select namespace, fact,
+            case
+                when age < 6 and (strength * exp(-0.005 * age / (strength + 0.1)) > 0.7 or coactivations > 5) then 0
+                when age < 6 or strength * exp(-0.02 * age / (strength + 0.1)) > 0.4 then 1
+                else 2
+            end as tier
+        from (
+            select namespace, fact, coactivations, least(base * (1 + ln(1 + coactivations)), 1) as strength,
+                extract(epoch from %(now)s - last_seen_at)::float8 / 86400 as age
+            from activity
+        ) as aged
+    ) as new
+    where activity.namespace = new.namespace and activity.fact = new.fact and activity.tier <> new.tier
+"""
+
+READ_ALL = "select count(*), sum(base * exp(-extract(epoch from %(now)s - last_seen_at)::float8 / 1e7)) from activity"
+
+STAGES = {
+    "claim": (activity, "claim_due"),
+    "compute": (decay, "fade"),
+    "read vectors": (vectors, "read"),
+    "write vectors": (vectors, "write"),
+    "drop vectors": (vectors, "drop"),
+    "write activity": (activity, "write_faded"),
+    "lock part": (runs, "lock_part"),
+    "count": (runs, "count"),
+    "finish part": (runs, "finish_part"),
+    "plan": (decay, "plan"),
+}
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Measure passes over a small, a middle and the large table with as many facts due in each."""
+    sizes = [size.small, size.facts * 3 // 10, size.facts]
+    contexts = [data.prepare(machine, _layout(size, facts)) for facts in sizes]
+    for context in contexts:
+        with session(context) as db:
+            db.execute(_literal(KEEP_DUE, data.AT))
+    rounds = [[_due_pass(context, size.due) for context in contexts] for _ in range(size.rounds)]
+    _tell_growth(answers, sizes, rounds)
+    answers.details["stages_ms"] = {
+        str(facts): _stages(context, size.due) for facts, context in zip(sizes, contexts, strict=True)
+    }
+    _nothing_due(answers, contexts[-1], size)
+    _memory(answers, [contexts[0], contexts[-1]], size.due)
+    close_pools()
+
+
+def _layout(size: Size, facts: int) -> data.Layout:
+    return data.even("passes", facts, max(facts // (size.facts // 100), 1), mean_idle_days=20.0, due=size.due)
+
+
+def _tell_growth(answers: Answers, sizes: Sequence[int], rounds: Sequence[Sequence[float]]) -> None:
+    small, large = [one[0] for one in rounds], [one[-1] for one in rounds]
+    answers.details["pass_seconds"] = {str(facts): [one[i] for one in rounds] for i, facts in enumerate(sizes)}
+    answers.add(f"pass, {sizes[0]:,} facts", "s", small)
+    answers.add(f"pass, {sizes[-1]:,} facts, as many due", "s", large)
+    ratios = [after / before for before, after in zip(small, large, strict=True)]
+    answers.add("pass at ten times the facts, as many due", "×", ratios, most=1.3)
+
+
+def _due_pass(context: Context, due: int) -> float:
+    """Return how long a pass takes over what is due, which is made due again before."""
+    restore(context)
+    return seconds(lambda: run_pass(context, data.AT, due))
+
+
+def restore(context: Context) -> None:
+    """Make due again what a pass has done, and leave neither dead rows nor dirty pages to the next."""
+    with session(context) as db:
+        db.execute(RESTORE_ACTIVITY)
+        db.execute(RESTORE_VECTORS)
+        db.execute("vacuum (analyze) activity, vectors, decay_parts, decay_runs")
+        db.execute("checkpoint")
+
+
+def run_pass(context: Context, at: datetime, expected: int) -> None:
+    """Run a whole pass in this process, and make sure that it did what there was to do."""
+    run = uuid4()
+    for part in decay.plan(context, run, at):
+        decay.apply(context, part, lambda: None)
+    done = decay.finish(context, run).counters.processed
+    if done != expected:
+        raise AssertionError(f"The pass processed {done} facts where {expected} were due.")
+
+
+def _stages(context: Context, due: int) -> dict[str, float]:
+    restore(context)
+    with split(STAGES) as spent:
+        whole = seconds(lambda: run_pass(context, data.AT, due))
+    told = {stage: round(value * 1000, 1) for stage, value in spent.items()}
+    return told | {"rest": round((whole - sum(spent.values())) * 1000, 1), "whole": round(whole * 1000, 1)}
+
+
+def _nothing_due(answers: Answers, context: Context, size: Size) -> None:
+    restore(context)
+    idle = [seconds(lambda: run_pass(context, NOTHING_DUE_SINCE, 0)) for _ in range(20)]
+    run_pass(context, data.AT, size.due)
+    idle_after = [seconds(lambda: run_pass(context, data.AT, 0)) for _ in range(20)]
+    updates = [_rolled_back(context, FULL_UPDATE) for _ in range(max(size.rounds // 2, 1))]
+    scans = [_rolled_back(context, FULL_SCAN) for _ in range(max(size.rounds // 2, 1))]
+    with session(context) as db:
+        reads = [seconds(lambda: db.execute(READ_ALL, {"now": data.AT}).fetchall()) for _ in range(size.rounds)]
+        db.execute("vacuum full activity")
+        db.execute("analyze activity")
+    answers.add("pass with nothing due", "ms", [one * 1000 for one in idle], note="median of 20 passes")
+    answers.add("pass with nothing due, right after one with", "ms", [one * 1000 for one in idle_after])
+    full = answers.add("full-table update of the same rows", "s", updates)
+    answers.add("pass with nothing due ÷ full update", "%", [one / full.median * 100 for one in idle], most=1.0)
+    answers.add("the sources' full scan, set-based", "s", scans)
+    answers.add("reading every row once", "s", reads)
+    answers.details["nothing_due_p95_ms"] = quantile(idle, 0.95) * 1000
+
+
+def _rolled_back(context: Context, statement: str) -> float:
+    """Return how long a statement over the whole table takes; what it did is undone and cleared away."""
+    with session(context) as db:
+        db.execute("vacuum activity")
+        db.execute("checkpoint")
+        with db.transaction(force_rollback=True):
+            took = seconds(lambda: db.execute(statement.encode(), {"now": data.AT} if "%(now)s" in statement else None))
+        db.execute("vacuum activity")
+    return took
+
+
+def _memory(answers: Answers, contexts: Sequence[Context], due: int) -> None:
+    """Compare the peak memory of processes that do nothing but a pass."""
+    peaks = []
+    for context in contexts:
+        restore(context)
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
+            peaks.append(processes.submit(_peak_mib, context.settings, due).result())
+    answers.add("peak memory of a pass, small table", "MiB", [peaks[0]])
+    answers.add("peak memory of a pass, large table", "MiB", [peaks[1]])
+    answers.add("peak memory at ten times the facts", "×", [peaks[1] / peaks[0]], most=1.05)
+
+
+def _peak_mib(settings: Settings, due: int) -> float:
+    run_pass(Context(settings), data.AT, due)
+    close_pools()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+
+
+def _literal(statement: str, now: datetime) -> bytes:
+    """Return a statement that takes no parameters, since it is two."""
+    return statement.replace("%(now)s", f"'{now.isoformat()}'").encode()

@@ -1,0 +1,176 @@
+"""What a recall costs: against the bare scan or probe of the same signatures, and over ever more namespaces."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+
+from tests.benchmarks import accuracy, data, naive
+from tests.benchmarks.figures import Answers, console, quantile, seconds, split
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers import recall, search
+from workers.context import Context
+from workers.core import signature
+from workers.recall import answer, arms, recalling, scoring
+from workers.storage import candidates, facts, lexemes, namespaces, signatures
+from workers.storage.connection import Connection, close_pools, connect
+
+SAMPLE = """
+    select namespaces.name, text
+    from facts tablesample system (%(share)s) repeatable (3)
+    join namespaces on namespaces.id = facts.namespace
+    limit %(limit)s
+"""
+
+STAGES: dict[str, tuple[Any, str]] = {
+    "embedding": (recalling, "_embed"),
+    "text arm": (arms, "text_arm"),
+    "— its words": (facts, "lexemes_of"),
+    "— their frequencies": (lexemes, "frequencies"),
+    "— its matches": (candidates, "matches"),
+    "vector arm": (arms, "vector_arm"),
+    "reading candidates": (candidates, "weigh"),
+    "similarities": (scoring, "similarities"),
+    "scoring": (scoring, "score"),
+    "ordering": (answer, "order"),
+    "neighbours": (arms, "neighbour_arm"),
+    "describing": (candidates, "describe"),
+    "finding the namespace": (namespaces, "find"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query, and the namespace that it is asked of."""
+
+    namespace: str
+    text: str
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Measure recall with the same facts in 100 namespaces, in one, and in so many that each has a hundred."""
+    spread_out = data.prepare(machine, data.even("recalls", size.facts, 100))
+    middle = _whole(answers, spread_out, size, f"{size.facts // 100:,} facts a namespace")
+    naive.measure(answers, spread_out, questions(spread_out, size.queries), size)
+    single = data.prepare(machine, data.even("recalls", size.facts, 1))
+    built = seconds(lambda: search.index_large_namespaces(_indexing_all(machine, single)))
+    answers.details["hnsw_build_s"] = built
+    console.print(f"  the vector index of the one namespace stood after {built:.0f} s")
+    large = _whole(answers, single, size, f"{size.facts:,} in one namespace", most=6.0)
+    accuracy.measure(answers, single, questions(single, 200))
+    many = data.prepare(machine, data.even("recalls", size.facts, max(size.facts // 100, 1)))
+    small = _whole(answers, many, size, "100 facts a namespace", most=None)
+    _flat(answers, {"1": large, "100": middle, f"{size.facts // 100:,}": small})
+    answers.details["p50_ms_by_namespace_size"] = {
+        "100": small,
+        str(size.facts // 100): middle,
+        str(size.facts): large,
+    }
+    close_pools()
+
+
+def _indexing_all(machine: Machine, context: Context) -> Context:
+    """Return a context by which the one namespace is large, however quick the run."""
+    name = context.database_url.split("/")[3].split("?")[0]
+    return machine.context(name, ann_threshold="1000")
+
+
+def questions(context: Context, count: int, seed: int = 1) -> list[Asked]:
+    """Return queries of 3 to 8 words out of random facts, every third with words of another fact among them."""
+    rng = random.Random(seed)
+    with session(context) as db:
+        (facts_there,) = db.execute("select greatest(reltuples, 1) from pg_class where relname = 'facts'").fetchone() or (1,)
+        given = {"share": min(100.0, 100 * count * 400 / facts_there), "limit": count * 400}
+        sampled = db.execute(SAMPLE, given).fetchall()
+    rng.shuffle(sampled)
+    return [_question(rng, sampled[i], sampled[-1 - i][1] if i % 3 == 0 else "") for i in range(count)]
+
+
+def _question(rng: random.Random, fact: tuple[str, str], other: str) -> Asked:
+    name, text = fact
+    words = text.split()
+    chosen = rng.sample(words, min(rng.randint(3, 8), len(words)))
+    return Asked(name, " ".join(chosen + rng.sample(other.split(), min(2, len(other.split())))))
+
+
+def ask(context: Context, asked: Asked) -> recall.Recalled:
+    """Recall as a task does, without the queue."""
+    return recall.recall(context, asked.namespace, recall.Question(asked.text), data.AT)
+
+
+def _whole(answers: Answers, context: Context, size: Size, where: str, most: float | None = 5.0) -> list[float]:
+    """Compare recall with the bare search among the same signatures, query by query; return p50 of each round."""
+    asked = questions(context, size.queries)
+    p50, p95, bare_p50, ratios = [], [], [], []
+    with connect(context.database_url) as db:
+        _warm_up(context, db, asked)
+        for _ in range(size.rounds):
+            bare = [seconds(bare_search(context, db, one)) for one in asked]
+            whole = [seconds(lambda one=one: ask(context, one)) for one in asked]  # type: ignore[misc]
+            p50.append(quantile(whole, 0.5) * 1000)
+            p95.append(quantile(whole, 0.95) * 1000)
+            bare_p50.append(quantile(bare, 0.5) * 1000)
+            ratios.append(p50[-1] / bare_p50[-1])
+        plan = _plan(context, db, asked[0])
+    answers.details[f"plan, {where}"] = plan
+    answers.add(f"recall p50, {where}", "ms", p50, note=f"{len(asked)} queries a round")
+    answers.add(f"recall p95, {where}", "ms", p95)
+    answers.add(f"bare signature search p50, {where}", "ms", bare_p50, note=f"by {plan[-1]}" if plan else "")
+    answers.add(f"recall ÷ bare search, {where}", "×", ratios, most=most)
+    answers.details[f"stages_ms, {where}"] = _stages(context, asked)
+    return p50
+
+
+def _warm_up(context: Context, db: Connection, asked: Sequence[Asked]) -> None:
+    for one in asked:
+        bare_search(context, db, one)()
+        ask(context, one)
+
+
+def bare_search(context: Context, db: Connection, asked: Asked) -> Callable[[], object]:
+    """Return the search for the nearest signatures and nothing else: its query is embedded and encoded before."""
+    tenant = namespaces.find(db, asked.namespace)
+    if tenant is None:
+        raise AssertionError(f"There is no namespace {asked.namespace}.")
+    own = signature.encode(context.queries.embed(asked.text)[None, :])[0]
+
+    def search_() -> object:
+        return signatures.nearest(db, tenant.id, own, arms.ARM_SIZE)
+
+    return search_
+
+
+def _plan(context: Context, db: Connection, asked: Asked) -> list[str]:
+    """Return how PostgreSQL runs the bare search."""
+    tenant = namespaces.find(db, asked.namespace)
+    own = signature.encode(context.queries.embed(asked.text)[None, :])[0]
+    given = {"namespace": tenant.id if tenant else 0, "query": accuracy.bit(own), "limit": arms.ARM_SIZE}
+    explained = sql.SQL("explain (analyze, buffers) " + signatures.NEAREST)  # type: ignore[arg-type]
+    lines = [line.strip(" ->") for (line,) in db.execute(explained, given)]
+    scans = [line.split("  (")[0] for line in lines if "Scan" in line]
+    return [*lines, *scans]
+
+
+def _stages(context: Context, asked: Sequence[Asked]) -> dict[str, float]:
+    """Return the mean milliseconds of each part of a recall; parts of a part begin with a dash."""
+    with split(STAGES) as spent:
+        whole = sum(seconds(lambda one=one: ask(context, one)) for one in asked)  # type: ignore[misc]
+    parts = sum(value for stage, value in spent.items() if not stage.startswith("—"))
+    told = {stage: round(value / len(asked) * 1000, 3) for stage, value in spent.items()}
+    told |= {"rest": round((whole - parts) / len(asked) * 1000, 3), "whole": round(whole / len(asked) * 1000, 3)}
+    console.print("  " + " · ".join(f"{stage} {value:g}" for stage, value in told.items()))
+    return told
+
+
+def _flat(answers: Answers, by_namespaces: dict[str, list[float]]) -> None:
+    rounds = list(zip(*by_namespaces.values(), strict=True))
+    answers.add(
+        f"recall p50, the slowest of {', '.join(by_namespaces)} namespaces ÷ that of 100",
+        "×",
+        [max(one) / one[1] for one in rounds],
+        most=1.5,
+    )
+    answers.add("recall p50, the slowest of them ÷ the quickest", "×", [max(one) / min(one) for one in rounds])
