@@ -98,6 +98,14 @@ create table if not exists activity (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 ) with (fillfactor = 75);
 
+-- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
+create or replace view anchors as
+select namespace, fact, segment, base, coactivations, extract(epoch from last_seen_at)::float8 as last_seen_at,
+    confidence, extract(epoch from last_confirmed_at)::float8 as confirmed_at,
+    extract(epoch from expires_at)::float8 as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
+    coalesce(extract(epoch from last_accessed_at)::float8, '-infinity') as last_accessed_at, held, due_at, ends_at
+from activity;
+
 create table if not exists vectors (
     namespace integer not null,
     fact uuid not null,

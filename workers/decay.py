@@ -20,7 +20,7 @@ from workers.core.fading import REASONS, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.forget import forget_within
-from workers.storage import activity, facts, namespaces, rules, runs, vectors
+from workers.storage import due, facts, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.runs import Counters, Part
@@ -69,9 +69,9 @@ def plan(
         if not dry_run:
             _heed_changed_rules(context, db, now)
         if force and not dry_run:
-            activity.take_up_held(db)
+            due.take_up_held(db)
             namespaces.release(db)
-        parts = _split(activity.due_segments(db, now, with_held=force and dry_run), context)
+        parts = _split(due.segments(db, now, with_held=force and dry_run), context)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
@@ -86,11 +86,11 @@ def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None
         rules.make_all_due(db, now)
 
 
-def _split(due: dict[int, int], context: Context) -> list[tuple[int, int, int]]:
+def _split(due_facts: dict[int, int], context: Context) -> list[tuple[int, int, int]]:
     """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment (C-O16, C-O20)."""
     settings = context.settings
     parts = []
-    for segment, count in due.items():
+    for segment, count in due_facts.items():
         quota = math.ceil(count * settings.decay_ratio)
         tasks = min(settings.decay_threads, math.ceil(quota / settings.decay_batch))
         parts += [(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
@@ -156,9 +156,9 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
-        rows = activity.preview_due(db, segment, now, limit, part.place, with_held=part.force)
+        rows = due.preview(db, segment, now, limit, part.place, with_held=part.force)
     else:
-        rows = activity.claim_due(db, segment, now, limit)
+        rows = due.claim(db, segment, now, limit)
     if not rows.ids:
         return 0
     faded = fade(rows.anchors, now.timestamp(), context.rules)
@@ -202,7 +202,7 @@ def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held:
     stay = ~forgotten
     waiting = replace(faded, due_at=np.where(held, np.inf, faded.due_at))
     _shrink(db, rows.only(stay), faded.fidelity[stay])
-    activity.write_faded(db, rows, waiting, held)
+    due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)
     reasons = [REASONS[code] for code in faded.end_reason[forgotten]]
     forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)

@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core.signature import SEED
 from workers.errors import EmbedderMismatchError
 from workers.regenerate import restore_vectors
-from workers.storage import activity, embedders
+from workers.storage import embedders, pending
 from workers.storage.connection import transaction
 from workers.storage.embedders import StoredEmbedder
 
@@ -55,17 +55,17 @@ def reset(context: Context) -> int:
         db.execute("set local statement_timeout = 0")
         embedders.replace(db, _own(context))
         # In the order of a pass, facts before vectors: the other way round each would wait for the other.
-        activity.forget_vectors(db)
+        pending.forget_vectors(db)
         embedders.clear_vectors(db)
-        waiting = activity.count_pending(db)
+        waiting = pending.count(db)
     context.__dict__.pop("rules", None)  # they follow from the dimensions, which are others now
     return waiting
 
 
-def pending(context: Context) -> int:
+def waiting(context: Context) -> int:
     """Return how many facts have no vector yet."""
     with transaction(context.database_url) as db:
-        return activity.count_pending(db)
+        return pending.count(db)
 
 
 def embed_pending(context: Context, after: Place, now: datetime) -> Place | None:
@@ -75,7 +75,7 @@ def embed_pending(context: Context, after: Place, now: datetime) -> Place | None
         EmbeddingError: the embedder fails; the batch still waits.
     """
     with transaction(context.database_url) as db:
-        waiting = activity.pending(db, after, context.settings.embedding_batch)
+        waiting = pending.following(db, after, context.settings.embedding_batch)
     if not waiting:
         return None
     vectors = context.embedder.embed([text for _, _, text in waiting])

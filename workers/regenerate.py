@@ -13,7 +13,7 @@ from workers.core.arrays import Vectors
 from workers.core.fading import Faded, written
 from workers.core.fidelity import FULL
 from workers.core.signature import encode
-from workers.storage import activity, embedders, facts, namespaces, signatures, vectors
+from workers.storage import activity, due, embedders, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 
@@ -61,7 +61,7 @@ def restore_vectors(
     rows = rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_) & (rows.anchors.fidelity != FULL))
     if rows.ids:
         keep_vectors(db, tenant, rows.ids, embedded[[place[id_] for id_ in rows.ids]])
-        activity.write_faded(db, rows, _at_full(context, rows, now), rows.held)
+        due.write_faded(db, rows, _at_full(context, rows, now), rows.held)
     return rows.ids
 
 

@@ -20,7 +20,7 @@ from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
 from workers.regenerate import keep_vectors
-from workers.storage import activity, embedders, facts, namespaces
+from workers.storage import activity, embedders, facts, namespaces, pending
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
 from workers.touch import touch_within
@@ -173,16 +173,16 @@ def _answers(
     """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
     said = facts.known_by_hash(db, tenant, [row.hash for row in rows])
     taken = facts.known_by_id(db, tenant, [row.id for row in rows])
-    pending = activity.pending_among(db, tenant, list(said.values()))
+    unembedded = pending.among(db, tenant, list(said.values()))
     unanswered = dict(added)
     answers: list[Stored | InvalidInputError] = []
     for row in rows:
         there = said.get(row.hash)
         if unanswered.get(row.id) == row.hash:
             del unanswered[row.id]
-            answers.append(Stored(row.id, "added", row.id not in pending))
+            answers.append(Stored(row.id, "added", row.id not in unembedded))
         elif there is not None:
-            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in pending))
+            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
         else:
             answers.append(_not_live(row, taken.get(row.id)))
     return answers

@@ -242,7 +242,7 @@ def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_
         waiting, changed = total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
             time.sleep(0.2)
-            left = embed.pending(context)
+            left = embed.waiting(context)
             waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)
             show(total - waiting, total - waiting, total)
     answer = {

@@ -8,7 +8,7 @@ from memory import Memory, day, wait_for
 from workers import embed
 from workers.embed import check_embedder
 from workers.errors import EmbedderMismatchError, EmbeddingError
-from workers.storage import activity, vectors
+from workers.storage import due, vectors
 from workers.storage.connection import connect
 from workers.store import Stored
 
@@ -50,7 +50,7 @@ def test_a_reset_lets_the_other_embedder_in_and_keeps_the_first_out(memory: Memo
 def test_reembedding_leaves_every_live_fact_with_the_new_dims(memory: Memory, other: Memory) -> None:
     memory.store(*TEXTS, {"text": "It rains.", "decay_class": "checkpoint"})
     memory.decay(1)
-    assert embed.reset(other.context) == len(TEXTS) == embed.pending(other.context)
+    assert embed.reset(other.context) == len(TEXTS) == embed.waiting(other.context)
     assert embed_all(other) == 5
     assert other.rows(DIMS) == [(128, 128)]
     assert other.stats(1).fidelity["full"] == len(TEXTS)
@@ -125,17 +125,17 @@ def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory,
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     with ThreadPoolExecutor(1) as pool:
         with connect(memory.context.database_url) as db:
-            due = activity.claim_due(db, int(memory.value("select segment from activity")), day(100), 10)
+            claimed = due.claim(db, int(memory.value("select segment from activity")), day(100), 10)
             reset = pool.submit(embed.reset, other.context)
             wait_for(lambda: memory.value(waiting) > 0)
-            vectors.drop(db, due.namespaces.tolist(), due.ids)
+            vectors.drop(db, claimed.namespaces.tolist(), claimed.ids)
         assert reset.result(timeout=30) == 1
 
 
 def test_only_what_is_pending_is_embedded(memory: Memory) -> None:
     memory.store(*TEXTS)
     before = memory.rows("select xmin from vectors")
-    assert embed.pending(memory.context) == 0
+    assert embed.waiting(memory.context) == 0
     assert embed.embed_pending(memory.context, embed.START, day(1)) is None
     assert memory.rows("select xmin from vectors") == before
 

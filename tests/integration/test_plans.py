@@ -14,7 +14,7 @@ from workers import search
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
-from workers.storage import activity, candidates, facts, signatures
+from workers.storage import candidates, due, facts, pending, signatures
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -110,14 +110,14 @@ def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled
 
 def test_what_is_due_is_claimed_by_its_index(filled: Memory) -> None:
     values = {"segment": 5, "now": day(1), "limit": 1000}
-    assert "activity_due" in indexes(filled, activity.CLAIM_DUE, values)
+    assert "activity_due" in indexes(filled, due.CLAIM, values)
     preview = values | {"offset": 0, "with_held": False}
-    assert "activity_due" in indexes(filled, activity.PREVIEW_DUE, preview)
+    assert "activity_due" in indexes(filled, due.PREVIEW, preview)
 
 
 @pytest.mark.parametrize("at", [0, 1])
 def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float) -> None:
-    used = indexes(filled, activity.DUE_SEGMENTS, {"now": day(at), "with_held": False})
+    used = indexes(filled, due.SEGMENTS, {"now": day(at), "with_held": False})
     assert set(used) == {"activity_due"}
 
 
@@ -133,12 +133,12 @@ def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
 
 def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:
     values = {"after": 0, "fact": "00000000-0000-0000-0000-000000000000", "limit": 128}
-    assert "activity_pending" in indexes(filled, activity.PENDING, values)
-    assert "activity_pending" in indexes(filled, activity.COUNT_PENDING, {})
+    assert "activity_pending" in indexes(filled, pending.NEXT, values)
+    assert "activity_pending" in indexes(filled, pending.COUNT, {})
 
 
 def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
-    assert "activity_held" in indexes(filled, activity.TAKE_UP_HELD, {})
+    assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {})
 
 
 def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_same(filled: Memory) -> None:

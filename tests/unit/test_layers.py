@@ -17,7 +17,7 @@ HEAVY = ["sklearn", "scipy", "torch", "sentence_transformers"]
 IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "pydantic", "workers.settings", "workers.storage"]
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
-TENANTS = r"(?:facts|activity|vectors|signatures|lexemes)"
+TENANTS = r"(?:facts|activity|anchors|vectors|signatures|lexemes)"
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter)\b")
 TOUCHES = re.compile(
     rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
@@ -29,14 +29,15 @@ RESTRICTED = re.compile(
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")
 
 ACROSS_TENANTS = {
-    "activity.CLAIM_DUE": "a pass takes what is due in a segment, whosever it is; each row says whose",
-    "activity.PREVIEW_DUE": "the same without taking it",
-    "activity.DUE_SEGMENTS": "counts what a pass will find in each segment",
-    "activity.TAKE_UP_HELD": "`--force` is said of the whole database",
-    "activity.PENDING": "one task embeds what is pending of all tenants; each row says whose",
-    "activity.COUNT_PENDING": "counts what that task has still to do",
-    "activity.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
+    "due.CLAIM": "a pass takes what is due in a segment, whosever it is; each row says whose",
+    "due.PREVIEW": "the same without taking it",
+    "due.SEGMENTS": "counts what a pass will find in each segment",
+    "due.TAKE_UP_HELD": "`--force` is said of the whole database",
+    "pending.NEXT": "one task embeds what is pending of all tenants; each row says whose",
+    "pending.COUNT": "counts what that task has still to do",
+    "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
     "embedders.CLEAR_VECTORS": "the same",
+    "rules.ALL_DUE": "an operator's rules of fading hold for everybody",
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
     "signatures.LARGE": "asks which tenants are large",
 }

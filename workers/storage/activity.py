@@ -29,49 +29,14 @@ ADD = """
 """
 
 LOCK = """
-    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
-        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
-        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
-        extract(epoch from due_at)::float8, held
-    from activity
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held
+    from anchors
     where namespace = %(namespace)s and fact = any(%(ids)s)
     order by fact
     for no key update
 """
 
-# Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.
-CLAIM_DUE = """
-    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
-        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
-        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
-        extract(epoch from due_at)::float8, held
-    from activity
-    where segment = %(segment)s and due_at <= %(now)s
-    order by due_at
-    limit %(limit)s
-    for no key update skip locked
-"""
-
-PREVIEW_DUE = """
-    select namespace, fact, base, coactivations, extract(epoch from last_seen_at)::float8, confidence,
-        extract(epoch from last_confirmed_at)::float8, extract(epoch from expires_at)::float8,
-        coalesce(decay_class, ''), tier, fidelity, coalesce(extract(epoch from last_accessed_at)::float8, '-infinity'),
-        extract(epoch from due_at)::float8, held
-    from activity
-    where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-    order by due_at, namespace, fact
-    offset %(offset)s
-    limit %(limit)s
-"""
-
-WRITE_FADED = """
-    update activity
-    set tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), held = new.held
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[],
-        %(due_at)s::float8[], %(held)s::bool[]) as new (namespace, fact, tier, fidelity, ends_at, due_at, held)
-    where activity.namespace = new.namespace and activity.fact = new.fact
-"""
 
 WRITE_USED = """
     update activity
@@ -89,28 +54,6 @@ WRITE_USED = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
-# One probe of the index a segment; counting costs only what is due.
-DUE_SEGMENTS = """
-    select series.segment, due.facts
-    from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
-    cross join lateral (
-        select count(*) as facts from activity
-        where activity.segment = series.segment
-            and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-    ) as due
-    where due.facts > 0
-"""
-
-TAKE_UP_HELD = "update activity set due_at = ends_at where held and namespace is not null"
-
-PENDING = """
-    select activity.namespace, activity.fact, text
-    from activity
-    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
-    order by activity.namespace, activity.fact
-    limit %(limit)s
-"""
 
 # Of a forgotten fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
@@ -130,20 +73,8 @@ ENDED_AMONG = """
     for no key update of activity
 """
 
-COUNT_PENDING = """
-    select count(*) from activity
-    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null
-"""
 
-PENDING_AMONG = """
-    select fact from activity where namespace = %(namespace)s and fact = any(%(ids)s) and fidelity = 0
-"""
-
-FORGET_VECTORS = "update activity set fidelity = 0 where fidelity <> 0 and namespace is not null"
-
-
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 14
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +87,6 @@ class Activity:
     decay_classes: list[str]
     tier: Ints
     last_accessed_at: Floats
-    due_at: Floats
     held: Bools
 
     def __len__(self) -> int:
@@ -173,7 +103,6 @@ class Activity:
             [name for name, kept in zip(self.decay_classes, keep, strict=True) if kept],
             self.tier[keep],
             self.last_accessed_at[keep],
-            self.due_at[keep],
             self.held[keep],
         )
 
@@ -214,32 +143,7 @@ def add(
 
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that exist, locked until the commit."""
-    return _read(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}).fetchall())
-
-
-def claim_due(db: Connection, segment: int, now: datetime, limit: int) -> Activity:
-    """Return what is due in a segment, oldest first, locked until the commit; what others hold is passed over."""
-    return _read(db.execute(CLAIM_DUE, {"segment": segment, "now": now, "limit": limit}).fetchall())
-
-
-def preview_due(db: Connection, segment: int, now: datetime, limit: int, offset: int, *, with_held: bool) -> Activity:
-    """Return a page of what is due in a segment, or would be if held facts were taken up, oldest first and unlocked."""
-    given = {"segment": segment, "now": now, "limit": limit, "offset": offset, "with_held": with_held}
-    return _read(db.execute(PREVIEW_DUE, given).fetchall())
-
-
-def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
-    """Write what a pass found: tier, fidelity, end, and when each fact is due next."""
-    given = {
-        "namespaces": rows.namespaces.tolist(),
-        "ids": rows.ids,
-        "tier": faded.tier.tolist(),
-        "fidelity": faded.fidelity.tolist(),
-        "ends_at": faded.ends_at.tolist(),
-        "due_at": faded.due_at.tolist(),
-        "held": held.tolist(),
-    }
-    db.execute(WRITE_FADED, given)
+    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
 def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:
@@ -253,21 +157,6 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
     db.execute(WRITE_USED, given)
 
 
-def due_segments(db: Connection, now: datetime, *, with_held: bool = False) -> dict[int, int]:
-    """Return how many facts are due in each segment that has any, or would be if held facts were taken up."""
-    return dict(db.execute(DUE_SEGMENTS, {"now": now, "with_held": with_held}).fetchall())
-
-
-def take_up_held(db: Connection) -> int:
-    """Make facts due again that a pass held back at the forget limit; return how many."""
-    return db.execute(TAKE_UP_HELD).rowcount
-
-
-def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:
-    """Return (namespace, fact, text) of facts that still have no vector, behind the place `after`."""
-    return db.execute(PENDING, {"after": after[0], "fact": after[1], "limit": limit}).fetchall()
-
-
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Take forgotten facts out of every later pass."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
@@ -276,22 +165,6 @@ def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> No
 def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[tuple[UUID, str]]:
     """Return the facts that say one of these things and are over though not forgotten yet, with the reason; locked."""
     return db.execute(ENDED_AMONG, {"namespace": namespace, "hashes": list(hashes), "now": now}).fetchall()
-
-
-def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that still have no vector."""
-    return {fact for (fact,) in db.execute(PENDING_AMONG, {"namespace": namespace, "ids": list(ids)})}
-
-
-def count_pending(db: Connection) -> int:
-    """Return how many live facts of all namespaces have no vector yet."""
-    row = db.execute(COUNT_PENDING).fetchone()
-    return int(row[0]) if row else 0
-
-
-def forget_vectors(db: Connection) -> int:
-    """Mark every fact as without vector; return how many had one."""
-    return db.execute(FORGET_VECTORS).rowcount
 
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
@@ -309,7 +182,8 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
     }
 
 
-def _read(rows: list[tuple[Any, ...]]) -> Activity:
+def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
+    """Return rows of the view `anchors`, as it is selected here and for what is due, by column."""
     columns = tuple(zip(*rows, strict=True)) or NO_ROWS
     decay_classes = list(columns[8])
     return Activity(
@@ -328,6 +202,5 @@ def _read(rows: list[tuple[Any, ...]]) -> Activity:
         decay_classes=decay_classes,
         tier=np.array(columns[9], dtype=np.int64),
         last_accessed_at=np.array(columns[11], dtype=np.float64),
-        due_at=np.array(columns[12], dtype=np.float64),
-        held=np.array(columns[13], dtype=np.bool_),
+        held=np.array(columns[12], dtype=np.bool_),
     )
