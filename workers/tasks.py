@@ -13,7 +13,7 @@ from celery import Task
 from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
-from workers import decay, embed, intake, search
+from workers import answers, decay, embed, intake, search
 from workers import recall as recalling
 from workers import regenerate as regenerating
 from workers import stats as counting
@@ -72,7 +72,7 @@ def store(
     (answer,) = _store(self, [{"text": text, **fact}], namespace, touch, now)
     if isinstance(answer, InvalidInputError):
         raise answer
-    return _stored(answer)
+    return answers.stored(answer)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.store_many")
@@ -82,13 +82,7 @@ def store_many(
     """Store many facts; return what each became, in order, or why it was not stored."""
     if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
         raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
-    answers = _store(self, facts, namespace, touch, now)
-    return {
-        "results": [
-            {"error": str(answer), "index": index} if isinstance(answer, InvalidInputError) else _stored(answer)
-            for index, answer in enumerate(answers)
-        ]
-    }
+    return answers.stored_many(_store(self, facts, namespace, touch, now))
 
 
 @app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
@@ -122,7 +116,7 @@ def recall(
     if touch and as_of is None and found.results:
         ids = [str(result.id) for result in found.results]
         self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
-    return _recalled(found)
+    return answers.recalled(found)
 
 
 @app.task(base=EbbTask, name="memory.touch", ignore_result=True)
@@ -185,7 +179,7 @@ def plan(
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         self.send_event("task-succeeded", result=f"{len(parts)} parts sent", runtime=0.0)
         raise Ignore
-    return _counters(report)
+    return answers.counters(report)
 
 
 @app.task(base=EbbTask, name="decay.apply", ignore_result=True)
@@ -194,7 +188,7 @@ def apply(run: str, segment: int, part: int) -> None:
     decay.apply(context, (UUID(run), segment, part), _yield_to_users)
     report = decay.finish(context, UUID(run))
     if report.finished and report.asked_by:
-        app.backend.mark_as_done(report.asked_by, _counters(report))
+        app.backend.mark_as_done(report.asked_by, answers.counters(report))
 
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
@@ -244,12 +238,12 @@ def _store(
         stored = iter(storing.store_many(context, name, good, at, touch=touch) if good else [])
         if good:
             signals.mark_grown(context.redis, name)
-        answers = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
+        outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
     except InvalidInputError:
         outbox.remove(context.redis, task_id)
         raise
     outbox.remove(context.redis, task_id)
-    return answers
+    return outcomes
 
 
 def _check(given: Any, id_: UUID) -> intake.NewFact | InvalidInputError:
@@ -289,41 +283,3 @@ def _uuid(task_id: str) -> UUID:
         return UUID(task_id)
     except ValueError:
         return uuid5(NAMESPACE_OID, task_id)
-
-
-def _stored(answer: storing.Stored) -> dict[str, Any]:
-    return {"id": str(answer.id), "action": answer.action, "embedded": answer.embedded}
-
-
-def _counters(report: decay.Report) -> dict[str, Any]:
-    done = report.counters
-    return {
-        "processed": done.processed,
-        "changed": done.changed,
-        "hot": done.hot,
-        "warm": done.warm,
-        "cold": done.cold,
-        "compressed": done.compressed,
-        "fingerprinted": done.fingerprinted,
-        "forgotten": done.forgotten,
-        "held": done.held,
-        "duration_ms": round(done.duration_ms, 1),
-        "segments": done.segments,
-    }
-
-
-def _recalled(found: recalling.Recalled) -> dict[str, Any]:
-    answer: dict[str, Any] = {"results": [_result(result) for result in found.results]}
-    if found.left_out is not None:
-        answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
-    return answer
-
-
-def _result(result: recalling.Result) -> dict[str, Any]:
-    shown = asdict(result)
-    if shown["explain"] is None:
-        del shown["explain"]
-    shown["id"] = str(result.id)
-    for name in ("source_date", "created_at"):
-        shown[name] = None if shown[name] is None else shown[name].isoformat().replace("+00:00", "Z")
-    return shown

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, TypeAlias
 
 import psycopg
@@ -32,6 +33,7 @@ CONFIGURE = """
 """
 
 _pools: dict[tuple[int, str], Pool] = {}
+_opening = Lock()
 
 
 @contextmanager
@@ -81,18 +83,23 @@ def close_pools() -> None:
 
 def _pool(url: str) -> Pool:
     key = (os.getpid(), url)
-    if key not in _pools:
-        _pools[key] = ConnectionPool(
-            url,
-            min_size=0,
-            max_size=POOL_SIZE,
-            open=True,
-            configure=_configure,
-            check=ConnectionPool.check_connection,
-            kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "ebb"},
-            name="ebb",
-        )
-    return _pools[key]
+    with _opening:
+        if key not in _pools:
+            _pools[key] = _open_pool(url)
+        return _pools[key]
+
+
+def _open_pool(url: str) -> Pool:
+    return ConnectionPool(
+        url,
+        min_size=0,
+        max_size=POOL_SIZE,
+        open=True,
+        configure=_configure,
+        check=ConnectionPool.check_connection,
+        kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "ebb"},
+        name="ebb",
+    )
 
 
 def _configure(db: psycopg.Connection[Any]) -> None:

@@ -1,0 +1,173 @@
+"""`ebb import`, `export`, `decay` and `reembed`: what is done to many facts at once, with progress shown."""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api.cli import output
+from api.cli.reaching import NamespaceName, client, configured, located
+from workers.errors import InvalidInputError
+
+WAITS_FOR_WORKERS = 20.0
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there."""
+    from api import importing  # noqa: PLC0415 - Celery would slow down every other command
+
+    errors: list[importing.BadLine] = []
+
+    def on_bad(bad: importing.BadLine) -> None:
+        if len(errors) < importing.ERRORS_KEPT:
+            errors.append(bad)
+        output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
+
+    with client(home, namespace) as memory, _open(file) as source, _progress("lines") as show:
+        checkpoint = None
+        if file != "-":
+            folder = configured(home).home.expanduser() / "imports"
+            checkpoint = importing.Checkpoint(folder, Path(file), memory.namespace)
+        total = importing.size_of(source)
+        done = importing.import_file(
+            memory, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total), into=namespace
+        )
+    counts = {
+        "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,
+        "rejected": done.rejected, "without_vector": done.without_vector,
+    }  # fmt: skip
+    if as_json:
+        output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
+    else:
+        output.console().print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
+    if done.rejected:
+        raise typer.Exit(1)
+
+
+def export(
+    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
+    now: Annotated[str | None, typer.Option(help="The instant as of which to say how facts are.")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,  # noqa: ARG001 - a fact a line is JSON in any case
+) -> None:
+    """Write every fact, one JSON object a line, forgotten ones included."""
+    from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
+    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.export import export as exporting  # noqa: PLC0415
+
+    settings = located(home)
+    name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
+    at = utc_now() if now is None else intake.instant(now, "--now")
+    with contextlib.ExitStack() as stack:
+        target = sys.stdout if file is None else stack.enter_context(file.open("w", encoding="utf-8"))
+        for fact in exporting(Context(settings), name, at):
+            target.write(json.dumps(fact, ensure_ascii=False, default=_plain) + "\n")
+
+
+def decay(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Forget past EBB_FORGET_LIMIT.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Let all that is due cool, shrink and be forgotten, in every namespace."""
+    from workers import intake  # noqa: PLC0415
+
+    at = None if now is None else intake.instant(now, "--now").isoformat()
+    with client(home, namespace) as memory, _spinner("facts are fading …"):
+        done = memory.decay(at, dry_run=dry_run, force=force)
+    if as_json:
+        output.print_json(done)
+        return
+    output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
+    if done["held"]:
+        output.console().print(
+            f"[bold red]Forget limit met:[/bold red] {done['held']} facts would be forgotten but are kept. "
+            "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
+        )
+
+
+def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Make all vectors anew with the configured embedder; until then facts are found by their words."""
+    from workers import embed  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
+
+    context = Context(located(home))
+    total = embed.reset(context)
+    with client(home, namespace) as memory, _progress("facts") as show:
+        memory.send("memory.embed_pending", {})
+        waiting, changed = total, time.monotonic()
+        while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
+            time.sleep(0.2)
+            left = embed.waiting(context)
+            waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)
+            show(total - waiting, total - waiting, total)
+    answer = {
+        "facts": total,
+        "embedded": total - waiting,
+        "waiting": waiting,
+        "embedder": context.embedder.name,
+    }
+    if as_json:
+        output.print_json(answer)
+    else:
+        output.console().print(f"{total - waiting} of {total} facts embedded with {answer['embedder']}")
+    if waiting and not as_json:
+        output.console().print("The rest is embedded as soon as workers run with this embedder: restart them now.")
+
+
+@contextlib.contextmanager
+def _open(file: str) -> Iterator[Any]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
+    except OSError as error:
+        raise InvalidInputError(
+            f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input."
+        ) from None
+    with source:
+        yield source
+
+
+@contextlib.contextmanager
+def _progress(unit: str) -> Iterator[Any]:
+    """Give a function that shows how much is done, as a bar on stderr where that is a terminal."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.fields[count]} " + unit),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=output.console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, count=0)
+        yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
+
+
+def _spinner(text: str) -> Any:
+    return output.console(stderr=True).status(text)
+
+
+def _plain(value: Any) -> str:
+    shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return shown.replace("+00:00", "Z")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export, "decay": decay, "reembed": reembed}
