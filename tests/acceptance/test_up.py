@@ -15,12 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import psycopg
 import pytest
 
-from api.system import leftovers, servers
+from api.system import leftovers, servers, starting
 from api.system.home import Home, locate
 from workers.errors import UnavailableError
 from workers.settings import Settings
@@ -108,7 +107,7 @@ def test_status_says_where_everything_is_and_that_all_of_it_runs(running: Place)
     assert {each["state"] for each in status["processes"]} == {"running"}
     assert all(psutil.pid_exists(each["pid"]) for each in status["processes"])
     assert status["flower_url"] == f"http://127.0.0.1:{running.port}"
-    assert httpx.get(status["flower_url"] + "/healthcheck", trust_env=False).is_success
+    assert starting.flower_answers(status["flower_url"])
     assert servers.postgres_fault(status["database_url"]) is None
     assert servers.redis_fault(status["redis_url"]) is None
 
