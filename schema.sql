@@ -100,10 +100,10 @@ create table if not exists activity (
 
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
 create or replace view anchors as
-select namespace, fact, segment, base, coactivations, extract(epoch from last_seen_at)::float8 as last_seen_at,
-    confidence, extract(epoch from last_confirmed_at)::float8 as confirmed_at,
-    extract(epoch from expires_at)::float8 as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
-    coalesce(extract(epoch from last_accessed_at)::float8, '-infinity') as last_accessed_at, held, due_at, ends_at
+select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
+    confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
+    date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
+    coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at
 from activity;
 
 create table if not exists vectors (

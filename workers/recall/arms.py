@@ -99,4 +99,4 @@ def neighbour_arm(db: Connection, namespace: Namespace, best: Sequence[Candidate
         for distance in REACH
         if found.turn + distance >= 0
     }
-    return facts.neighbours(db, namespace.id, sorted(places, key=str)) if places else []
+    return facts.neighbours(db, namespace.id, sorted(places)) if places else []

@@ -14,9 +14,9 @@ from workers.storage.connection import Connection
 # ended is hidden from its instant on, unless a pass held it back. As-of reads see what was valid then, whatever has
 # become of it since.
 WEIGH = """
-    select facts.id, session, turn, extract(epoch from coalesce(source_date, created_at))::float8, importance, base,
-        coactivations, extract(epoch from last_seen_at)::float8, confidence,
-        extract(epoch from last_confirmed_at)::float8, extract(epoch from activity.expires_at)::float8, recall_count,
+    select facts.id, session::text, turn, date_part('epoch', coalesce(source_date, created_at)), importance, base,
+        coactivations, date_part('epoch', last_seen_at), confidence,
+        date_part('epoch', last_confirmed_at), date_part('epoch', activity.expires_at), recall_count,
         tier, fidelity, bit_send(signature), halfvec_send(embedding),
         coalesce(
             case when %(as_of)s::timestamptz is null then case
@@ -82,10 +82,13 @@ class Scope:
 
 
 class Candidate(NamedTuple):
-    """What scoring needs of a fact, and the rule that leaves it out, if one does; times are epoch seconds."""
+    """What scoring needs of a fact, and the rule that leaves it out, if one does; times are epoch seconds.
+
+    The session is JSON as it is stored: it is only compared, and parsing hundreds would take longer than scoring them.
+    """
 
     id: UUID
-    session: str | int | None
+    session: str | None
     turn: int | None
     told_at: float
     importance: float

@@ -12,10 +12,10 @@ ROWS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.tags, facts.importance, facts.session, facts.turn,
         facts.source_date, facts.created_at, base, coactivations,
-        extract(epoch from last_seen_at)::float8 as last_seen_at, confidence,
-        extract(epoch from last_confirmed_at)::float8 as confirmed_at,
-        extract(epoch from activity.expires_at)::float8 as expires_at, decay_class, fidelity,
-        extract(epoch from due_at)::float8 as due_at, forgotten_at, forgotten_reason,
+        date_part('epoch', last_seen_at) as last_seen_at, confidence,
+        date_part('epoch', last_confirmed_at) as confirmed_at,
+        date_part('epoch', activity.expires_at) as expires_at, decay_class, fidelity,
+        date_part('epoch', due_at) as due_at, forgotten_at, forgotten_reason,
         full_dims, vector_dims(embedding) as dims
     from facts
     join namespaces on namespaces.id = facts.namespace

@@ -141,8 +141,8 @@ def lexemes_of(db: Connection, query: str) -> list[str]:
     return list(row[0]) if row else []
 
 
-def neighbours(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> list[UUID]:
-    """Return the live facts at these places, each a session and a turn."""
-    sessions, turns = [Jsonb(session) for session, _ in places], [turn for _, turn in places]
+def neighbours(db: Connection, namespace: int, places: Sequence[tuple[str, int]]) -> list[UUID]:
+    """Return the live facts at these places, each a session (JSON as it is stored) and a turn."""
+    sessions, turns = [session for session, _ in places], [turn for _, turn in places]
     rows = db.execute(NEIGHBOURS, {"namespace": namespace, "sessions": sessions, "turns": turns})
     return [id_ for (id_,) in rows]
