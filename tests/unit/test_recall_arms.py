@@ -22,9 +22,9 @@ def rank(times: int) -> np.float32:
 def test_the_rarest_words_choose_as_long_as_their_facts_fit_the_budget() -> None:
     facts = {"the": 9_000, "kitten": 40, "luna": 2, "adopt": 900}
 
-    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=942) == ["luna", "kitten", "adopt"]
-    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=941) == ["luna", "kitten"]
-    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=10_000) == [
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=942, enough=0) == ["luna", "kitten", "adopt"]
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=941, enough=0) == ["luna", "kitten"]
+    assert choose(["the", "kitten", "luna", "adopt"], facts, budget=10_000, enough=0) == [
         "luna",
         "kitten",
         "adopt",
@@ -33,17 +33,25 @@ def test_the_rarest_words_choose_as_long_as_their_facts_fit_the_budget() -> None
 
 
 def test_one_word_chooses_however_common_it_is() -> None:
-    assert choose(["the"], {"the": 10**6}, budget=20_000) == ["the"]
+    assert choose(["the"], {"the": 10**6}, budget=20_000, enough=0) == ["the"]
 
 
 def test_words_that_were_never_counted_are_the_rarest() -> None:
-    assert choose(["known", "new"], {"known": 5}, budget=4) == ["new"]
+    assert choose(["known", "new"], {"known": 5}, budget=4, enough=0) == ["new"]
+
+
+def test_common_words_choose_too_until_there_are_enough_facts() -> None:
+    facts = {"the": 9_000, "kitten": 40, "luna": 2, "adopt": 900}
+
+    assert choose(list(facts), facts, budget=100, enough=42) == ["luna", "kitten"]
+    assert choose(list(facts), facts, budget=100, enough=43) == ["luna", "kitten", "adopt"]
+    assert choose(list(facts), facts, budget=100, enough=10**6) == ["luna", "kitten", "adopt", "the"]
 
 
 @given(counted, st.integers(0, 3_000))
 @properties
 def test_the_chosen_fit_the_budget_and_no_more_would(facts: dict[str, int], budget: int) -> None:
-    chosen = choose(list(facts), facts, budget)
+    chosen = choose(list(facts), facts, budget, 0)
 
     left = sorted(facts[term] for term in facts.keys() - set(chosen))
     total = sum(facts[term] for term in chosen)
@@ -59,7 +67,7 @@ def test_the_order_of_the_words_makes_no_difference(facts: dict[str, int], budge
     shuffled = list(facts)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
 
-    assert choose(shuffled, facts, budget) == choose(sorted(facts), facts, budget)
+    assert choose(shuffled, facts, budget, 0) == choose(sorted(facts), facts, budget, 0)
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3, 4, 5, 10, 50, 100, 200, 254, 255, 256])
