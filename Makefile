@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test lint format check clean
+.PHONY: help up down test bench lint format check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,10 @@ down: $(INSTALLED) ## stop what a detached `ebb up` left running
 
 test: $(INSTALLED) ## run every test, on servers of their own
 	$(VENV)/bin/pytest
+
+bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
+	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(VENV)/bin/python -m tests.benchmarks $(BENCH)
 
 lint: $(INSTALLED) ## ruff, mypy, and who may import whom
 	$(VENV)/bin/ruff check .

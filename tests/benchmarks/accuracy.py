@@ -1,12 +1,13 @@
 """How many of the true nearest facts the signature arm finds in a large namespace."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from pgvector import Bit, HalfVector
 
+from tests.benchmarks import vectors
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import session
 from workers.context import Context
@@ -14,12 +15,21 @@ from workers.core import signature
 from workers.core.arrays import Bytes, Vectors
 from workers.recall.arms import ARM_SIZE
 from workers.storage import signatures
+from workers.storage import vectors as vectors_table
 from workers.storage.connection import Connection
 
-if TYPE_CHECKING:
-    from tests.benchmarks.recalls import Asked
-
 FIRST = 10
+
+QUERIES = 100
+
+SOME_VECTORS = "select halfvec_send(embedding) from vectors where namespace = 1 order by fact limit %(count)s"
+
+NOTES = {
+    "nearest": "first 10 of the index by Hamming distance that are no farther than the exact tenth",
+    "rescored": "200 candidates of the index, rescored by the signature's estimate, first 10; against the exact 200 "
+    "by Hamming distance, rescored alike, first 10",
+    "cosine": "200 candidates of the index, rescored by the full vectors, first 10; against the exact 10 by cosine",
+}
 
 EXACT = """
     select fact, signature <~> %(query)s from signatures
@@ -46,20 +56,30 @@ BY_COSINE = """
 """
 
 
-def measure(answers: Answers, context: Context, asked: "Sequence[Asked]") -> None:
-    """Compare what the arm's index finds with exact searches over the one namespace of the database."""
+def measure_texts(answers: Answers, context: Context, texts: Sequence[str]) -> None:
+    """Compare index and exact search over one namespace of texts, with the default embedder's vectors."""
+    queries = np.stack([context.queries.embed(text) for text in texts])
+    _measure(answers, context, queries, "short queries, default embedder")
+
+
+def measure_clustered(answers: Answers, context: Context) -> None:
+    """Compare index and exact search over one namespace of clustered vectors, with queries near some of them."""
     with session(context) as db:
-        found = [_compare(db, context.queries.embed(one.text)) for one in asked]
-    say = dict.fromkeys(found[0], "")
-    say["nearest"] = "first 10 by Hamming distance from the index, of the exact 10 nearest; equal distances count as found"
-    say["rescored"] = (
-        "200 candidates from the index, rescored by the signature's estimate, against the exact 200, rescored alike"
-    )
-    say["cosine"] = "200 candidates from the index, rescored by the full vectors, against the exact 10 by cosine"
-    for name, note in say.items():
+        rows = db.execute(SOME_VECTORS, {"count": QUERIES}, binary=True).fetchall()
+    ((_, near),) = vectors_table.unpack([row[0] for row in rows]).values()
+    queries = vectors.queries(np.random.default_rng(5), near)
+    _measure(answers, context, queries, "clustered vectors")
+
+
+def _measure(answers: Answers, context: Context, queries: Vectors, which: str) -> None:
+    with session(context) as db:
+        found = [_compare(db, query) for query in queries]
+    for name, note in NOTES.items():
         values = [one[name] for one in found]
         least = 0.95 if name == "rescored" else None
-        answers.add(f"recall@10 of the signature arm, {name}", "", [float(np.mean(values))], least=least, note=note)
+        answers.add(
+            f"recall@10 of the signature arm, {name}, {which}", "", [float(np.mean(values))], least=least, note=note
+        )
 
 
 def bit(own: Bytes) -> Bit:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import starmap
 from os import cpu_count
 from typing import Any
 from zlib import crc32
@@ -18,7 +17,7 @@ from zlib import crc32
 import numpy as np
 from psycopg import sql
 
-from tests.benchmarks import copying, texts
+from tests.benchmarks import copying, texts, vectors
 from tests.benchmarks.figures import console
 from tests.benchmarks.machine import Machine, session
 from workers.context import Context
@@ -51,12 +50,16 @@ INDEXES = """
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a database shall hold: so many facts in each namespace, stored in turn; how long unused; how many due."""
+    """What a database shall hold: so many facts in each namespace, stored in turn; how long unused; how many due.
+
+    `clustered` fills vectors and signatures alone, with such vectors as a language model makes.
+    """
 
     name: str
     sizes: tuple[int, ...]
     mean_idle_days: float = 0.0
     due: int = 0
+    clustered: bool = False
 
     @property
     def facts(self) -> int:
@@ -72,6 +75,16 @@ def even(name: str, facts: int, namespaces: int, **rest: Any) -> Layout:
 def namespace(number: int) -> str:
     """Return the name of a generated namespace."""
     return f"n{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Who n facts are: namespace, place within it, (n, 16) ids that grow with time, and when they were stored."""
+
+    tenants: Ints
+    places: Ints
+    ids: Bytes
+    stored_at: Floats
 
 
 def prepare(machine: Machine, layout: Layout) -> Context:
@@ -141,24 +154,23 @@ def _chunk(url: str, layout: Layout, rules: FadingRules, start: int) -> None:
     rng = np.random.default_rng([start, layout.facts])
     tenants, places = _whose(layout)
     rows = _rows(rng, tenants[start : start + count], places[start : start + count], start, layout)
-    said, vectors = texts.write(rng, count)
+    if layout.clustered:
+        _write_clustered(url, rows, vectors.clustered(rng, count))
+        return
+    said, embedded = texts.write(rng, count)
     anchors = _anchors(rng, count, layout.mean_idle_days)
     faded, fidelity = _state(rng, anchors, due, rules)
     with connect(url) as db:
         db.execute("set session_replication_role = replica; set statement_timeout = 0; set synchronous_commit = off")
         _write_facts(db, rows, said)
         _write_activity(db, rows, replace(anchors, fidelity=fidelity), faded)
-        _write_vectors(db, rows, vectors, fidelity)
+        _write_vectors(db, rows, embedded, fidelity)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Who n facts are: namespace, place within it, (n, 16) ids that grow with time, and when they were stored."""
-
-    tenants: Ints
-    places: Ints
-    ids: Bytes
-    stored_at: Floats
+def _write_clustered(url: str, rows: Rows, embedded: Vectors) -> None:
+    with connect(url) as db:
+        db.execute("set session_replication_role = replica")
+        _write_vectors(db, rows, embedded, np.full(len(embedded), FULL, np.int64))
 
 
 def _whose(layout: Layout) -> tuple[Ints, Ints]:
@@ -173,7 +185,7 @@ def _whose(layout: Layout) -> tuple[Ints, Ints]:
 
 def _rows(rng: np.random.Generator, tenants: Ints, places: Ints, start: int, layout: Layout) -> Rows:
     count = len(tenants)
-    stored_at = FIRST_STORED + (start + np.arange(count)) * (STORED_WITHIN / layout.facts)
+    stored_at = FIRST_STORED + np.arange(start, start + count, dtype=np.float64) * (STORED_WITHIN / layout.facts)
     ids = rng.integers(256, size=(count, 16), dtype=np.uint8)
     ids[:, :6] = (stored_at * 1000).astype(">i8").view(np.uint8).reshape(count, 8)[:, 2:]
     ids[:, 6] = ids[:, 6] & 0x0F | 0x70
@@ -204,14 +216,8 @@ def _state(rng: np.random.Generator, anchors: Anchors, due: int, rules: FadingRu
         raise ValueError(f"Only {len(eligible)} facts of a chunk can be due, {due} should: ask for fewer.")
     waits = np.zeros(len(now.tier), np.bool_)
     waits[rng.choice(eligible, due, replace=False)] = True
-    mixed = Faded(
-        *starmap(lambda old, new: np.where(waits, old, new), zip(_columns(before), _columns(now), strict=True))
-    )
+    mixed = Faded(**{name: np.where(waits, getattr(before, name), getattr(now, name)) for name in Faded.__slots__})
     return mixed, mixed.fidelity
-
-
-def _columns(faded: Faded) -> list[Any]:
-    return [getattr(faded, name) for name in Faded.__slots__]
 
 
 def _write_facts(db: Connection, rows: Rows, said: list[str]) -> None:
@@ -234,7 +240,7 @@ def _write_facts(db: Connection, rows: Rows, said: list[str]) -> None:
 
 def _write_activity(db: Connection, rows: Rows, anchors: Anchors, faded: Faded) -> None:
     segments = np.array([crc32(id_.tobytes()) % 64 for id_ in rows.ids])
-    columns = {
+    columns: dict[str, copying.Column] = {
         "namespace": rows.tenants.astype(np.int32),
         "fact": rows.ids,
         "segment": segments.astype(np.int16),
@@ -251,16 +257,15 @@ def _write_activity(db: Connection, rows: Rows, anchors: Anchors, faded: Faded) 
     copying.write(db, "activity", columns)
 
 
-def _write_vectors(db: Connection, rows: Rows, vectors: Vectors, fidelity: Ints) -> None:
+def _write_vectors(db: Connection, rows: Rows, embedded: Vectors, fidelity: Ints) -> None:
     for bucket in np.unique(fidelity[fidelity < FINGERPRINT]).tolist():
         has: Bools = fidelity == bucket
-        columns = _keys(rows, has) | {
-            "full_dims": np.full(int(has.sum()), vectors.shape[1], np.int16),
-            "embedding": copying.halfvecs(pool(vectors[has], bucket)),
-        }
+        columns = _keys(rows, has)
+        columns["full_dims"] = np.full(int(has.sum()), embedded.shape[1], np.int16)
+        columns["embedding"] = copying.halfvecs(pool(embedded[has], bucket))
         copying.write(db, "vectors", columns)
     every = np.ones(len(rows.ids), np.bool_)
-    copying.write(db, "signatures", _keys(rows, every) | {"signature": copying.bits(encode(vectors))})
+    copying.write(db, "signatures", _keys(rows, every) | {"signature": copying.bits(encode(embedded))})
 
 
 def _keys(rows: Rows, which: Bools) -> dict[str, copying.Column]:

@@ -29,7 +29,7 @@ class Spread:
     def __str__(self) -> str:
         if self.runs == 1 or self.low == self.high:
             return _short(self.median)
-        return f"{_short(self.median)} ({_short(self.low)}–{_short(self.high)})"
+        return f"{_short(self.median)} ({_short(self.low)} to {_short(self.high)})"
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -135,8 +135,10 @@ def seconds(act: Callable[[], object]) -> float:
 def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
     """Give how many seconds the functions named by `stages` take within the block, added up by stage.
 
-    Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards.
+    Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards. One that is
+    not there any more is left out, so that its time counts among the rest.
     """
+    stages = {stage: where for stage, where in stages.items() if hasattr(*where)}
     spent = dict.fromkeys(stages, 0.0)
     originals = {stage: getattr(*where) for stage, where in stages.items()}
     for stage, (owner, name) in stages.items():

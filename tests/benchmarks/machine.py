@@ -22,8 +22,9 @@ from workers.storage import schema
 from workers.storage.connection import Connection, close_pools, connect
 from workers.storage.redis import own_keys
 
+CHECKOUT = Path(__file__).parents[2]
 MEMORY = Path("/proc/meminfo")
-MODEL = Path("/proc/cpuinfo")
+PROCESSOR = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,14 @@ class Machine:
         own = {f"EBB_{name.upper()}": value for name, value in settings.items()}
         urls = {"EBB_DATABASE_URL": self.postgres.url(database), "EBB_REDIS_URL": self.redis.url()}
         return Context(Settings.from_environment(urls | own))
+
+    def environment(self, settings: Settings) -> dict[str, str]:
+        """Return the variables of a process that works with the same two servers."""
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
+        urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+        paths = [str(CHECKOUT), outside.get("PYTHONPATH", "")]
+        own = {"EBB_HOME": str(self.folder / "home"), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        return outside | urls | own
 
     def exists(self, database: str) -> bool:
         """Return whether there is a database of that name."""
@@ -77,7 +86,7 @@ class Machine:
 
     def _administer(self, statement: str, *names: str) -> None:
         with self._administration() as db:
-            db.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]
+            db.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
     def _administration(self) -> Connection:
         return psycopg.connect(self.postgres.url("postgres"), autocommit=True)
@@ -119,7 +128,7 @@ def session(context: Context) -> Iterator[Connection]:
 
 def description() -> dict[str, str | int]:
     """Return what the figures were measured on."""
-    model = [line.split(":")[1].strip() for line in MODEL.read_text().splitlines() if line.startswith("model name")]
+    model = [line.split(":")[1].strip() for line in PROCESSOR.read_text().splitlines() if line.startswith("model name")]
     memory = int(MEMORY.read_text().split()[1]) // 1024 if MEMORY.exists() else 0
     return {
         "cores": os.cpu_count() or 0,

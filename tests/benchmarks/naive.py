@@ -1,6 +1,5 @@
 """What most would write instead: words OR-ed and ranked by PostgreSQL, and HNSW on vectors with a filter."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pgvector import HalfVector
@@ -14,6 +13,8 @@ from workers.storage import facts, namespaces
 from workers.storage.connection import Connection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.benchmarks.recalls import Asked
 
 BUILD = """

@@ -25,6 +25,10 @@ SAMPLE = """
     limit %(limit)s
 """
 
+STORED = "select greatest(reltuples, 1) from pg_class where oid = 'facts'::regclass"
+SAMPLED = 400
+"""Facts that are read for each query, since a sample of pages has facts that were stored one after the other."""
+
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (recalling, "_embed"),
     "text arm": (arms, "text_arm"),
@@ -60,7 +64,10 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     answers.details["hnsw_build_s"] = built
     console.print(f"  the vector index of the one namespace stood after {built:.0f} s")
     large = _whole(answers, single, size, f"{size.facts:,} in one namespace", most=6.0)
-    accuracy.measure(answers, single, questions(single, 200))
+    accuracy.measure_texts(answers, single, [one.text for one in questions(single, accuracy.QUERIES)])
+    clustered = data.prepare(machine, data.even("clustered", size.facts, 1, clustered=True))
+    search.index_large_namespaces(_indexing_all(machine, clustered))
+    accuracy.measure_clustered(answers, clustered)
     many = data.prepare(machine, data.even("recalls", size.facts, max(size.facts // 100, 1)))
     small = _whole(answers, many, size, "100 facts a namespace", most=None)
     _flat(answers, {"1": large, "100": middle, f"{size.facts // 100:,}": small})
@@ -82,8 +89,8 @@ def questions(context: Context, count: int, seed: int = 1) -> list[Asked]:
     """Return queries of 3 to 8 words out of random facts, every third with words of another fact among them."""
     rng = random.Random(seed)
     with session(context) as db:
-        (facts_there,) = db.execute("select greatest(reltuples, 1) from pg_class where relname = 'facts'").fetchone() or (1,)
-        given = {"share": min(100.0, 100 * count * 400 / facts_there), "limit": count * 400}
+        (there,) = db.execute(STORED).fetchone() or (1,)
+        given = {"share": min(100.0, 100 * count * SAMPLED / there), "limit": count * SAMPLED}
         sampled = db.execute(SAMPLE, given).fetchall()
     rng.shuffle(sampled)
     return [_question(rng, sampled[i], sampled[-1 - i][1] if i % 3 == 0 else "") for i in range(count)]
@@ -119,7 +126,7 @@ def _whole(answers: Answers, context: Context, size: Size, where: str, most: flo
     answers.add(f"recall p50, {where}", "ms", p50, note=f"{len(asked)} queries a round")
     answers.add(f"recall p95, {where}", "ms", p95)
     answers.add(f"bare signature search p50, {where}", "ms", bare_p50, note=f"by {plan[-1]}" if plan else "")
-    answers.add(f"recall ÷ bare search, {where}", "×", ratios, most=most)
+    answers.add(f"recall ÷ bare search, {where}", "times", ratios, most=most)
     answers.details[f"stages_ms, {where}"] = _stages(context, asked)
     return p50
 
@@ -148,7 +155,7 @@ def _plan(context: Context, db: Connection, asked: Asked) -> list[str]:
     tenant = namespaces.find(db, asked.namespace)
     own = signature.encode(context.queries.embed(asked.text)[None, :])[0]
     given = {"namespace": tenant.id if tenant else 0, "query": accuracy.bit(own), "limit": arms.ARM_SIZE}
-    explained = sql.SQL("explain (analyze, buffers) " + signatures.NEAREST)  # type: ignore[arg-type]
+    explained = sql.SQL("explain (analyze, buffers) " + signatures.NEAREST)
     lines = [line.strip(" ->") for (line,) in db.execute(explained, given)]
     scans = [line.split("  (")[0] for line in lines if "Scan" in line]
     return [*lines, *scans]
@@ -169,8 +176,8 @@ def _flat(answers: Answers, by_namespaces: dict[str, list[float]]) -> None:
     rounds = list(zip(*by_namespaces.values(), strict=True))
     answers.add(
         f"recall p50, the slowest of {', '.join(by_namespaces)} namespaces ÷ that of 100",
-        "×",
+        "times",
         [max(one) / one[1] for one in rounds],
         most=1.5,
     )
-    answers.add("recall p50, the slowest of them ÷ the quickest", "×", [max(one) / min(one) for one in rounds])
+    answers.add("recall p50, the slowest of them ÷ the quickest", "times", [max(one) / min(one) for one in rounds])

@@ -12,12 +12,13 @@ from workers.embedding.hashing import HashingEmbedder
 from workers.embedding.unit import unit_rows
 from workers.settings import Settings
 
-FUNCTION_WORDS = (
-    "the of and to a in is that for it was on with as be at by this have from or had not are but what were we when "
-    "can said there use an each which do how their if will up other about out many then them these so some her would "
-    "make like him into time has look two more go see no way could people my than first been call who its now find "
-    "long down day did get come made may part"
-).split()
+ENGLISH = """
+    the of and to a in is that for it was on with as be at by this have from or had not are but what were we when
+    can said there use an each which do how their if will up other about out many then them these so some her would
+    make like him into time has look two more go see no way could people my than first been call who its now find
+    long down day did get come made may part
+"""
+FUNCTION_WORDS = ENGLISH.split()
 VOCABULARY = 30_000
 TOPICS = 400
 WORDS_OF_TOPIC = 120
@@ -25,9 +26,9 @@ ZIPF = 1.05
 SHORTEST, LONGEST = 8, 24
 FUNCTION_SHARE, TOPIC_SHARE = 0.4, 0.35
 SEED = 17
-ONSETS = "b br c ch d dr f fl g gr h j k l m n p pl qu r s sh st t tr v w z".split()
-VOWELS = "a e i o u ai ea ou".split()
-ENDS = ["", "", "", "l", "m", "n", "r", "s", "t", "x"]
+ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "pl", "qu", "sh", "st", "tr")
+VOWELS = (*"aeiou", "ai", "ea", "ou")
+ENDS = ("", "", "", *"lmnrstx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +100,6 @@ def _made_up(rng: np.random.Generator) -> list[str]:
 
 
 def _zipf(count: int) -> Floats:
-    shares = 1 / np.arange(1, count + 1) ** ZIPF
-    return shares / shares.sum()
+    shares: Floats = 1 / np.arange(1, count + 1) ** ZIPF
+    shares /= shares.sum()
+    return shares

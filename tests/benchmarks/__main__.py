@@ -1,0 +1,79 @@
+"""`python -m tests.benchmarks [NAME…]`: run some or all benchmarks, print the table, write and draw the results."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.benchmarks import figures, machine, passes, quality, queued, recalls, space, stores
+from tests.benchmarks.figures import Answers, console
+from tests.benchmarks.machine import Machine
+from tests.benchmarks.scale import QUICK, Size
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Run what was asked for."""
+    given = _arguments()
+    size = QUICK if given.quick else Size(given.facts, given.rounds, given.queries)
+    benchmarks = _benchmarks(size, given)
+    told = machine.description() | {"facts": size.facts}
+    with machine.started(given.keep) as servers:
+        for name in given.names or benchmarks:
+            console.print(f"[bold]{name}[/bold]")
+            answers = Answers(f"python -m tests.benchmarks {name}{_options(given)}")
+            benchmarks[name](servers, answers)
+            figures.save(answers, given.results / f"{name}.json", told)
+    _tell(given.results, list(benchmarks))
+
+
+def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Machine, Answers], None]]:
+    return {
+        "passes": lambda servers, answers: passes.measure(servers, size, answers),
+        "recalls": lambda servers, answers: recalls.measure(servers, size, answers),
+        "queued": lambda servers, answers: queued.measure(servers, size, answers),
+        "stores": lambda servers, answers: stores.measure(servers, size, answers),
+        "quality": lambda servers, answers: quality.measure(servers, answers, given.conversations, given.model),
+        "space": lambda servers, answers: space.measure(servers, size, answers),
+    }
+
+
+def _tell(folder: Path, names: list[str]) -> None:
+    """Print the table of all results there are, and draw their curves."""
+    from tests.benchmarks import plots  # noqa: PLC0415 - the one module that needs the extra `bench`
+
+    found = {name: figures.load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
+    table = figures.table(list(found.values()))
+    (folder / "table.md").write_text(table, encoding="utf-8")
+    console.print(table, markup=False)
+    for path in plots.draw(found, folder):
+        console.print(f"drawn: {path}")
+
+
+def _options(given: argparse.Namespace) -> str:
+    return " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
+
+
+FACTS = 1_000_000
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    names = ["passes", "recalls", "queued", "stores", "quality", "space"]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default all")
+    parser.add_argument("--quick", action="store_true", help="20,000 facts, for a run of minutes")
+    parser.add_argument("--facts", type=int, default=FACTS, help="facts in the largest table (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="runs that a median is taken of (%(default)s)")
+    parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
+    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations for the quality of recall")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a sentence-transformers model for the same")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(names):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    return given
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""How many bytes a fact takes: by table, by fidelity, and before and after a year in which nobody recalls anything."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+from tests.benchmarks import data
+from tests.benchmarks.figures import Answers
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers import decay
+from workers.context import Context
+from workers.core import fidelity
+from workers.storage.connection import Connection, close_pools
+
+MONTHS = 12
+
+BY_TABLE = """
+    select relname, pg_relation_size(oid) as heap, pg_indexes_size(oid) as indexes,
+        coalesce(pg_total_relation_size(nullif(reltoastrelid, 0)), 0) as toast
+    from pg_class where relname = any(%s) and relnamespace = 'public'::regnamespace
+    order by relname
+"""
+
+BY_FIDELITY = """
+    select fidelity, count(*), avg(pg_column_size(facts.*)), avg(pg_column_size(activity.*)),
+        avg(pg_column_size(signatures.*)), coalesce(avg(pg_column_size(vectors.*)), 0)
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
+    group by fidelity order by fidelity
+"""
+
+TEXT = "select avg(octet_length(text)) from facts"
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Measure a database of full vectors, let a year pass over a copy of it, and measure that."""
+    original = data.even("recalls", size.small, 10)
+    data.prepare(machine, original)
+    context = machine.copy(f"bench_{original.name}", "bench_year")
+    with session(context) as db:
+        before = _bytes_by_table(db, size.small)
+        (text,) = db.execute(TEXT).fetchone() or (0,)
+    _let_a_year_pass(context)
+    with session(context) as db:
+        db.execute("vacuum (analyze)")
+        after = _bytes_by_table(db, size.small)
+        db.execute("vacuum full")
+        packed = _bytes_by_table(db, size.small)
+    close_pools()
+    machine.drop("bench_year")
+    states = {"all full": before, "after a year": after, "after a year and VACUUM FULL": packed}
+    answers.details["bytes a fact by table"] = states
+    for state, tables in states.items():
+        answers.add(f"bytes a fact, {state}", "bytes", [sum(sum(parts.values()) for parts in tables.values())])
+    answers.details["mean bytes of text"] = float(text)
+    answers.details["bytes of a fact's rows by fidelity"] = _rows(machine, size)
+
+
+def _bytes_by_table(db: Connection, facts: int) -> dict[str, dict[str, float]]:
+    rows = db.execute(BY_TABLE, [[*data.TABLES, "lexemes"]]).fetchall()
+    return {
+        table: {part: round(value / facts, 1) for part, value in zip(("heap", "indexes", "toast"), sizes, strict=True)}
+        for table, *sizes in rows
+    }
+
+
+def _rows(machine: Machine, size: Size) -> dict[str, dict[str, float]]:
+    """Return the mean size of the rows of facts of each fidelity, without indexes and page overhead."""
+    context = data.prepare(machine, data.even("space", size.small, 10, mean_idle_days=20.0))
+    with session(context) as db:
+        rows = db.execute(BY_FIDELITY).fetchall()
+    columns = ("facts", *data.TABLES)
+    return {
+        f"{fidelity.name(code)} {code}" if code not in {fidelity.FULL, fidelity.FINGERPRINT} else fidelity.name(code): {
+            name: round(float(value), 1) for name, value in zip(("count", *columns[1:]), rest, strict=True)
+        }
+        for code, *rest in rows
+    }
+
+
+def _let_a_year_pass(context: Context) -> None:
+    for month in range(1, MONTHS + 1):
+        run = uuid4()
+        for part in decay.plan(context, run, data.AT + timedelta(days=365 * month / MONTHS)):
+            decay.apply(context, part, lambda: None)
+        decay.finish(context, run)
+    close_pools()

@@ -1,0 +1,111 @@
+"""What storing costs: `store_many` against a bare COPY of the same rows into the same tables."""
+
+from typing import Any
+
+import numpy as np
+from psycopg import sql
+
+from tests.benchmarks import data, texts
+from tests.benchmarks.figures import Answers, console, seconds, split, spread
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers import intake, regenerate, store
+from workers.context import Context
+from workers.storage import activity, facts, pending, signatures, vectors
+from workers.storage.connection import Connection, close_pools, connect
+
+COLUMNS = """
+    select column_name from information_schema.columns
+    where table_name = %s and table_schema = 'public' and is_generated = 'NEVER' order by ordinal_position
+"""
+
+STAGES: dict[str, tuple[Any, str]] = {
+    "checking and hashing": (store, "_row"),
+    "known by hash": (facts, "known_by_hash"),
+    "known by id": (facts, "known_by_id"),
+    "embedding": (store, "embed"),
+    "facts": (facts, "add"),
+    "activity": (activity, "add"),
+    "vectors": (vectors, "write"),
+    "encoding signatures": (regenerate, "encode"),
+    "signatures": (signatures, "add"),
+    "unembedded": (pending, "among"),
+}
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Store batches into a database that has facts already, and copy each one's rows into another namespace."""
+    context = data.prepare(machine, data.even("recalls", size.small, 10))
+    count = min(size.facts // 10, 10_000)
+    rounds = [_round(context, number, count) for number in range(size.rounds)]
+    stored, copied = [count / one[0] for one in rounds], [count / one[1] for one in rounds]
+    answers.add(f"store_many of {count:,} facts", "rows/s", stored)
+    answers.add("bare COPY of the same rows, four tables and their indexes", "rows/s", copied)
+    shares = [one / other for one, other in zip(stored, copied, strict=True)]
+    answers.add("store_many ÷ bare COPY", "times", shares, least=0.333)
+    split_ms = {stage: round(spread([one[2][stage] for one in rounds]).median * 1000, 1) for stage in rounds[0][2]}
+    answers.details["stages_ms"] = split_ms
+    console.print("  " + " · ".join(f"{stage} {value:g}" for stage, value in split_ms.items()))
+    close_pools()
+
+
+def _round(context: Context, number: int, count: int) -> tuple[float, float, dict[str, float]]:
+    """Return seconds of storing, of copying the same rows, and of the parts of storing; nothing is left behind."""
+    said, _ = texts.write(np.random.default_rng([number, count]), count)
+    given = [intake.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
+    with session(context) as db:
+        db.execute("checkpoint")
+    with split(STAGES) as spent:
+        stored = seconds(lambda: store.store_many(context, "stored", given, data.AT))
+    with session(context) as db:
+        source, target = _number(db, "stored"), _number(db, "copied")
+        rows = {table: _read(db, table, source, target) for table in data.TABLES}
+        db.execute("checkpoint")
+    with connect(context.database_url) as db:
+        copied = seconds(lambda: _copy(db, rows))
+        _check(db, source, target)
+    _clear(context, source, target)
+    return stored, copied, spent | {"whole": stored, "rest": stored - sum(spent.values())}
+
+
+def _number(db: Connection, name: str) -> int:
+    db.execute("insert into namespaces (name) values (%s) on conflict do nothing", [name])
+    (number,) = db.execute("select id from namespaces where name = %s", [name]).fetchone() or (0,)
+    return int(number)
+
+
+def _columns(db: Connection, table: str) -> sql.Composed:
+    names = [name for (name,) in db.execute(COLUMNS, [table])]
+    return sql.SQL(", ").join(sql.Identifier(name) for name in names if name != "namespace")
+
+
+def _read(db: Connection, table: str, source: int, target: int) -> tuple[sql.Composed, list[bytes]]:
+    """Return the statement that copies a table's rows into another namespace, and what it takes."""
+    columns, name = _columns(db, table), sql.Identifier(table)
+    out = sql.SQL("copy (select {}::int, {} from {} where namespace = {}) to stdout (format binary)")
+    statement = out.format(sql.Literal(target), columns, name, sql.Literal(source))
+    with db.cursor() as cursor, cursor.copy(statement) as copy:
+        rows = [bytes(block) for block in copy]
+    return sql.SQL("copy {} (namespace, {}) from stdin (format binary)").format(name, columns), rows
+
+
+def _copy(db: Connection, rows: dict[str, tuple[sql.Composed, list[bytes]]]) -> None:
+    for statement, blocks in rows.values():
+        with db.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.write(b"".join(blocks))
+    db.commit()
+
+
+def _check(db: Connection, source: int, target: int) -> None:
+    for table in data.TABLES:
+        counted = sql.SQL("select count(*) from {} where namespace = %s").format(sql.Identifier(table))
+        counts = {db.execute(counted, [tenant]).fetchone() for tenant in (source, target)}
+        if len(counts) != 1:
+            raise AssertionError(f"The copy of {table} has not as many rows as were stored: {counts}.")
+
+
+def _clear(context: Context, *tenants: int) -> None:
+    with session(context) as db:
+        for tenant in tenants:
+            db.execute("delete from facts where namespace = %s", [tenant])
+        db.execute("vacuum (analyze) facts, activity, vectors, signatures")
