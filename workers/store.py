@@ -1,6 +1,7 @@
 """Store: what was said becomes facts, each once, whatever runs at the same time or twice."""
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,9 @@ from workers.storage.facts import Fact, Known
 from workers.touch import touch_within
 
 log = logging.getLogger(__name__)
+
+EMBEDDING_SECONDS = 15.0
+"""After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,20 @@ def store_many(
     return answers
 
 
-def embed(context: Context, texts: Sequence[str]) -> Sequence[Vectors | None]:
-    """Return a vector for each text, or none at all if the embedder fails: the facts are kept and embedded later."""
+def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
+    """Return a vector for each text, batch by batch, and none for what the embedder fails at or has no time for.
+
+    Those facts are kept all the same, found by their words, and embedded later.
+    """
+    size = context.settings.embedding_batch
+    until = time.monotonic() + EMBEDDING_SECONDS
+    found: list[Vectors | None] = []
     try:
-        return list(context.embedder.embed(texts))
+        while len(found) < len(texts) and time.monotonic() < until:
+            found += list(context.embedder.embed(texts[len(found) : len(found) + size]))
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
-        return [None] * len(texts)
+    return found + [None] * (len(texts) - len(found))
 
 
 def _row(fact: NewFact, now: datetime) -> Fact:

@@ -111,7 +111,7 @@ def recall(
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
         explain=explain,
     )
-    with signals.active(context.redis, self.request.id or "", at.timestamp()):
+    with signals.active(context.redis, self.request.id or "", time.time()):
         found = recalling.recall(context, name, question, at)
     if touch and as_of is None and found.results:
         ids = [str(result.id) for result in found.results]

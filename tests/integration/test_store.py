@@ -1,10 +1,11 @@
 """Storing on a real database: each thing once, whoever says it at the same time, and nothing lost."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from threading import Thread
@@ -225,14 +226,40 @@ class Failing(BaseHTTPRequestHandler):
         """Keep the tests' output clean."""
 
 
-@pytest.fixture
-def failing_url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+class Tiring(BaseHTTPRequestHandler):
+    """An embedding endpoint that answers as the API does until it has answered three times, and then refuses."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+        self.server.answered = getattr(self.server, "answered", 0) + 1  # type: ignore[attr-defined]
+        if self.server.answered > 3:  # type: ignore[attr-defined]
+            self.send_error(400)
+            return
+        data = [{"index": i, "embedding": [1.0, float(len(text)), 0.5, 0.25]} for i, text in enumerate(asked)]
+        body = json.dumps({"data": data}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@contextmanager
+def endpoint(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def failing_url() -> Iterator[str]:
+    with endpoint(Failing) as url:
+        yield url
 
 
 @pytest.fixture
@@ -251,6 +278,18 @@ def test_a_failing_embedder_leaves_the_fact_pending_and_found_by_its_words(memor
     assert memory.ids("dentist") == [stored.id]
     assert memory.ask("dentist").results[0].fidelity == "pending"
     assert memory.stats().pending_embeddings == 1
+
+
+def test_vectors_that_came_before_the_embedder_failed_are_kept(memory: Memory) -> None:
+    with endpoint(Tiring) as url:
+        tiring = memory.having(embedder="openai", embedding_url=url, embedding_model="m", embedding_batch=2)
+        with closing(OpenAIEmbedder(tiring.context.settings)) as embedder:
+            tiring.context.embedder = embedder
+            embed.reset(tiring.context)  # asks twice: for the dimensions, and whether it works
+            stored = tiring.store("One.", "Two.", "Three.", "Four.")
+
+    assert [one.embedded for one in stored if isinstance(one, Stored)] == [True, True, False, False]
+    assert memory.stats().pending_embeddings == 2
 
 
 def test_a_pending_fact_gets_its_vector_once_an_embedder_answers(memory: Memory, broken: Memory) -> None:
