@@ -31,15 +31,14 @@ def check_embedder(context: Context) -> None:
     """
     own = _own(context)
     with transaction(context.database_url) as db:
+        embedders.add_first(db, own)
         stored = embedders.current(db)
-        if stored is None:
-            embedders.replace(db, own)
-        elif stored != own:
-            raise EmbedderMismatchError(
-                f"The database holds vectors of {stored.name} ({stored.dims} dims); configured is {own.name} "
-                f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with "
-                "the configured one: `ebb reembed`, or `ebb up --reembed` where nothing runs."
-            )
+    if stored is not None and stored != own:
+        raise EmbedderMismatchError(
+            f"The database holds vectors of {stored.name} ({stored.dims} dims); configured is {own.name} "
+            f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with "
+            "the configured one: `ebb reembed`, or `ebb up --reembed` where nothing runs."
+        )
 
 
 def reset(context: Context) -> int:

@@ -6,6 +6,11 @@ from workers.storage.connection import Connection
 
 CURRENT = "select name, dims, signature_seed from embedders"
 
+ADD_FIRST = """
+    insert into embedders (name, dims, signature_seed) values (%(name)s, %(dims)s, %(seed)s)
+    on conflict (only_row) do nothing
+"""
+
 SET = """
     insert into embedders (name, dims, signature_seed) values (%(name)s, %(dims)s, %(seed)s)
     on conflict (only_row) do update set name = excluded.name, dims = excluded.dims,
@@ -30,6 +35,11 @@ def current(db: Connection) -> StoredEmbedder | None:
     """Return the database's embedder, or nothing before the first start."""
     row = db.execute(CURRENT).fetchone()
     return None if row is None else StoredEmbedder(*row)
+
+
+def add_first(db: Connection, embedder: StoredEmbedder) -> None:
+    """Make `embedder` the database's own if it has none; of two that start at once, the second waits and adds nothing."""
+    db.execute(ADD_FIRST, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
 
 
 def replace(db: Connection, embedder: StoredEmbedder) -> None:
