@@ -38,7 +38,7 @@ def current(db: Connection) -> StoredEmbedder | None:
 
 
 def add_first(db: Connection, embedder: StoredEmbedder) -> None:
-    """Make `embedder` the database's own if it has none; of two that start at once, the second waits and adds nothing."""
+    """Make `embedder` the database's own if it has none; of two starting at once, the second waits and adds nothing."""
     db.execute(ADD_FIRST, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
 
 
