@@ -34,8 +34,8 @@ def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memo
     with pytest.raises(EmbedderMismatchError) as refusal:
         check_embedder(other.context)
     said = str(refusal.value)
-    assert "holds vectors of hashing:char3-5-log:256 (256 dims)" in said
-    assert "configured is hashing:char3-5-log:128 (128 dims)" in said
+    assert "holds vectors of hashing:char3-5-log-centred:256 (256 dims)" in said
+    assert "configured is hashing:char3-5-log-centred:128 (128 dims)" in said
     assert "`ebb reembed`" in said
     check_embedder(memory.context)
 

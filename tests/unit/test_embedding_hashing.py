@@ -30,13 +30,13 @@ def cosine(embedder: HashingEmbedder, one: str, other: str) -> float:
 def test_it_is_the_default_and_its_name_says_what_it_is() -> None:
     embedder = make_embedder(Settings())
 
-    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log:256", 256)
+    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log-centred:256", 256)
 
 
 def test_fewer_dimensions_are_another_embedder() -> None:
     embedder = HashingEmbedder(Settings(max_vector_dim=128))
 
-    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log:128", 128)
+    assert (embedder.name, embedder.dims) == ("hashing:char3-5-log-centred:128", 128)
     assert embedder.embed(["a fact"]).shape == (1, 128)
 
 
@@ -51,14 +51,9 @@ def test_values_never_change(embedder: HashingEmbedder) -> None:
     # From scikit-learn 1.9; stored vectors stay comparable only as long as these hold.
     vector = embedder.embed(["Alice moved to Lisbon in May."])[0]
 
-    places = np.flatnonzero(vector)
-    assert len(places) == 46
-    assert places[:8].tolist() == [10, 11, 13, 15, 26, 35, 41, 44]
-    np.testing.assert_allclose(
-        vector[places[:8]],
-        [0.131224, 0.131224, 0.131224, 0.262449, 0.131224, 0.131224, 0.131224, 0.131224],
-        atol=1e-6,
-    )
+    expected = np.full(16, -0.028447)
+    expected[[10, 11, 13]], expected[15] = 0.115730, 0.259908
+    np.testing.assert_allclose(vector[:16], expected, atol=1e-6)
 
 
 def test_another_process_gives_the_same_vectors(embedder: HashingEmbedder) -> None:
@@ -84,7 +79,7 @@ def test_a_paraphrase_is_nearer_than_another_subject(embedder: HashingEmbedder) 
     other = cosine(embedder, fact, "The night train to Berlin leaves at nine")
 
     assert paraphrase > 0.6
-    assert other < paraphrase - 0.2
+    assert abs(other) < 0.1
 
 
 def test_case_and_accents_make_no_difference(embedder: HashingEmbedder) -> None:

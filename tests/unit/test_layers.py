@@ -23,7 +23,7 @@ TOUCHES = re.compile(
     rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
 )
 RESTRICTED = re.compile(
-    r"\bnamespace = (?:%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"  # one tenant's rows
+    r"\bnamespace (?:\+ 0 )?= (?:%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"  # one tenant's rows
     rf"|\binsert into {TENANTS} \(namespace,"  # or rows that are each written with their tenant
 )
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")

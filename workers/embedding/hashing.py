@@ -18,14 +18,14 @@ class HashingEmbedder:
 
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
-        self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log:{self.dims}"
+        self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"
         self._vectorizer = HashingVectorizer(
             analyzer="char_wb",
             ngram_range=NGRAMS,
             n_features=self.dims,
             strip_accents="unicode",
-            # Without signs, and with logarithms of the counts, texts that share n-grams come out nearer: measured on
-            # real conversations, the fused recall gains 1.5 points, and half a point more is kept by signatures.
+            # Without signs, and with logarithms of the counts: measured on real conversations, the fused recall gains
+            # more than a point by that, and keeps it when only signatures are left.
             alternate_sign=False,
             norm=None,
             dtype=np.float32,
@@ -35,4 +35,7 @@ class HashingEmbedder:
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
-        return unit_rows(np.log1p(self._vectorizer.transform(texts).toarray()), texts)
+        counts = np.log1p(self._vectorizer.transform(texts).toarray())
+        # Counts are never negative, so all vectors would lie in one corner and their signatures crowd together.
+        # Around their own mean, texts that have nothing in common have a cosine near 0.
+        return unit_rows(counts - counts.mean(axis=1, keepdims=True), texts)

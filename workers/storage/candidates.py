@@ -52,6 +52,8 @@ DESCRIBE = """
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
+# The namespace is a lexeme, so the text index alone finds its matches; `+ 0` keeps the planner from intersecting them
+# with all of the namespace's facts by another index.
 # With every weight 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which gives the
 # number of occurrences back; and dividing by the rank that is normalised by length gives the length, in which the
 # namespace and each tag count one. Done in C, this is several times faster than unnesting each tsvector.
@@ -61,7 +63,7 @@ MATCHES = """
         ts_rank('{1,1,1,1}', search, %(own)s::tsquery) / ts_rank('{1,1,1,1}', search, %(own)s::tsquery, 2)
             - 1 - cardinality(tags) as length
     from facts
-    where namespace = %(namespace)s
+    where namespace + 0 = %(namespace)s
         and search @@ %(candidates)s::tsquery
         and (%(ever)s or (forgotten_at is null and superseded_at is null))
         and (%(category)s::text is null or category = %(category)s)
