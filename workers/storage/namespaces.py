@@ -13,8 +13,6 @@ FIND = """
 
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
-ALL = "select name from namespaces order by name"
-
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
 
 HELD = "select held_since is not null from namespaces where id = %(namespace)s"
@@ -48,11 +46,6 @@ def find_or_add(db: Connection, name: str) -> Namespace:
         found = find(db, name)
     assert found is not None  # noqa: S101 - it was just added, or by somebody else before
     return found
-
-
-def names(db: Connection) -> list[str]:
-    """Return all namespaces' names in order."""
-    return [name for (name,) in db.execute(ALL)]
 
 
 def held(db: Connection, namespace: int) -> bool:
