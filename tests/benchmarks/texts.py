@@ -8,8 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from workers.core.arrays import Floats, Ints, Vectors
-from workers.embedding.hashing import HashingEmbedder
-from workers.embedding.unit import unit_rows
+from workers.embedding.hashing import HashingEmbedder, from_counts
 from workers.settings import Settings
 
 ENGLISH = """
@@ -73,7 +72,7 @@ def write(rng: np.random.Generator, count: int) -> tuple[list[str], Vectors]:
     holds = csr_array(
         (np.ones(len(words), np.float32), words, np.concatenate([[0], ends])), shape=(count, len(spoken.words))
     )
-    vectors = unit_rows(np.log1p(holds @ spoken.ngrams), texts)
+    vectors = from_counts(holds @ spoken.ngrams, texts)
     if not np.allclose(vectors[:4], embedder().embed(texts[:4]), atol=1e-5):
         raise AssertionError("The embedder has changed: its vectors are no longer sums over words.")
     return texts, vectors

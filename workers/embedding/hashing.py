@@ -35,7 +35,14 @@ class HashingEmbedder:
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
-        counts = np.log1p(self._vectorizer.transform(texts).toarray())
-        # Counts are never negative, so all vectors would lie in one corner and their signatures crowd together.
-        # Around their own mean, texts that have nothing in common have a cosine near 0.
-        return unit_rows(counts - counts.mean(axis=1, keepdims=True), texts)
+        return from_counts(self._vectorizer.transform(texts).toarray(), texts)
+
+
+def from_counts(counts: Vectors, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of n texts whose (n, dims) hashed n-grams were counted.
+
+    Counts are never negative, so all vectors would lie in one corner and their signatures crowd together. Around their
+    own mean, texts that have nothing in common have a cosine near 0.
+    """
+    weights = np.log1p(counts)
+    return unit_rows(weights - weights.mean(axis=1, keepdims=True), texts)
