@@ -1,7 +1,6 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from workers.decay import Report
@@ -52,7 +51,7 @@ def recalled(found: Recalled) -> dict[str, Any]:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    shown = asdict(result)
+    shown = {name: getattr(result, name) for name in Result.__slots__}
     if shown["explain"] is None:
         del shown["explain"]
     shown["id"] = str(result.id)

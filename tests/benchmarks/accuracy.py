@@ -91,7 +91,7 @@ def _compare(db: Connection, query: Vectors) -> dict[str, float]:
     own = signature.encode(query[None, :])[0]
     (tenant,) = db.execute("select min(id) from namespaces").fetchone() or (0,)
     given = {"namespace": tenant, "query": bit(own), "limit": ARM_SIZE}
-    near = signatures.nearest(db, tenant, own, ARM_SIZE)
+    near = list(signatures.nearest(db, tenant, own, ARM_SIZE))
     exact = _exactly(db, EXACT, given)
     distances = [d for (d,) in db.execute(DISTANCES, given | {"ids": near[:FIRST]})]
     rescored, best = (_rescored(db, tenant, ids, query) for ids in (near, [fact for fact, _ in exact]))

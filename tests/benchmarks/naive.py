@@ -9,7 +9,7 @@ from tests.benchmarks.machine import session
 from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.recall.arms import ARM_SIZE
-from workers.storage import facts, namespaces
+from workers.storage import lexemes, namespaces
 from workers.storage.connection import Connection
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def measure(answers: Answers, context: Context, asked: "Sequence[Asked]", size: 
 
 def _both(context: Context, db: Connection, asked: "Asked") -> tuple[float, float, float]:
     tenant = namespaces.find(db, asked.namespace)
-    words = " | ".join(f"'{word}'" for word in facts.lexemes_of(db, asked.text))
     given = {"namespace": tenant.id if tenant else 0, "limit": ARM_SIZE}
+    words = " | ".join(f"'{word}'" for word in lexemes.of_query(db, given["namespace"], asked.text))
     text = seconds(lambda: db.execute(TEXT, given | {"words": words}).fetchall())
     query = HalfVector(context.queries.embed(asked.text))
     near = seconds(lambda: db.execute(NEAR, given | {"query": query}).fetchall())

@@ -32,15 +32,14 @@ SAMPLED = 400
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (recalling, "_embed"),
     "text arm": (arms, "text_arm"),
-    "— its words": (facts, "lexemes_of"),
-    "— their frequencies": (lexemes, "frequencies"),
+    "— its words": (lexemes, "of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),
     "reading candidates": (candidates, "weigh"),
     "similarities": (scoring, "similarities"),
     "scoring": (scoring, "score"),
     "ordering": (answer, "order"),
-    "neighbours": (arms, "neighbour_arm"),
+    "neighbours": (facts, "neighbours"),
     "describing": (candidates, "describe"),
     "finding the namespace": (namespaces, "find"),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
-    values = {"namespace": 1, "sessions": ["3", '"x"'], "turns": [4, 5]}
+    values = {"namespace": 1, "ids": [UUID(int=number) for number in range(30)], "reach": 2}
     assert "facts_neighbours" in indexes(filled, facts.NEIGHBOURS, values)
 
 
@@ -155,7 +156,7 @@ def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_s
 
 
 def nearest(db: Any, query: Bit) -> list[Any]:
-    return signatures.nearest(db, 1, np.frombuffer(query.to_binary()[4:], dtype=np.uint8), 10)
+    return list(signatures.nearest(db, 1, np.frombuffer(query.to_binary()[4:], dtype=np.uint8), 10))
 
 
 def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: Memory) -> None:

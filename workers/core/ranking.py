@@ -59,18 +59,21 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
     Args:
         relevance: n scores.
         sessions: n session codes; negative where a fact belongs to none.
-        turns: n places within the session.
+        turns: n places within the session, from 0.
     """
-    places = list(zip(sessions.tolist(), turns.tolist(), strict=True))
-    best: dict[tuple[int, int], float] = {}
-    for place, score in zip(places, relevance.tolist(), strict=True):
-        best[place] = max(best.get(place, 0.0), score)
-    gain = np.zeros_like(relevance)
-    for i, (session, turn) in enumerate(places):
-        for distance, weight in enumerate(CONTIGUITY, start=1):
-            beside = best.get((session, turn - distance), 0.0) + best.get((session, turn + distance), 0.0)
-            gain[i] += weight * beside if session >= 0 else 0.0
-    return gain
+    if not len(relevance):
+        return np.zeros(0)
+    # Sessions stand so far apart that no turn's neighbour is in another one.
+    keys = sessions * (int(turns.max()) + 2 * len(CONTIGUITY) + 1) + turns
+    places, place = np.unique(keys, return_inverse=True)
+    best = np.zeros(len(places))
+    np.maximum.at(best, place, relevance)
+    gain = np.zeros(len(relevance))
+    for distance, weight in enumerate(CONTIGUITY, start=1):
+        for wanted in (keys - distance, keys + distance):
+            at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+            gain += weight * np.where(places[at] == wanted, best[at], 0.0)
+    return np.where(sessions >= 0, gain, 0.0)
 
 
 def prior(vitality: Vitality) -> Floats:

@@ -40,3 +40,9 @@ def estimate(query: Vectors, signatures: Bytes, seed: int = SEED) -> Floats:
     signs = np.unpackbits(signatures, axis=1).astype(np.float32) * 2 - 1
     cosines: Floats = (signs @ projected).astype(np.float64) * (np.sqrt(np.pi / 2) / BITS)
     return np.clip(cosines, -1.0, 1.0)
+
+
+def cosines(differing_bits: Floats) -> Floats:
+    """Return the estimated cosines of vectors whose signatures differ in so many of the 1,024 bits."""
+    estimated: Floats = np.cos(np.pi * differing_bits / BITS)
+    return estimated

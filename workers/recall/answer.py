@@ -1,7 +1,6 @@
 """What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,10 +8,10 @@ from uuid import UUID
 import numpy as np
 
 from workers.core import fidelity
-from workers.core.arrays import Ints
+from workers.core.arrays import Floats, Ints
 from workers.core.tiers import Tier
-from workers.recall.scoring import Scores, current_tier
-from workers.storage.candidates import Candidate, Description
+from workers.recall.scoring import Scores
+from workers.storage.candidates import Candidate, Candidates, Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,19 @@ class Recalled:
     by_meaning: bool
 
 
-def order(found: Sequence[Candidate], scores: Scores) -> list[int]:
+def order(found: Candidates, scores: Scores) -> Ints:
     """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
-
-    def rank(i: int) -> tuple[float, int, float]:
-        return -float(scores.total[i]), found[i].tier, -found[i].told_at
-
-    return sorted(range(len(found)), key=rank)
+    return np.lexsort((-found["told_at"], found["tier"], -scores.total))
 
 
-def result(one: Candidate, shown: Description, score: float, now: datetime, explain: dict[str, Any] | None) -> Result:
+def result(one: Candidate, shown: Description, tier: int, score: float, explain: dict[str, Any] | None) -> Result:
     """Return a candidate as a result."""
     return Result(
         score=round(score, 6),
-        tier=Tier(current_tier(one, now)).name.lower(),
-        fidelity=fidelity.name(one.fidelity),
+        tier=Tier(tier).name.lower(),
+        fidelity=fidelity.name(int(one["fidelity"])),
         explain=explain,
-        **asdict(shown),
+        **{name: getattr(shown, name) for name in Description.__slots__},
     )
 
 
@@ -101,12 +96,13 @@ def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
 
 
 def left_out(
-    hidden: Sequence[Candidate], beyond: Sequence[tuple[Candidate, float]], shown: dict[UUID, Description]
+    hidden: Candidates, beyond: Candidates, scores: Floats, shown: dict[UUID, Description]
 ) -> list[dict[str, Any]]:
     """Return the candidates that are not among the results, each with the rule that did it."""
-    ruled: list[tuple[Candidate, str, float | None]] = [(one, one.left_out or "", None) for one in hidden]
-    below = [(one, "below the limit", round(score, 6)) for one, score in beyond]
+    ruled = [(one["id"], one["left_out"], None) for one in hidden]
+    below = [
+        (one["id"], "below the limit", round(score, 6)) for one, score in zip(beyond, scores.tolist(), strict=True)
+    ]
     return [
-        {"id": str(one.id), "text": shown[one.id].text, "rule": rule, "score": score}
-        for one, rule, score in ruled + below
+        {"id": str(id_), "text": shown[id_].text, "rule": rule, "score": score} for id_, rule, score in ruled + below
     ]

@@ -1,28 +1,33 @@
 """One recall from question to answer."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 import numpy as np
 
 from workers.context import Context
-from workers.core.arrays import Floats, Vectors
+from workers.core.arrays import Vectors
+from workers.core.ranking import CONTIGUITY
 from workers.errors import EmbeddingError
 from workers.recall import answer, arms, scoring
 from workers.recall.answer import Recalled
 from workers.recall.arms import TextArm
 from workers.recall.scoring import Scores
-from workers.storage import candidates, namespaces
-from workers.storage.candidates import Candidate, Scope
+from workers.storage import candidates, facts, namespaces
+from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
 
 LEFT_OUT_SHOWN = 50
+
+WEIGHED = 100
+"""How many of both arms' candidates are read."""
+
+NEIGHBOURS_OF = 30
+"""How many of the best bring the facts told just before and after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +44,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Candidates that may be seen, each with its similarity to the query, and those that a rule hides."""
-
-    seen: list[Candidate]
-    hidden: list[Candidate]
-    cosines: Floats
-
-    def __add__(self, other: "Found") -> "Found":
-        """Return both together; none may be in both."""
-        cosines = np.concatenate([self.cosines, other.cosines])
-        return Found(self.seen + other.seen, self.hidden + other.hidden, cosines)
-
-
-@dataclass(frozen=True, slots=True)
 class Weighed:
-    """Candidates with their scores."""
+    """Candidates that may be seen, with their scores, and those that a rule hides."""
 
-    found: Found
+    seen: Candidates
+    hidden: Candidates
     scores: Scores
 
 
@@ -91,45 +83,36 @@ def _embed(context: Context, text: str) -> Vectors | None:
 def _weigh(
     context: Context, db: Connection, tenant: Namespace, text: TextArm, query: Vectors | None, scope: Scope
 ) -> Weighed:
-    """Return the candidates of both arms, and the neighbours of the best of them, with their scores."""
-    near = arms.vector_arm(db, tenant, query, scope) if query is not None else []
-    found = _read(db, tenant, list({*text.best, *near}), query, scope)
-    scores = scoring.score(context, found.seen, text, found.cosines, scope.now)
-    best = [found.seen[i] for i in answer.order(found.seen, scores)[: arms.NEIGHBOURS_OF]]
-    known = {one.id for one in [*found.seen, *found.hidden]}
-    beside = [id_ for id_ in arms.neighbour_arm(db, tenant, best) if id_ not in known]
-    if beside:
-        found = found + _read(db, tenant, beside, query, scope)
-        scores = scoring.score(context, found.seen, text, found.cosines, scope.now)
-    return Weighed(found, scores)
-
-
-def _read(db: Connection, tenant: Namespace, ids: Sequence[UUID], query: Vectors | None, scope: Scope) -> Found:
-    """Return candidates, apart from those that a rule hides, with their similarity to the query."""
-    read = candidates.weigh(db, tenant.id, ids, scope)
-    seen = [one for one in read if one.left_out is None]
-    hidden = [one for one in read if one.left_out is not None]
-    return Found(seen, hidden, scoring.similarities(seen, query))
+    """Return the most promising candidates of both arms, and the neighbours of the best of them, with their scores."""
+    near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
+    promising = arms.promising(text, near, WEIGHED)
+    beside = facts.neighbours(db, tenant.id, promising[:NEIGHBOURS_OF], len(CONTIGUITY))
+    pooled = scoring.pooled_queries(context, query)
+    weighed = candidates.weigh(db, tenant.id, [*promising, *beside.difference(promising)], pooled, scope)
+    visible = np.array([rule is None for rule in weighed["left_out"]], dtype=np.bool_)
+    seen = weighed[visible]
+    scores = scoring.score(context, seen, text, scoring.similarities(seen, query), scope.now)
+    return Weighed(seen, weighed[~visible], scores)
 
 
 def _answer(
     db: Connection, tenant: Namespace, question: Question, weighed: Weighed, now: datetime, *, by_meaning: bool
 ) -> Recalled:
-    seen, scores = weighed.found.seen, weighed.scores
-    order = answer.order(seen, scores)
-    chosen, beyond = order[: question.limit], order[question.limit :][:LEFT_OUT_SHOWN] if question.explain else []
-    hidden = weighed.found.hidden[:LEFT_OUT_SHOWN] if question.explain else []
-    shown = candidates.describe(db, tenant.id, [seen[i].id for i in [*chosen, *beyond]] + [one.id for one in hidden])
+    scores, order = weighed.scores, answer.order(weighed.seen, weighed.scores)
+    chosen = weighed.seen[order[: question.limit]]
+    beyond = order[question.limit :][: LEFT_OUT_SHOWN if question.explain else 0]
+    below, hidden = weighed.seen[beyond], weighed.hidden[: LEFT_OUT_SHOWN if question.explain else 0]
+    shown = candidates.describe(db, tenant.id, [one["id"] for one in (*chosen, *below, *hidden)])
     ranks = answer.ranks(scores) if question.explain else None
     results = [
         answer.result(
-            seen[i],
-            shown[seen[i].id],
-            float(scores.total[i]),
-            now,
-            None if ranks is None else answer.parts(i, scores, ranks),
+            one,
+            shown[one["id"]],
+            tier,
+            float(scores.total[place]),
+            answer.parts(place, scores, ranks) if ranks else None,
         )
-        for i in chosen
+        for one, tier, place in zip(chosen, scoring.current_tiers(chosen, now).tolist(), order.tolist(), strict=False)
     ]
-    left_out = answer.left_out(hidden, [(seen[i], float(scores.total[i])) for i in beyond], shown)
-    return Recalled(results, left_out if question.explain else None, by_meaning)
+    left_out = answer.left_out(hidden, below, scores.total[beyond], shown) if question.explain else None
+    return Recalled(results, left_out, by_meaning)

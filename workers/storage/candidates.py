@@ -1,23 +1,36 @@
 """Candidates: facts that a recall weighs, and what it shows of those that it chose."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
 from psycopg.rows import class_row
 
+from workers.core.arrays import Vectors
 from workers.storage.connection import Connection
 
-# Only what scoring needs, for hundreds of rows are weighed and ten are shown. Readers do not wait for a pass: what has
-# ended is hidden from its instant on, unless a pass held it back. As-of reads see what was valid then, whatever has
-# become of it since.
+# Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
+# with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
+# as binary, which takes a third of the time. Readers do not wait for a pass: what has ended is hidden from its instant
+# on, unless a pass held it back. As-of reads see what was valid then, whatever has become of it since.
 WEIGH = """
-    select facts.id, session::text, turn, date_part('epoch', coalesce(source_date, created_at)), importance, base,
-        coactivations, date_part('epoch', last_seen_at), confidence,
-        date_part('epoch', last_confirmed_at), date_part('epoch', activity.expires_at), recall_count,
-        tier, fidelity, bit_send(signature), halfvec_send(embedding),
+    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0),
+        case when session is null then -1 else coalesce(turn, -1) end,
+        date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
+        date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
+        date_part('epoch', activity.expires_at), recall_count, tier, fidelity,
+        coalesce(
+            -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
+        ),
+        case when fidelity <> 1 then (
+            select bit_send(signature) from signatures
+            where signatures.namespace = facts.namespace and signatures.fact = facts.id
+        ) end,
         coalesce(
             case when %(as_of)s::timestamptz is null then case
                 when forgotten_at is not null then 'forgotten: ' || forgotten_reason
@@ -39,9 +52,8 @@ WEIGH = """
         )
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    where facts.namespace = %(namespace)s and facts.id = any(%(ids)s)
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
 
 DESCRIBE = """
@@ -49,7 +61,7 @@ DESCRIBE = """
         created_at, decay_class
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and id = any(%(ids)s)
+    where facts.namespace = %(namespace)s and id = any(%(ids)b)
 """
 
 # The namespace is a lexeme, so the text index alone finds its matches; `+ 0` keeps the planner from intersecting them
@@ -83,29 +95,39 @@ class Scope:
     kind: str | None = None
 
 
-class Candidate(NamedTuple):
-    """What scoring needs of a fact, and the rule that leaves it out, if one does; times are epoch seconds.
+CANDIDATE = np.dtype(
+    [
+        ("id", object),
+        ("session", np.int64),
+        ("turn", np.int64),
+        ("told_at", np.float64),
+        ("importance", np.float64),
+        ("base", np.float64),
+        ("coactivations", np.int64),
+        ("last_seen_at", np.float64),
+        ("confidence", np.float64),
+        ("confirmed_at", np.float64),
+        ("expires_at", np.float64),
+        ("recall_count", np.int64),
+        ("tier", np.int64),
+        ("fidelity", np.int64),
+        ("cosine", np.float64),
+        ("signature", object),
+        ("left_out", object),
+    ]
+)
+"""What scoring needs of a fact; times are epoch seconds.
 
-    The session is JSON as it is stored: it is only compared, and parsing hundreds would take longer than scoring them.
-    """
+The session is a hash, since it is only compared, and the turn is negative where a fact has no place in one. The cosine
+with the query is not a number where there is no vector; `signature` has bytes where the vector is not full. `left_out`
+names the rule that hides the fact, if one does.
+"""
 
-    id: UUID
-    session: str | None
-    turn: int | None
-    told_at: float
-    importance: float
-    base: float
-    coactivations: int
-    last_seen_at: float
-    confidence: float
-    confirmed_at: float
-    expires_at: float
-    recall_count: int
-    tier: int
-    fidelity: int
-    signature: bytes | None
-    vector: bytes | None
-    left_out: str | None
+Candidates: TypeAlias = NDArray[np.void]
+"""An array of `CANDIDATE` records."""
+
+Candidate: TypeAlias = np.void
+"""One of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +160,32 @@ class Matches:
     lengths: list[float] = field(default_factory=list)
 
 
-def weigh(db: Connection, namespace: int, ids: Sequence[UUID], scope: Scope) -> list[Candidate]:
-    """Return the candidates among `ids`, those included that a rule leaves out."""
+def weigh(
+    db: Connection, namespace: int, ids: Sequence[UUID], query: Mapping[int, Vectors], scope: Scope
+) -> Candidates:
+    """Return the candidates among `ids`, those included that a rule leaves out.
+
+    `query` has the query's vector by dims, pooled as stored vectors are; it may be empty.
+    """
     given = {
         "namespace": namespace,
         "ids": list(ids),
+        "dims": list(query),
+        "queries": [HalfVector(vector) for vector in query.values()],
         "now": scope.now,
         "as_of": scope.as_of,
         "tag": scope.tag,
         "category": scope.category,
         "kind": scope.kind,
     }
-    return [Candidate._make(row) for row in db.execute(WEIGH, given, binary=True)]
+    return np.array(db.execute(WEIGH, given, binary=True).fetchall(), dtype=CANDIDATE)
 
 
 def describe(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Description]:
     """Return what an answer shows of each of these facts."""
     with db.cursor(row_factory=class_row(Description)) as cursor:
-        return {found.id: found for found in cursor.execute(DESCRIBE, {"namespace": namespace, "ids": list(ids)})}
+        rows = cursor.execute(DESCRIBE, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    return {found.id: found for found in rows}
 
 
 def matches(

@@ -84,14 +84,13 @@ COUNT_LIVE = """
     where namespace = %(namespace)s and forgotten_at is null and superseded_at is null
 """
 
-# A query's words, stemmed as the index stems, stop words gone.
-LEXEMES_OF = "select tsvector_to_array(to_tsvector('english', %(query)s))"
-
 NEIGHBOURS = """
-    select facts.id
-    from unnest(%(sessions)s::jsonb[], %(turns)s::int[]) as near (session, turn)
-    join facts on facts.namespace = %(namespace)s and facts.session = near.session and facts.turn = near.turn
-    where forgotten_at is null and superseded_at is null
+    select beside.id
+    from facts
+    join facts as beside on beside.namespace = facts.namespace and beside.session = facts.session
+        and beside.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
+        and beside.forgotten_at is null and beside.superseded_at is null
 """
 
 
@@ -135,14 +134,7 @@ def count_live(db: Connection, namespace: int) -> int:
     return int(row[0]) if row else 0
 
 
-def lexemes_of(db: Connection, query: str) -> list[str]:
-    """Return the words of a query as the text index knows them; empty when it has stop words only."""
-    row = db.execute(LEXEMES_OF, {"query": query}).fetchone()
-    return list(row[0]) if row else []
-
-
-def neighbours(db: Connection, namespace: int, places: Sequence[tuple[str, int]]) -> list[UUID]:
-    """Return the live facts at these places, each a session (JSON as it is stored) and a turn."""
-    sessions, turns = [session for session, _ in places], [turn for _, turn in places]
-    rows = db.execute(NEIGHBOURS, {"namespace": namespace, "sessions": sessions, "turns": turns})
-    return [id_ for (id_,) in rows]
+def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int) -> set[UUID]:
+    """Return the live facts told at most `reach` turns before or after these facts, in the same session."""
+    rows = db.execute(NEIGHBOURS, {"namespace": namespace, "ids": list(ids), "reach": reach}, binary=True)
+    return {id_ for (id_,) in rows.fetchall()}

@@ -1,6 +1,5 @@
 """Lexemes: in how many facts of a namespace each word stands, so that rare words can count for more."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from workers.storage.connection import Connection
@@ -27,7 +26,12 @@ COUNT = """
     returning counted_facts
 """
 
-FREQUENCIES = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(lexemes)s)"
+# The query's words are stemmed as the index stems, and stop words are gone.
+OF_QUERY = """
+    select word, coalesce(facts, 0)
+    from unnest(tsvector_to_array(to_tsvector('english', %(query)s))) as word
+    left join lexemes on lexemes.namespace = %(namespace)s and lexeme = word
+"""
 
 
 def count(db: Connection, namespace: int, now: datetime) -> int:
@@ -36,6 +40,6 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
     return int(row[0]) if row else 0
 
 
-def frequencies(db: Connection, namespace: int, lexemes: Sequence[str]) -> dict[str, int]:
-    """Return in how many facts each lexeme stood when they were last counted."""
-    return dict(db.execute(FREQUENCIES, {"namespace": namespace, "lexemes": list(lexemes)}).fetchall())
+def of_query(db: Connection, namespace: int, query: str) -> dict[str, int]:
+    """Return a query's words, each with how many facts held it when they were last counted; none for stop words."""
+    return dict(db.execute(OF_QUERY, {"namespace": namespace, "query": query}).fetchall())

@@ -21,19 +21,19 @@ ADD = """
 """
 
 NEAREST = """
-    select fact from signatures
+    select fact, signature <~> %(query)s from signatures
     where namespace = %(namespace)s and live
     order by signature <~> %(query)s limit %(limit)s
 """
 
 NEAREST_EVER = """
-    select fact from signatures
+    select fact, signature <~> %(query)s from signatures
     where namespace = %(namespace)s
     order by signature <~> %(query)s limit %(limit)s
 """
 
 NEAREST_AMONG = """
-    select signatures.fact from signatures
+    select signatures.fact, signature <~> %(query)s from signatures
     join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
     where signatures.namespace = %(namespace)s
         and (%(ever)s or live)
@@ -89,18 +89,17 @@ def nearest(
     ever: bool = False,
     category: str | None = None,
     kind: str | None = None,
-) -> list[UUID]:
-    """Return the facts whose signatures differ least from the (128,) query, nearest first.
+) -> dict[UUID, float]:
+    """Return the facts whose signatures differ least from the (128,) query, nearest first, and in how many bits.
 
     `ever` takes in forgotten and superseded ones. A category or kind is filtered before the limit, so that none is
     missing for being rare.
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if category is not None or kind is not None:
-        rows = db.execute(NEAREST_AMONG, given | {"ever": ever, "category": category, "kind": kind})
-    else:
-        rows = db.execute(NEAREST_EVER if ever else NEAREST, given)
-    return [fact for (fact,) in rows]
+        among = given | {"ever": ever, "category": category, "kind": kind}
+        return dict(db.execute(NEAREST_AMONG, among, binary=True).fetchall())
+    return dict(db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True).fetchall())
 
 
 def unpack(raw: Sequence[bytes]) -> Bytes:
