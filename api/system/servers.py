@@ -23,11 +23,13 @@ from api.system.privileges import admit, launched, system_user, write_private
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
+# Compressing whole pages, each once after a checkpoint, took longer than a pass over what is due; writing them does not.
 POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
     "max_wal_size": "2GB",
-    "wal_compression": "on",
+    "checkpoint_timeout": "30min",
+    "wal_compression": "off",
     "random_page_cost": "1.1",
     "jit": "off",
     "timezone": "UTC",

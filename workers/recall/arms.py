@@ -28,8 +28,8 @@ ENOUGH_MATCHES = 20
 Measured on conversations of 600 turns, more brought nothing.
 """
 
-MOST_MATCHES = 20_000
-"""No more are read, whatever the counts of words said before they were outdated."""
+MOST_MATCHES = 5_000
+"""No more are read: not for a query of nothing but common words, nor when the counts of words are outdated."""
 
 # ts_rank of j occurrences of one word, for every j that a tsvector can hold.
 RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
