@@ -95,11 +95,15 @@ def recall(
     category: Any = None,
     kind: Any = None,
     as_of: Any = None,
+    known_as_of: Any = None,
     explain: bool = False,
     touch: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false."""
+    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
+
+    What is recalled as of an instant is read only, and never touched.
+    """
     at = _instant(now)
     name = intake.namespace_name(namespace)
     question = recalling.Question(
@@ -109,11 +113,12 @@ def recall(
         category=intake.optional_name(category, "category"),
         kind=intake.optional_name(kind, "kind"),
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
         explain=explain,
     )
     with signals.active(context.redis, self.request.id or "", time.time()):
         found = recalling.recall(context, name, question, at)
-    if touch and as_of is None and found.results:
+    if touch and as_of is None and known_as_of is None and found.results:
         ids = [str(result.id) for result in found.results]
         self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
     return answers.recalled(found)

@@ -64,6 +64,7 @@ def recall(
     category: Annotated[str | None, typer.Option(help="Only facts of this category.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only facts of this kind.")] = None,
     as_of: Annotated[str | None, typer.Option(help="What was true at that instant or date.")] = None,
+    known_as_of: Annotated[str | None, typer.Option(help="What had been told, and held for true, by then.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Take scores apart; say what was left out.")] = False,
     touch: Annotated[bool, typer.Option("--touch/--no-touch", help="Whether recalling strengthens.")] = True,
     namespace: NamespaceName = None,
@@ -72,8 +73,8 @@ def recall(
 ) -> None:
     """Recall the facts that fit a question."""
     options = {
-        "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "explain": explain,
-        "touch": touch,
+        "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "known_as_of": known_as_of,
+        "explain": explain, "touch": touch,
     }  # fmt: skip
     with client(home, namespace) as memory:
         answer = memory.recall(query, **options)
