@@ -189,6 +189,17 @@ def fact_id(given: Any) -> UUID:
         raise InvalidInputError(f"id: {_show(given)} is no UUID; give the id that `store` printed.") from None
 
 
+def fact_ids(given: Any) -> list[UUID]:
+    """Return the ids of one or more facts, each once.
+
+    Raises:
+        InvalidInputError: it is no list, an empty one, or has something else than UUIDs in it.
+    """
+    if not isinstance(given, list) or not given:
+        raise InvalidInputError(f"ids: {_show(given)} is no list of ids; give at least one.")
+    return list(dict.fromkeys(fact_id(one) for one in given))
+
+
 def instant(given: Any, name: str) -> datetime:
     """Return an instant from ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds.
 

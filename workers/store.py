@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 
 from workers import supersede
 from workers.context import Context
+from workers.contradictions import find_within
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
 from workers.core.fading import written
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 15.0
 """After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
+
+NEW = ("added", "updated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ def store_many(
         repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]
         if touch and repeated:
             touch_within(context, db, tenant, repeated, now)
+        stored = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
+        find_within(db, tenant, [row for row in rows if row.id in stored], now)
     return answers
 
 

@@ -13,7 +13,7 @@ from celery import Task
 from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
-from workers import answers, decay, embed, intake, search
+from workers import answers, contradictions, decay, embed, intake, search
 from workers import recall as recalling
 from workers import regenerate as regenerating
 from workers import stats as counting
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
 DEFAULT_BOOST = 0.2
+PAIR = 2
 WORK_SECONDS = 30.0
 """How long a task that walks many facts goes on before it hands over to its successor."""
 
@@ -164,6 +165,31 @@ def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
     return asdict(counting.stats(context, intake.namespace_name(namespace), _instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.contradictions")
+def list_contradictions(namespace: Any = "default", limit: Any = 100, now: Any = None) -> dict[str, Any]:
+    """Return which remembered facts contradict each other."""
+    name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
+    return answers.contradicting(*contradictions.contradicting(context, name, _instant(now), most))
+
+
+@app.task(base=EbbTask, bind=True, name="memory.resolve")
+def resolve(
+    self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
+) -> dict[str, Any]:
+    """Settle a contradiction: one fact supersedes the others, or both are accepted."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    given, name = intake.fact_ids(ids), intake.namespace_name(namespace)
+    if both and keep is None and len(given) == PAIR:
+        contradictions.accept(context, name, given[0], given[1], at)
+        return {"accepted": [str(id_) for id_ in given]}
+    kept = None if keep is None else intake.fact_id(keep)
+    others = [id_ for id_ in given if id_ != kept]
+    if both or kept is None or not others:
+        raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
+    contradictions.keep(context, name, kept, others, at)
+    return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
 
 
 @app.task(base=EbbTask, bind=True, name="decay.plan")
