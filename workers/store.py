@@ -11,13 +11,14 @@ from zlib import crc32
 import numpy as np
 from uuid_utils.compat import uuid7
 
-from workers import supersede
+from workers import classify, supersede
 from workers.context import Context
 from workers.contradictions import find_within
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.intent import Intent, asked, stretches
 from workers.core.text import digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
@@ -26,13 +27,16 @@ from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, namespaces, pending
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
-from workers.supersede import Decision, Intent, Settled
+from workers.supersede import Decision, Settled
 from workers.touch import touch_within
 
 log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 15.0
 """After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
+
+JUDGED_SECONDS = 25.0
+"""After this nobody is asked to judge a fact any more, for the same reason."""
 
 NEW = ("added", "updated")
 
@@ -56,16 +60,20 @@ def store_many(
     Raises:
         UnavailableError: the database does not answer; nothing was stored.
     """
+    until = time.monotonic() + JUDGED_SECONDS
     rows = [_row(fact, now) for fact in given]
     with transaction(context.database_url) as db:
-        tenant = namespaces.find_or_add(db, namespace).id
+        owner = namespaces.find_or_add(db, namespace)
+        tenant = owner.id
         forget_ended(db, tenant, [row.hash for row in rows], now)
         known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
     # What is about to be superseded may be said anew, and then needs a vector of its own.
     going = {fact.supersedes for fact in given}
     fresh = {row.hash: row.text for row in rows if row.hash not in known or known[row.hash] in going}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
-    intents = [supersede.asked(fact.supersedes) for fact in given]
+    intents = [asked(fact.supersedes) for fact in given]
+    if context.settings.classify_before_write:
+        rows, given, intents = classify.judge(context, owner, rows, given, intents, embedded, now, until)
     with transaction(context.database_url) as db:
         answers = _write(context, db, tenant, rows, given, intents, embedded, now)
         repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]
@@ -129,7 +137,8 @@ def _write(
     targets = [intent.target for intent in intents if intent.target is not None]
     said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
     answers: dict[int, Stored | InvalidInputError] = {}
-    for places in supersede.stretches(rows, intents, said):
+    ids, hashes = [row.id for row in rows], [row.hash for row in rows]
+    for places in stretches(ids, hashes, intents, said):
         own = [rows[i] for i in places]
         decisions = supersede.settle_within(db, tenant, own, [intents[i] for i in places], now)
         adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]

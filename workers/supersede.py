@@ -1,45 +1,17 @@
-"""Supersede: a newer fact takes an older one's place, which stays readable as history and leaves every search for now.
-
-Facts are stored in batches, yet each is to mean what it would mean alone: what a fact replaces may have been stored by
-one before it in the same batch. So a batch is cut into stretches within which the order makes no difference.
-"""
+"""Supersede: a newer fact takes the place of an older one, which stays as history and leaves every search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from uuid import UUID
 
+from workers.core.intent import Action, Intent
 from workers.errors import InvalidInputError
 from workers.forget import retire_within
 from workers.storage import activity, facts, supersession
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
 from workers.storage.supersession import Closed, State
-
-
-class Action(StrEnum):
-    """What a new fact means for what is known (S107)."""
-
-    ADD = "ADD"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
-    NOOP = "NOOP"
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What a new fact means for a known one, its target: to replace it, to retract it, or to say the same.
-
-    What somebody asked for and cannot be done is an error; what was only guessed then makes the fact an addition.
-    """
-
-    action: Action = Action.ADD
-    target: UUID | None = None
-    asked: bool = False
-
-
-ADD = Intent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +28,6 @@ class Decision:
 
     answer: Settled | InvalidInputError | None = None
     closes: Closed | None = None
-
-
-def asked(target: UUID | None) -> Intent:
-    """Return what somebody wants who says that a fact supersedes `target`, or says nothing of it."""
-    return ADD if target is None else Intent(Action.UPDATE, target, asked=True)
-
-
-def stretches(rows: Sequence[Fact], intents: Sequence[Intent], said: Mapping[UUID, bytes]) -> list[list[int]]:
-    """Return the places of n facts in order, cut where one concerns what another before it is, or says.
-
-    `said` has the hashes of known facts. Facts that concern no known one may repeat each other within a stretch.
-    """
-    hashes = {row.id: row.hash for row in rows} | dict(said)
-    cut: list[list[int]] = [[]]
-    met, concerned = set[UUID | bytes](), set[UUID | bytes]()
-    for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
-        own: set[UUID | bytes] = {row.id, row.hash}
-        if intent.target is not None:
-            own |= {intent.target, hashes.get(intent.target, intent.target)}
-        if own & (concerned if intent.target is None else met):
-            cut.append([])
-            met, concerned = set(), set()
-        cut[-1].append(place)
-        met |= own
-        concerned |= set() if intent.target is None else own
-    return cut
 
 
 def settle_within(
