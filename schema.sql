@@ -132,6 +132,27 @@ create table if not exists lexemes (
     primary key (namespace, lexeme)
 );
 
+-- What readers see as long as `ends_at` has not come.
+create or replace view remembered as
+select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
+    case when held then 'infinity' else ends_at end as ends_at
+from facts
+join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+where forgotten_at is null and superseded_at is null;
+
+-- Pairs of facts with one entity and key but different values. A pair counts only as long as both are remembered.
+create table if not exists contradictions (
+    namespace integer not null,
+    fact uuid not null,
+    other uuid not null check (fact < other),
+    found_at timestamptz not null,
+    -- when somebody said that both hold
+    accepted_at timestamptz,
+    primary key (namespace, fact, other),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
+    foreign key (namespace, other) references facts (namespace, id) on delete cascade
+);
+
 -- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
 create table if not exists fading_rules (
     only_row boolean primary key default true check (only_row),
@@ -192,6 +213,15 @@ create index if not exists facts_search on facts using gin (search) with (fastup
 
 -- recall, contiguity: the facts told just before and after
 create index if not exists facts_neighbours on facts (namespace, session, turn) where session is not null;
+
+-- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
+-- beginnings of long names stand in it.
+create index if not exists facts_topics
+    on facts (namespace, left(lower(entity), 200), left(lower(key), 200), created_at)
+    where entity is not null and forgotten_at is null and superseded_at is null;
+
+-- contradictions: deleting a fact takes along those that name it second
+create index if not exists contradictions_other on contradictions (namespace, other);
 
 -- recall, vector arm: all signatures of a namespace without touching the table
 create index if not exists signatures_scan on signatures (namespace, live) include (fact, signature);

@@ -99,6 +99,19 @@ class Client:
         arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": _now()}
         return self.call("memory.reinforce", arguments, STORE_SECONDS)
 
+    def contradictions(self, limit: int = 100) -> dict[str, Any]:
+        """Return `{"contradictions", "total"}`: pairs of facts that say different values of the same."""
+        return self.call("memory.contradictions", {"namespace": self.namespace, "limit": limit}, STORE_SECONDS)
+
+    def resolve(self, *ids: str, keep: str | None = None, both: bool = False) -> dict[str, Any]:
+        """Settle a contradiction: the fact `keep` supersedes the others, or `both` of two facts hold.
+
+        Raises:
+            InvalidInputError: a fact is not there any more, or the two do not contradict each other.
+        """
+        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": _now()}
+        return self.call("memory.resolve", arguments, STORE_SECONDS)
+
     def stats(self) -> dict[str, Any]:
         """Return what the namespace holds."""
         return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)

@@ -30,8 +30,10 @@ class Progress:
     offset: int = 0
     lines: int = 0
     added: int = 0
+    updated: int = 0
     duplicates: int = 0
     unchanged: int = 0
+    retracted: int = 0
     rejected: int = 0
     without_vector: int = 0
 
@@ -53,6 +55,11 @@ class Window:
     facts: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     sent: dict[str, AsyncResult] = field(default_factory=dict)
+
+    @property
+    def supersedes(self) -> bool:
+        """Return whether any of its facts takes the place of another."""
+        return any(fact.get("supersedes") is not None for numbered in self.facts.values() for _, fact in numbered)
 
 
 class Checkpoint:
@@ -104,9 +111,11 @@ def import_file(
     on_progress(progress)
     waiting: deque[Window] = deque()
     for window in _windows(file, progress, client.namespace, into):
-        waiting.append(_send(client, window))
-        if len(waiting) == IN_FLIGHT:
+        # What is superseded must be stored by then, and what comes later may say it anew.
+        most = 0 if window.supersedes or (waiting and waiting[-1].supersedes) else IN_FLIGHT - 1
+        while len(waiting) > most:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+        waiting.append(_send(client, window))
     while waiting:
         progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
     if checkpoint:
@@ -150,7 +159,7 @@ def parse(line: bytes | None) -> dict[str, Any] | None:
     """Return what a line says of its fact, without what follows from the rest; nothing for a blank line.
 
     Raises:
-        InvalidInputError: the line is no JSON object, or says that its fact was forgotten.
+        InvalidInputError: the line is no JSON object, or says that its fact was forgotten or superseded.
     """
     if line is None:
         raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
@@ -166,6 +175,8 @@ def parse(line: bytes | None) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
     if given.get("forgotten_at") is not None:
         raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
+    if given.get("superseded_at") is not None:
+        raise InvalidInputError(f"superseded at {given['superseded_at']}; what took its place has a line of its own.")
     return {name: value for name, value in given.items() if name not in DERIVED}
 
 
@@ -201,8 +212,10 @@ def _settle(
         offset=window.end,
         lines=window.lines,
         added=progress.added + actions.count("added"),
+        updated=progress.updated + actions.count("updated"),
         duplicates=progress.duplicates + actions.count("duplicate"),
         unchanged=progress.unchanged + actions.count("unchanged"),
+        retracted=progress.retracted + actions.count("retracted"),
         rejected=progress.rejected + len(bad),
         without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
     )

@@ -1,11 +1,13 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from workers.decay import Report
 from workers.errors import InvalidInputError
 from workers.recall import Recalled, Result
+from workers.storage.contradictions import Contradiction
 from workers.store import Stored
 
 
@@ -50,11 +52,28 @@ def recalled(found: Recalled) -> dict[str, Any]:
     return answer
 
 
+def contradicting(found: Sequence[Contradiction], total: int) -> dict[str, Any]:
+    """Return pairs of facts that contradict each other, the older one first, and how many there are in all."""
+    return {"contradictions": [_contradiction(one) for one in found], "total": total}
+
+
+def _contradiction(one: Contradiction) -> dict[str, Any]:
+    facts = [
+        {"id": str(id_), "value": value, "text": text, "created_at": _shown(at)}
+        for at, id_, value, text in sorted(zip(one.created_at, one.ids, one.values, one.texts, strict=True))
+    ]
+    return {"entity": one.entity, "key": one.key, "found_at": _shown(one.found_at), "facts": facts}
+
+
+def _shown(instant: datetime) -> str:
+    return instant.isoformat().replace("+00:00", "Z")
+
+
 def _result(result: Result) -> dict[str, Any]:
     shown = {name: getattr(result, name) for name in Result.__slots__}
     if shown["explain"] is None:
         del shown["explain"]
     shown["id"] = str(result.id)
     for name in ("source_date", "created_at"):
-        shown[name] = None if shown[name] is None else shown[name].isoformat().replace("+00:00", "Z")
+        shown[name] = None if shown[name] is None else _shown(shown[name])
     return shown

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from workers.embedding import Embedder
     from workers.embedding.queries import Queries
+    from workers.judging.chat import Chat
 
 
 @dataclass
@@ -45,6 +46,13 @@ class Context:
         return Queries(self.embedder)
 
     @cached_property
+    def chat(self) -> "Chat":
+        """Return the LLM of the settings."""
+        from workers.judging import make_chat  # noqa: PLC0415 - not before somebody wants a judgement
+
+        return make_chat(self.settings)
+
+    @cached_property
     def redis(self) -> "Redis":
         """Return the connections to Ebb's own keys in Redis."""
         return own_keys(self.settings.redis_url)
@@ -66,12 +74,13 @@ class Context:
         )
 
     def close(self) -> None:
-        """Let go of what a fork must not inherit: connections to the database and to an embedding endpoint."""
+        """Let go of what a fork must not inherit: connections to the database and to the endpoints of models."""
         close_pools()
-        close = getattr(self.__dict__.get("embedder"), "close", None)
-        if close is not None:
-            close()
-            del self.__dict__["embedder"]
+        for name in ("embedder", "chat"):
+            close = getattr(self.__dict__.get(name), "close", None)
+            if close is not None:
+                close()
+                del self.__dict__[name]
 
 
 def utc_now() -> datetime:

@@ -17,6 +17,14 @@ class EmbeddingError(EbbError):
     """The embedder gave no usable vectors: away, over its limit, or answering something else."""
 
 
+class JudgementError(EbbError):
+    """The LLM gave no judgement: away, too slow, over its limit, or refusing."""
+
+
+class UnusableJudgementError(JudgementError):
+    """The LLM answered, but with nothing that can be used."""
+
+
 class EmbedderMismatchError(EbbError):
     """The database holds the vectors of another embedder than the one that is configured."""
 

@@ -17,10 +17,15 @@ def forget_within(
     """
     if not ids:
         return 0
+    retire_within(db, tenants, ids)
+    return facts.forget(db, tenants, ids, reasons, now)
+
+
+def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Take facts out of every search for live ones and every later pass; of their vectors the signature stays."""
     vectors.drop(db, tenants, ids)
     signatures.retire(db, tenants, ids)
     activity.retire(db, tenants, ids)
-    return facts.forget(db, tenants, ids, reasons, now)
 
 
 def forget_ended(db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:

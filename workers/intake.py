@@ -32,7 +32,7 @@ SHOWN = 80
 
 DERIVED = (
     "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
-    "forgotten_at", "forgotten_reason",
+    "forgotten_at", "forgotten_reason", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
 
@@ -140,6 +140,7 @@ class NewFact(BaseModel):
     coactivations: Count = 0
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
+    supersedes: UUID | None = None
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:
@@ -157,6 +158,8 @@ def new_fact(given: Any, max_text: int) -> NewFact:
     text = _own_words(fact.text, "text", max_text)
     if not text:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
+    if fact.supersedes is not None and fact.supersedes == fact.id:
+        raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
     return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})
 
 
@@ -184,6 +187,17 @@ def fact_id(given: Any) -> UUID:
         return given if isinstance(given, UUID) else UUID(given)
     except (ValueError, AttributeError, TypeError):
         raise InvalidInputError(f"id: {_show(given)} is no UUID; give the id that `store` printed.") from None
+
+
+def fact_ids(given: Any) -> list[UUID]:
+    """Return the ids of one or more facts, each once.
+
+    Raises:
+        InvalidInputError: it is no list, an empty one, or has something else than UUIDs in it.
+    """
+    if not isinstance(given, list) or not given:
+        raise InvalidInputError(f"ids: {_show(given)} is no list of ids; give at least one.")
+    return list(dict.fromkeys(fact_id(one) for one in given))
 
 
 def instant(given: Any, name: str) -> datetime:

@@ -11,6 +11,7 @@ VISIBILITY_SECONDS = 120
 ROUTES = {
     "memory.recall": RECALL,
     "memory.stats": RECALL,
+    "memory.contradictions": RECALL,
     "memory.embed_pending": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.ann": MAINTENANCE,

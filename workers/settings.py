@@ -37,6 +37,19 @@ class Settings(BaseModel):
     max_vector_dim: int = Field(1536, ge=2, le=16000, description="longer embeddings are cut to this")
     min_vector_dim: int = Field(64, ge=1, le=16000, description="pooling stops here")
 
+    # an LLM, where one is wanted
+    classify_before_write: bool = Field(
+        default=False, description="an LLM says of each fact whether it is new, newer, taken back or known"
+    )
+    llm_url: str = Field("", description="base URL of an OpenAI-compatible chat endpoint")
+    llm_model: str = Field("", description="the model's name; empty: gpt-4o-mini")
+    llm_key: str = Field("", description="its API key; for OpenAI else OPENAI_API_KEY", repr=False)
+    llm_timeout: float = Field(10.0, gt=0, le=30, description="seconds for one request")
+    prune_by_llm: bool = Field(
+        default=False, description="an LLM reviews facts for redundancy and contradictions after a clean-up"
+    )
+    prune_threshold: int = Field(20, ge=0, description="facts from which a namespace is so reviewed; 0: never")
+
     # facts
     max_text: int = Field(65536, ge=1, le=524_288, description="longest text, in bytes of UTF-8")
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
@@ -76,6 +89,15 @@ class Settings(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _who_judges_is_known(self) -> Self:
+        if (self.classify_before_write or self.prune_by_llm) and not self.llm_url and not self.llm_key.strip():
+            raise ValueError(
+                "EBB_CLASSIFY_BEFORE_WRITE and EBB_PRUNE_BY_LLM need an LLM: set EBB_LLM_KEY (or OPENAI_API_KEY) "
+                "for OpenAI, or EBB_LLM_URL for another server"
+            )
+        return self
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
         """Read every `EBB_*` variable.
@@ -97,8 +119,9 @@ def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
     source_name = fields.pop("decay_cold_threshold", None)
     if source_name is not None:
         fields.setdefault("cold_threshold", source_name)
-    if "embedding_url" not in fields:  # the key to OpenAI is for OpenAI alone
-        fields.setdefault("embedding_key", environment.get("OPENAI_API_KEY", ""))
+    for service in ("embedding", "llm"):
+        if f"{service}_url" not in fields:  # the key to OpenAI is for OpenAI alone
+            fields.setdefault(f"{service}_key", environment.get("OPENAI_API_KEY", ""))
     return fields
 
 

@@ -22,6 +22,7 @@ def check_worker(**_: Any) -> None:
     """
     try:
         _check_database()
+        _check_llm()
         check_embedder(context)
     except EmbeddingError as error:
         log.warning("started without embedder; facts wait for their vectors: %s", error)
@@ -44,6 +45,12 @@ def check_beat(**_: Any) -> None:
 def close_connections(**_: Any) -> None:
     """Close what a worker's child had opened."""
     close_pools()
+
+
+def _check_llm() -> None:
+    """Raise `SettingsError` if an LLM is wanted and cannot be asked; whether it answers is seen when it is."""
+    if context.settings.classify_before_write or context.settings.prune_by_llm:
+        _ = context.chat
 
 
 def _check_database() -> None:

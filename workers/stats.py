@@ -7,7 +7,7 @@ from datetime import datetime
 from workers.context import Context
 from workers.core import fidelity
 from workers.core.tiers import Tier
-from workers.storage import exports, namespaces
+from workers.storage import contradictions, exports, namespaces
 from workers.storage.connection import transaction
 
 UNCLASSED = "none"
@@ -27,6 +27,7 @@ class Stats:
     pending_embeddings: int
     due: int
     held: int
+    contradictions: int
 
 
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
@@ -34,6 +35,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         rows = [] if tenant is None else exports.tally(db, tenant.id, now)
+        contradicting = 0 if tenant is None else contradictions.count(db, tenant.id, now)
     tiers, kept, classes = Counter[str](), Counter[str](), Counter[str]()
     ended = forgotten = due = held = 0
     for decay_class, tier, code, gone, is_held, over, is_due, facts in rows:
@@ -54,4 +56,5 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         pending_embeddings=kept["pending"],
         due=due,
         held=held,
+        contradictions=contradicting,
     )

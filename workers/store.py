@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 from zlib import crc32
@@ -11,11 +11,14 @@ from zlib import crc32
 import numpy as np
 from uuid_utils.compat import uuid7
 
+from workers import classify, supersede
 from workers.context import Context
+from workers.contradictions import find_within
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.intent import Intent, asked, stretches
 from workers.core.text import digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
@@ -24,12 +27,18 @@ from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, namespaces, pending
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
+from workers.supersede import Decision, Settled
 from workers.touch import touch_within
 
 log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 15.0
 """After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
+
+JUDGED_SECONDS = 25.0
+"""After this nobody is asked to judge a fact any more, for the same reason."""
+
+NEW = ("added", "updated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +60,27 @@ def store_many(
     Raises:
         UnavailableError: the database does not answer; nothing was stored.
     """
+    until = time.monotonic() + JUDGED_SECONDS
     rows = [_row(fact, now) for fact in given]
     with transaction(context.database_url) as db:
-        tenant = namespaces.find_or_add(db, namespace).id
+        owner = namespaces.find_or_add(db, namespace)
+        tenant = owner.id
         forget_ended(db, tenant, [row.hash for row in rows], now)
         known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
-    fresh = {row.hash: row.text for row in rows if row.hash not in known}
+    # What is about to be superseded may be said anew, and then needs a vector of its own.
+    going = {fact.supersedes for fact in given}
+    fresh = {row.hash: row.text for row in rows if row.hash not in known or known[row.hash] in going}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
+    intents = [asked(fact.supersedes) for fact in given]
+    if context.settings.classify_before_write:
+        rows, given, intents = classify.judge(context, owner, rows, given, intents, embedded, now, until)
     with transaction(context.database_url) as db:
-        added = _add(context, db, tenant, rows, given, embedded, now)
-        answers = _answers(db, tenant, rows, added)
+        answers = _write(context, db, tenant, rows, given, intents, embedded, now)
         repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]
         if touch and repeated:
             touch_within(context, db, tenant, repeated, now)
+        stored = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
+        find_within(db, tenant, [row for row in rows if row.id in stored], now)
     return answers
 
 
@@ -104,6 +121,59 @@ def _row(fact: NewFact, now: datetime) -> Fact:
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),
     )
+
+
+def _write(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    intents: Sequence[Intent],
+    embedded: dict[bytes, Vectors | None],
+    now: datetime,
+) -> list[Stored | InvalidInputError]:
+    """Write facts as if each were stored by itself, in order; return what became of each."""
+    targets = [intent.target for intent in intents if intent.target is not None]
+    said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
+    answers: dict[int, Stored | InvalidInputError] = {}
+    ids, hashes = [row.id for row in rows], [row.hash for row in rows]
+    for places in stretches(ids, hashes, intents, said):
+        own = [rows[i] for i in places]
+        decisions = supersede.settle_within(db, tenant, own, [intents[i] for i in places], now)
+        adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
+        if adding:
+            own = [rows[i] for i in adding]
+            added = _add(context, db, tenant, own, [given[i] for i in adding], embedded, now)
+            answers |= zip(adding, _answers(db, tenant, own, added), strict=True)
+        answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
+    return [answers[i] for i in range(len(rows))]
+
+
+def _settled(
+    db: Connection,
+    tenant: int,
+    decisions: dict[int, Decision],
+    answers: dict[int, Stored | InvalidInputError],
+) -> dict[int, Stored | InvalidInputError]:
+    """Link whom facts closed with what was stored in their place; return the answers that differ by that."""
+    settled: dict[int, Stored | InvalidInputError] = {}
+    pairs: dict[UUID, UUID] = {}
+    concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]
+    unembedded = pending.among(db, tenant, concerned) if concerned else set()
+    for place, decision in decisions.items():
+        match decision.answer, answers.get(place):
+            case Settled(id_, action), _:
+                settled[place] = Stored(id_, action, id_ not in unembedded)
+            case InvalidInputError() as refusal, _:
+                settled[place] = refusal
+            case None, Stored() as stored if decision.closes is not None:
+                pairs[decision.closes.id] = stored.id
+                settled[place] = replace(stored, action="updated")
+            case None, InvalidInputError() if decision.closes is not None:
+                raise UnavailableError("The fact's id was taken by another at this very moment: try again.")
+    supersede.link_within(db, tenant, pairs)
+    return settled
 
 
 def _add(

@@ -13,7 +13,7 @@ from celery import Task
 from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
-from workers import answers, decay, embed, intake, search
+from workers import answers, contradictions, decay, embed, intake, search
 from workers import recall as recalling
 from workers import regenerate as regenerating
 from workers import stats as counting
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
 DEFAULT_BOOST = 0.2
+PAIR = 2
 WORK_SECONDS = 30.0
 """How long a task that walks many facts goes on before it hands over to its successor."""
 
@@ -95,11 +96,15 @@ def recall(
     category: Any = None,
     kind: Any = None,
     as_of: Any = None,
+    known_as_of: Any = None,
     explain: bool = False,
     touch: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false."""
+    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
+
+    What is recalled as of an instant is read only, and never touched.
+    """
     at = _instant(now)
     name = intake.namespace_name(namespace)
     question = recalling.Question(
@@ -109,11 +114,12 @@ def recall(
         category=intake.optional_name(category, "category"),
         kind=intake.optional_name(kind, "kind"),
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
         explain=explain,
     )
     with signals.active(context.redis, self.request.id or "", time.time()):
         found = recalling.recall(context, name, question, at)
-    if touch and as_of is None and found.results:
+    if touch and as_of is None and known_as_of is None and found.results:
         ids = [str(result.id) for result in found.results]
         self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
     return answers.recalled(found)
@@ -159,6 +165,31 @@ def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
     return asdict(counting.stats(context, intake.namespace_name(namespace), _instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.contradictions")
+def list_contradictions(namespace: Any = "default", limit: Any = 100, now: Any = None) -> dict[str, Any]:
+    """Return which remembered facts contradict each other."""
+    name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
+    return answers.contradicting(*contradictions.contradicting(context, name, _instant(now), most))
+
+
+@app.task(base=EbbTask, bind=True, name="memory.resolve")
+def resolve(
+    self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
+) -> dict[str, Any]:
+    """Settle a contradiction: one fact supersedes the others, or both are accepted."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    given, name = intake.fact_ids(ids), intake.namespace_name(namespace)
+    if both and keep is None and len(given) == PAIR:
+        contradictions.accept(context, name, given[0], given[1], at)
+        return {"accepted": [str(id_) for id_ in given]}
+    kept = None if keep is None else intake.fact_id(keep)
+    others = [id_ for id_ in given if id_ != kept]
+    if both or kept is None or not others:
+        raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
+    contradictions.keep(context, name, kept, others, at)
+    return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
 
 
 @app.task(base=EbbTask, bind=True, name="decay.plan")

@@ -35,6 +35,7 @@ def store(
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
     source_date: Annotated[str | None, typer.Option(help="When it was said, ISO 8601 with zone.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="A UUID of your own.")] = None,  # noqa: A002
+    supersedes: Annotated[str | None, typer.Option(help="The id of the fact whose place it takes.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")] = True,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
@@ -45,6 +46,7 @@ def store(
         "category": category, "entity": entity, "key": key, "value": value, "source": source, "tags": tags,
         "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
         "kind": kind, "session": session, "turn": turn, "source_date": source_date, "id": id,
+        "supersedes": supersedes,
     }  # fmt: skip
     fact: dict[str, Any] = {name: given_value for name, given_value in given.items() if given_value is not None}
     with client(home, namespace) as memory:
@@ -64,6 +66,7 @@ def recall(
     category: Annotated[str | None, typer.Option(help="Only facts of this category.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only facts of this kind.")] = None,
     as_of: Annotated[str | None, typer.Option(help="What was true at that instant or date.")] = None,
+    known_as_of: Annotated[str | None, typer.Option(help="What had been told, and held for true, by then.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Take scores apart; say what was left out.")] = False,
     touch: Annotated[bool, typer.Option("--touch/--no-touch", help="Whether recalling strengthens.")] = True,
     namespace: NamespaceName = None,
@@ -72,8 +75,8 @@ def recall(
 ) -> None:
     """Recall the facts that fit a question."""
     options = {
-        "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "explain": explain,
-        "touch": touch,
+        "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "known_as_of": known_as_of,
+        "explain": explain, "touch": touch,
     }  # fmt: skip
     with client(home, namespace) as memory:
         answer = memory.recall(query, **options)

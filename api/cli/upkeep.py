@@ -43,8 +43,9 @@ def import_(
             memory, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total), into=namespace
         )
     counts = {
-        "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,
-        "rejected": done.rejected, "without_vector": done.without_vector,
+        "lines": done.lines, "added": done.added, "updated": done.updated, "duplicates": done.duplicates,
+        "unchanged": done.unchanged, "retracted": done.retracted, "rejected": done.rejected,
+        "without_vector": done.without_vector,
     }  # fmt: skip
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})

@@ -75,6 +75,15 @@ def test_forgotten_facts_are_exported_with_the_reason(memory: Memory) -> None:
     assert (line["dims"], line["due_at"]) == (0, None)
 
 
+def test_superseded_facts_are_exported_with_their_validity_and_successor(memory: Memory) -> None:
+    old = memory.add("Tea at four.")
+    memory.store({"text": "Tea at five.", "supersedes": str(old)}, at=3)
+    before, after = exported(memory, 4)
+    assert (before["valid_from"], before["valid_until"], before["superseded_at"]) == (day(0), day(3), day(3))
+    assert (before["superseded_by"], after["supersedes_id"]) == (after["id"], old)
+    assert (after["valid_from"], after["valid_until"], after["superseded_at"]) == (day(3), None, None)
+
+
 def test_a_namespace_is_exported_alone_or_all_together(memory: Memory) -> None:
     memory.add("Tea at four.", namespace="ours")
     memory.add("Cake on Sunday.", namespace="theirs")

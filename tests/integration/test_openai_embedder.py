@@ -3,18 +3,16 @@
 import hashlib
 import json
 import socket
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
+from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
 from workers.core.arrays import Floats
 from workers.embedding.openai import OpenAIEmbedder
@@ -22,51 +20,14 @@ from workers.errors import EmbeddingError, SettingsError
 from workers.settings import Settings
 
 KEY = "sk-secret-0123456789"
-Reply = Callable[["Handler"], None]
 
 
-class Api(ThreadingHTTPServer):
+class Api(StandIn):
     """Answers as the API does, after the replies that a test has put first."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(answer())
         self.dims = {"text-embedding-3-small": 1536, "text-embedding-ada-002": 1536, "small": 8}
-        self.replies: deque[Reply] = deque()
-        self.always: Reply | None = None
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.over = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Api
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.request_json = json.loads(body)
-        self.server.requests.append(self.request_json)
-        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        reply = self.server.replies.popleft() if self.server.replies else self.server.always or answer()
-        with suppress(ConnectionError):
-            reply(self)
-
-    def log_message(self, *_: object) -> None:
-        """Keep the tests' output clean."""
-
-    def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        headers = {"content-type": "application/json", "content-length": str(len(body))} | (headers or {})
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def vector_of(text: str, dims: int) -> list[float]:
@@ -80,6 +41,7 @@ def answer(change: Callable[[list[dict[str, Any]]], object] = lambda _: None) ->
 
     def reply(handler: Handler) -> None:
         asked = handler.request_json
+        assert isinstance(handler.server, Api)
         dims = asked.get("dimensions", handler.server.dims[asked["model"]])
         items = [
             {"object": "embedding", "index": index, "embedding": vector_of(text, dims)}
@@ -93,33 +55,6 @@ def answer(change: Callable[[list[dict[str, Any]]], object] = lambda _: None) ->
     return reply
 
 
-def failure(status: int, message: str = "It failed.", code: str = "", **headers: str) -> Reply:
-    body = json.dumps({"error": {"message": message, "type": "error", "param": None, "code": code}}).encode()
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda handler: handler.send(status, body, named)
-
-
-def raw(body: bytes, content_type: str = "application/json", status: int = 200) -> Reply:
-    return lambda handler: handler.send(status, body, {"content-type": content_type})
-
-
-def silence(handler: Handler) -> None:
-    handler.server.over.wait()
-    handler.close_connection = True
-
-
-def drip(handler: Handler) -> None:
-    handler.send(200, b"", {"content-length": "1000000"})
-    while not handler.server.over.wait(0.02):
-        handler.wfile.write(b" ")
-    handler.close_connection = True
-
-
-def broken_off(handler: Handler) -> None:
-    handler.send(200, b'{"data": [', {"content-length": "1000"})
-    handler.close_connection = True
-
-
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -127,13 +62,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    with Api() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    server = Api()
+    with serving(server):
         yield server
-        server.over.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

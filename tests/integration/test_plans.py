@@ -15,7 +15,7 @@ from workers import search
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
-from workers.storage import candidates, due, facts, pending, signatures
+from workers.storage import candidates, contradictions, due, facts, pending, signatures
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -26,10 +26,10 @@ LARGE = 10_000
 FILL = """
     insert into namespaces (name) select 'tenant ' || i from generate_series(1, %(tenants)s) as i;
 
-    insert into facts (namespace, id, text, hash, session, turn, created_at, valid_from)
+    insert into facts (namespace, id, text, hash, session, turn, entity, key, value, created_at, valid_from)
     select case when i <= %(large)s then 1 else 2 + i %% (%(tenants)s - 1) end, gen_random_uuid(),
         format('Guest %%s takes word%%s with friend%%s.', i, i %% 1000, i %% 77), sha256(i::text::bytea),
-        to_jsonb(i / 50), i %% 50, %(now)s, %(now)s
+        to_jsonb(i / 50), i %% 50, 'guest ' || i / 10, 'room', i, %(now)s, %(now)s
     from generate_series(1, %(facts)s) as i;
 
     insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, due_at)
@@ -125,6 +125,12 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float) -
 def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
     values = {"namespace": 3, "hashes": [bytes(32), bytes(range(32))]}
     assert "facts_said_once" in indexes(filled, facts.KNOWN_BY_HASH, values)
+
+
+def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> None:
+    ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 3")]
+    values = {"namespace": 3, "ids": ids, "now": day(0), "most": 10}
+    assert "facts_topics" in indexes(filled, contradictions.FIND, values)
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:

@@ -33,9 +33,10 @@ def rules(found: Recalled) -> dict[str, str]:
     return {one["text"]: one["rule"] for one in found.left_out}
 
 
-def supersede(memory: Memory, id_: UUID, at: float) -> None:
+def supersede(memory: Memory, id_: UUID, at: float, valid_until: float | None = None) -> None:
     """Close a fact's validity, as a later fact about the same does."""
-    memory.rows("update facts set superseded_at = %s, valid_until = %s where id = %s", day(at), day(at), id_)
+    until = day(at if valid_until is None else valid_until)
+    memory.rows("update facts set superseded_at = %s, valid_until = %s where id = %s", day(at), until, id_)
     memory.rows("update signatures set live = false where fact = %s", id_)
 
 
@@ -111,6 +112,26 @@ def test_as_of_sees_what_was_valid_then_whatever_became_of_it(memory: Memory) ->
     assert memory.ids("Where does Ana live?", at=30, as_of=day(9)) == [superseded]
     assert memory.ids("Where does Ana live?", at=30, as_of=day(10)) == [present]
     assert memory.ids("Where does Ana live?", at=30) == [present]
+
+
+def test_known_as_of_sees_what_had_been_told_by_then_and_nothing_learnt_later(memory: Memory) -> None:
+    porto = memory.add("Ana lives in Porto.")
+    supersede(memory, porto, 20, valid_until=10)
+    lisbon = memory.add("Ana lives in Lisbon.", at=20, source_date=day(10).isoformat())
+    asked = "Where does Ana live?"
+    assert memory.ids(asked, at=30, known_as_of=day(15)) == [porto]
+    assert memory.ids(asked, at=30, known_as_of=day(20)) == [lisbon]
+    assert memory.ids(asked, at=30, as_of=day(15)) == [lisbon]
+    assert memory.ids(asked, at=30, as_of=day(5), known_as_of=day(25)) == []
+    assert memory.ids(asked, at=30, as_of=day(-1), known_as_of=day(15)) == []
+    hidden = rules(memory.ask(asked, at=30, known_as_of=day(15), explain=True))
+    assert hidden == {"Ana lives in Lisbon.": "not yet known"}
+
+
+def test_known_as_of_sees_what_was_forgotten_since(memory: Memory) -> None:
+    hotel = memory.add("Ana lives in a hotel.", decay_class="short")
+    memory.decay(20)
+    assert memory.ids("Where does Ana live?", at=20, known_as_of=day(1)) == [hotel]
 
 
 @bounded

@@ -52,6 +52,13 @@ def refused_instant(given: Any) -> str:
     return str(refusal.value)
 
 
+def test_a_fact_that_supersedes_itself_is_refused() -> None:
+    own = "018f6b2e-7c3d-7000-8000-000000000001"
+
+    assert refused(id=own, supersedes=own).startswith(f"supersedes: {own} is the fact's own id")
+    assert refused(supersedes="seven").startswith("supersedes: ")
+
+
 def test_a_text_alone_is_a_fact_with_the_documented_defaults() -> None:
     given = fact()
 
@@ -82,16 +89,17 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "coactivations": 7,
         "confidence": 0.25,
         "decay_class": "durable",
+        "supersedes": "018f6b2e-7c3d-7000-8000-000000000002",
     }
 
     given = fact(**fields).model_dump()
 
     assert given.keys() == fields.keys() | {"text"}
-    changed = {"id", "source_date", "created_at", "last_seen_at"}
+    changed = {"id", "source_date", "created_at", "last_seen_at", "supersedes"}
     assert {name: given[name] for name in fields.keys() - changed} == {
         name: fields[name] for name in fields.keys() - changed
     }
-    assert given["id"] == UUID(fields["id"])
+    assert (given["id"], given["supersedes"]) == (UUID(fields["id"]), UUID(fields["supersedes"]))
     assert given["source_date"] == datetime(2025, 3, 1, 9, tzinfo=UTC)
     assert given["created_at"] == datetime(2025, 3, 1, tzinfo=UTC)
     assert given["last_seen_at"] == datetime(2025, 2, 19, 21, 20, tzinfo=UTC)

@@ -17,7 +17,7 @@ HEAVY = ["sklearn", "scipy", "torch", "sentence_transformers"]
 IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "pydantic", "workers.settings", "workers.storage"]
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
-TENANTS = r"(?:facts|activity|anchors|vectors|signatures|lexemes)"
+TENANTS = r"(?:facts|activity|anchors|remembered|vectors|signatures|lexemes|contradictions)"
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter)\b")
 TOUCHES = re.compile(
     rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"

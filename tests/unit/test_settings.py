@@ -81,8 +81,27 @@ def test_the_key_of_openai_is_used_where_no_other_is_set() -> None:
     assert read(OPENAI_API_KEY="theirs", EBB_EMBEDDING_KEY="ours").embedding_key == "ours"
 
 
+def test_the_key_of_openai_is_for_openai_alone() -> None:
+    given = read(OPENAI_API_KEY="theirs", EBB_LLM_URL="http://localhost/v1")
+
+    assert (given.embedding_key, given.llm_key) == ("theirs", "")
+
+
 def test_a_key_is_not_shown() -> None:
-    assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret"))
+    assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret"))
+
+
+def test_no_llm_is_asked_unless_somebody_wants_it() -> None:
+    given = read(EBB_LLM_KEY="key")
+
+    assert (given.classify_before_write, given.prune_by_llm, given.prune_threshold) == (False, False, 20)
+
+
+@pytest.mark.parametrize("wish", ["EBB_CLASSIFY_BEFORE_WRITE", "EBB_PRUNE_BY_LLM"])
+def test_an_llm_that_is_wanted_must_be_somewhere(wish: str) -> None:
+    assert refused(**{wish: "true"}).endswith("or EBB_LLM_URL for another server.")
+    for given in ({"EBB_LLM_KEY": "key"}, {"OPENAI_API_KEY": "key"}, {"EBB_LLM_URL": "http://localhost/v1"}):
+        assert read(**{wish: "true"}, **given)
 
 
 def test_an_unknown_variable_is_refused() -> None:

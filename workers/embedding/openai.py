@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
 from workers.embedding import pieces
-from workers.embedding.endpoint import Endpoint
 from workers.embedding.unit import unit_rows
+from workers.endpoint import Endpoint, Service
 from workers.errors import EmbeddingError, SettingsError
 from workers.settings import Settings
 
@@ -21,6 +22,17 @@ DEFAULT_MODEL = "text-embedding-3-small"
 KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 SHORTENS = {"text-embedding-3-small", "text-embedding-3-large"}
 """Models that take `dimensions` and shorten their vectors themselves."""
+
+EMBEDDINGS = Service(
+    path="/embeddings",
+    settings="EBB_EMBEDDING",
+    failure=EmbeddingError,
+    when_slow="raise EBB_EMBEDDING_TIMEOUT or lower EBB_EMBEDDING_BATCH if it is slow",
+    advice={
+        HTTPStatus.BAD_REQUEST: "Check EBB_EMBEDDING_MODEL, and whether the model takes texts that long.",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Lower EBB_EMBEDDING_BATCH.",
+    },
+)
 
 PIECE_BYTES = 8_000
 """OpenAI's models read 8,192 tokens, and a byte of text is at most one token: so no text can be too long."""
@@ -51,7 +63,7 @@ class OpenAIEmbedder:
         self._max_dims = settings.max_vector_dim
         self._batch = settings.embedding_batch
         url = settings.embedding_url or OPENAI_URL
-        self._endpoint = Endpoint(url, settings.embedding_key, settings.embedding_timeout, sleep)
+        self._endpoint = Endpoint(EMBEDDINGS, url, settings.embedding_key, settings.embedding_timeout, sleep)
 
     @property
     def name(self) -> str:

@@ -41,6 +41,7 @@ class Question:
     kind: str | None = None
     as_of: datetime | None = None
     explain: bool = False
+    known_as_of: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,16 @@ class Weighed:
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
     """Return the facts of a namespace that fit the question best, as they are at `now`.
 
-    With a tag, meaning is not searched (S92). If the embedder fails, words alone decide.
+    With a tag, meaning is not searched (S92). If the embedder fails, words alone decide. With `as_of` the facts are
+    those that were true then, with `known_as_of` those that had been told and not yet replaced by then (C-S15); both
+    see what was superseded or forgotten since.
 
     Raises:
         UnavailableError: the database does not answer.
     """
     query = None if question.tag else _embed(context, question.text)
-    scope = Scope(now, question.as_of, question.tag, question.category, question.kind)
+    as_of = question.as_of or question.known_as_of
+    scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:

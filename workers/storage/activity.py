@@ -55,7 +55,7 @@ WRITE_USED = """
 """
 
 
-# Of a forgotten fact only the signature is kept, whatever it had when it ended.
+# Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
     update activity
     set due_at = 'infinity', held = false, fidelity = case when fidelity = 0 then 0 else 32767 end
@@ -158,7 +158,7 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Take forgotten facts out of every later pass."""
+    """Take forgotten and superseded facts out of every later pass."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 

@@ -41,8 +41,13 @@ WEIGH = """
             end
             else case
                 when valid_from > %(as_of)s then 'not yet valid'
-                when valid_until <= %(as_of)s then 'no longer valid'
+                -- an end that was only noted after `known_as_of` was not known then
+                when valid_until <= %(as_of)s
+                    and (%(known_as_of)s::timestamptz is null or superseded_at is null
+                        or superseded_at <= %(known_as_of)s) then 'no longer valid'
                 when activity.expires_at <= %(as_of)s then 'expired'
+                when facts.created_at > %(known_as_of)s then 'not yet known'
+                when superseded_at <= %(known_as_of)s then 'superseded'
             end end,
             case
                 when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
@@ -93,6 +98,7 @@ class Scope:
     tag: str | None = None
     category: str | None = None
     kind: str | None = None
+    known_as_of: datetime | None = None
 
 
 CANDIDATE = np.dtype(
@@ -174,6 +180,7 @@ def weigh(
         "queries": [HalfVector(vector) for vector in query.values()],
         "now": scope.now,
         "as_of": scope.as_of,
+        "known_as_of": scope.known_as_of,
         "tag": scope.tag,
         "category": scope.category,
         "kind": scope.kind,

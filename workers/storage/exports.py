@@ -15,8 +15,8 @@ ROWS = """
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
         date_part('epoch', activity.expires_at) as expires_at, decay_class, fidelity,
-        date_part('epoch', due_at) as due_at, forgotten_at, forgotten_reason,
-        full_dims, vector_dims(embedding) as dims
+        date_part('epoch', due_at) as due_at, forgotten_at, forgotten_reason, valid_from, valid_until,
+        superseded_at, superseded_by, supersedes_id, full_dims, vector_dims(embedding) as dims
     from facts
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id

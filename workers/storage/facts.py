@@ -71,7 +71,10 @@ KNOWN_BY_ID = """
     where namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-TEXTS = "select id, text from facts where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null"
+TEXTS = """
+    select id, text from facts
+    where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
+"""
 
 FORGET = """
     update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
@@ -116,7 +119,7 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the texts of those facts that are not forgotten."""
+    """Return the texts of those facts that are neither forgotten nor superseded."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 

@@ -9,7 +9,8 @@ NEXT = """
     select activity.namespace, activity.fact, text
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
+    where fidelity = 0 and forgotten_at is null and superseded_at is null
+        and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
     order by activity.namespace, activity.fact
     limit %(limit)s
 """
@@ -17,7 +18,7 @@ NEXT = """
 COUNT = """
     select count(*) from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null
+    where fidelity = 0 and forgotten_at is null and superseded_at is null
 """
 
 AMONG = """

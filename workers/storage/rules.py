@@ -14,11 +14,12 @@ SET = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-# Forgotten facts stay out: nothing changes about them any more.
+# Forgotten and superseded facts stay out: nothing changes about them any more.
 ALL_DUE = """
     update activity set due_at = least(due_at, %(now)s)
     from facts
-    where facts.namespace = activity.namespace and facts.id = activity.fact and forgotten_at is null and not held
+    where facts.namespace = activity.namespace and facts.id = activity.fact and forgotten_at is null
+        and superseded_at is null and not held
 """
 
 

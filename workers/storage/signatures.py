@@ -108,7 +108,7 @@ def unpack(raw: Sequence[bytes]) -> Bytes:
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Take forgotten facts out of every search for live ones."""
+    """Take forgotten and superseded facts out of every search for live ones."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -20,7 +21,7 @@ from tenacity import (
     wait_random,
 )
 
-from workers.errors import EmbeddingError, SettingsError
+from workers.errors import EbbError, SettingsError
 
 ATTEMPTS = 5
 BUDGET_SECONDS = 20.0
@@ -28,11 +29,9 @@ BUDGET_SECONDS = 20.0
 
 RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 ADVICE: dict[int, str] = {
-    HTTPStatus.BAD_REQUEST: "Check EBB_EMBEDDING_MODEL, and whether the model takes texts that long.",
-    HTTPStatus.UNAUTHORIZED: "Check EBB_EMBEDDING_KEY, or OPENAI_API_KEY where that is not set.",
-    HTTPStatus.FORBIDDEN: "Check EBB_EMBEDDING_KEY and what it may use.",
-    HTTPStatus.NOT_FOUND: "Check EBB_EMBEDDING_URL (most end in /v1) and EBB_EMBEDDING_MODEL.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Lower EBB_EMBEDDING_BATCH.",
+    HTTPStatus.UNAUTHORIZED: "Check {settings}_KEY, or OPENAI_API_KEY where that is not set.",
+    HTTPStatus.FORBIDDEN: "Check {settings}_KEY and what it may use.",
+    HTTPStatus.NOT_FOUND: "Check {settings}_URL (most end in /v1) and {settings}_MODEL.",
     HTTPStatus.TOO_MANY_REQUESTS: "Its rate limit or quota is used up: wait, or raise the limit.",
 }
 EXCERPT = 200
@@ -41,7 +40,28 @@ EXCERPT = 200
 _backoff = wait_exponential(multiplier=0.5, max=8) + wait_random(0, 0.5)
 
 
-class TransientError(EmbeddingError):
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a server is asked for: its path, how the settings about it begin, and what its failures are called.
+
+    `when_slow` says what to do about an answer that takes too long, `advice` what to do about a status of its own.
+    """
+
+    path: str
+    settings: str
+    failure: type[EbbError]
+    when_slow: str
+    advice: Mapping[int, str]
+
+    def advise(self, status: int) -> str:
+        """Return what to do about an answer with that status."""
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return "The server itself fails: see its log or status page."
+        advice = {**ADVICE, **self.advice}
+        return advice.get(status, ADVICE[HTTPStatus.NOT_FOUND]).format(settings=self.settings)
+
+
+class TransientError(EbbError):
     """A failure that another attempt may heal, with the seconds that the server asked to wait."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -50,15 +70,16 @@ class TransientError(EmbeddingError):
 
 
 class Endpoint:
-    """The `/embeddings` of one server; owns its connections and may be shared by threads.
+    """One service of one server; owns its connections and may be shared by threads.
 
     One attempt takes at most `timeout` seconds. All together take at most `BUDGET_SECONDS`, or one `timeout`
     where that is longer; a pause that would pass the end is not begun.
     """
 
-    def __init__(self, url: str, key: str, timeout: float, sleep: Callable[[float], None]) -> None:
-        self._url = _checked_url(url)
-        self._key = _checked_key(key)
+    def __init__(self, service: Service, url: str, key: str, timeout: float, sleep: Callable[[float], None]) -> None:
+        self._service = service
+        self._url = _checked_url(url, service)
+        self._key = _checked_key(key, service)
         self._timeout = timeout
         self._budget = max(BUDGET_SECONDS, timeout)
         self._sleep = sleep
@@ -67,17 +88,18 @@ class Endpoint:
         """Return the URL without credentials."""
         return str(self._url.copy_with(userinfo=b"", query=None))
 
-    def post(self, payload: Mapping[str, Any]) -> bytes:
-        """Return the body of the server's answer.
+    def post(self, payload: Mapping[str, Any], seconds: float | None = None) -> bytes:
+        """Return the body of the server's answer, within so many seconds if the caller has no more.
 
         Raises:
-            EmbeddingError: it refused, or every attempt failed.
+            EbbError: the service's own failure: it refused, or every attempt failed.
         """
-        deadline = time.monotonic() + self._budget
+        budget = self._budget if seconds is None else min(seconds, self._budget)
+        deadline = time.monotonic() + budget
         retrying = Retrying(
             sleep=self._sleep,
             wait=_pause,
-            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self._budget),
+            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(budget),
             retry=retry_if_exception_type(TransientError),
             reraise=True,
         )
@@ -85,7 +107,7 @@ class Endpoint:
             return retrying(self._attempt, payload, deadline)
         except TransientError as error:
             attempts = retrying.statistics["attempt_number"]
-            raise EmbeddingError(f"{error} Attempts: {attempts}.") from None
+            raise self._service.failure(f"{error} Attempts: {attempts}.") from None
 
     def excerpt(self, text: str) -> str:
         """Return the beginning of a server's words on one line, never with the key."""
@@ -110,13 +132,12 @@ class Endpoint:
             return self._exchange(payload, seconds)
         except httpx2.TimeoutException:
             raise TransientError(
-                f"{self} did not answer within {seconds:.3g} s. "
-                "Check that it is up; raise EBB_EMBEDDING_TIMEOUT or lower EBB_EMBEDDING_BATCH if it is slow."
+                f"{self} did not answer within {seconds:.3g} s. Check that it is up; {self._service.when_slow}."
             ) from None
         except httpx2.RequestError as error:
             raise TransientError(
                 f"No answer from {self}: {self.excerpt(str(error) or type(error).__name__)}. "
-                "Check EBB_EMBEDDING_URL, and that the server is up."
+                f"Check {self._service.settings}_URL, and that the server is up."
             ) from None
 
     def _exchange(self, payload: Mapping[str, Any], seconds: float) -> bytes:
@@ -132,21 +153,15 @@ class Endpoint:
             raise self._refusal(response, body.decode(errors="replace"))
         return bytes(body)
 
-    def _refusal(self, response: httpx2.Response, body: str) -> EmbeddingError:
+    def _refusal(self, response: httpx2.Response, body: str) -> EbbError:
         status = response.status_code
         # An answer about a key may quote part of it.
         about_key = status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
         said = "" if about_key else f": {self.excerpt(_error_message(body))}"
-        message = f"{self} answered {status} {response.reason_phrase}{said}. {_advice(status)}"
+        message = f"{self} answered {status} {response.reason_phrase}{said}. {self._service.advise(status)}"
         if _may_heal(status, body):
             return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
-        return EmbeddingError(message)
-
-
-def _advice(status: int) -> str:
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return "The server itself fails: see its log or status page."
-    return ADVICE.get(status, ADVICE[HTTPStatus.NOT_FOUND])
+        return self._service.failure(message)
 
 
 def _may_heal(status: int, body: str) -> bool:
@@ -181,23 +196,23 @@ def _error_message(body: str) -> str:
         return body
 
 
-def _checked_url(url: str) -> httpx2.URL:
+def _checked_url(url: str, service: Service) -> httpx2.URL:
     try:
-        parsed = httpx2.URL(url.rstrip("/").removesuffix("/embeddings") + "/embeddings")
+        parsed = httpx2.URL(url.rstrip("/").removesuffix(service.path) + service.path)
     except httpx2.InvalidURL:
         parsed = httpx2.URL()
     if parsed.scheme not in {"http", "https"} or not parsed.host:
         raise SettingsError(
-            f"EBB_EMBEDDING_URL={url!r} is no URL of a server. Give its base, such as http://localhost:11434/v1."
+            f"{service.settings}_URL={url!r} is no URL of a server. Give its base, such as http://localhost:11434/v1."
         )
     return parsed
 
 
-def _checked_key(key: str) -> str:
+def _checked_key(key: str, service: Service) -> str:
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise SettingsError(
-            "EBB_EMBEDDING_KEY has characters that no API key has: blanks, line ends, or beyond ASCII. "
+            f"{service.settings}_KEY has characters that no API key has: blanks, line ends, or beyond ASCII. "
             "Copy it again from where it was issued."
         )
     return key

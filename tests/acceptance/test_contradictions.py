@@ -1,0 +1,79 @@
+"""Contradictions through the client and the command line, on real workers."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem
+
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+
+def told(live: LiveSystem, namespace: str, *values: str) -> list[str]:
+    """Store a fact for each value of one key; return their ids."""
+    with live.client(namespace) as client:
+        return [client.store(f"Ana lives in {value}.", entity="Ana", key="city", value=value)["id"] for value in values]
+
+
+def listed(live: LiveSystem, namespace: str) -> list[set[str]]:
+    found: dict[str, Any] = live.ebb_json("contradictions", "--namespace", namespace)
+    assert found["total"] == live.ebb_json("stats", "--namespace", namespace)["contradictions"]
+    return [{fact["id"] for fact in pair["facts"]} for pair in found["contradictions"]]
+
+
+def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, namespace: str) -> None:
+    old, new = told(live, namespace, "Porto", "Lisbon")
+    assert listed(live, namespace) == [{old, new}]
+    shown = live.ebb("contradictions", "--namespace", namespace).stdout
+    assert shown.index("Porto") < shown.index("Lisbon")
+    answer = live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace)
+    assert answer == {"kept": new, "superseded": [old]}
+    assert live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace) == answer
+    assert listed(live, namespace) == []
+    assert "Nothing in" in live.ebb("contradictions", "--namespace", namespace).stdout
+    assert [id_ for id_, _ in live.facts(namespace)] == sorted([old, new])
+
+
+def test_both_facts_may_be_accepted(live: LiveSystem, namespace: str) -> None:
+    one, two = told(live, namespace, "Porto", "Lisbon")
+    assert live.ebb_json("resolve", one, two, "--both", "--namespace", namespace) == {"accepted": [one, two]}
+    assert listed(live, namespace) == []
+
+
+@pytest.mark.parametrize("options", [[], ["--both", "--keep", str(uuid4())]])
+def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: list[str]) -> None:
+    assert live.ebb("resolve", str(uuid4()), *options, "--namespace", namespace).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"ids": []}, "no list of ids"),
+        ({"ids": "seven"}, "no list of ids"),
+        ({"ids": ["seven"], "keep": str(uuid4())}, "no UUID"),
+        ({"ids": [str(uuid4())]}, "give the fact to keep"),
+        ({"ids": [str(uuid4())], "both": True}, "give the fact to keep"),
+        ({"ids": [str(uuid4())], "keep": str(uuid4())}, "no fact"),
+        ({"ids": [str(uuid4()), str(uuid4())], "both": True}, "not known to contradict"),
+    ],
+)
+def test_what_cannot_be_settled_is_refused(
+    live: LiveSystem, namespace: str, arguments: dict[str, Any], fault: str
+) -> None:
+    told(live, namespace, "Porto")
+    with live.client(namespace) as client, pytest.raises(InvalidInputError, match=fault):
+        client.call("memory.resolve", arguments | {"namespace": namespace}, 30)
+
+
+def test_a_resolution_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str) -> None:
+    old, new = told(live, namespace, "Porto", "Lisbon")
+    task_id, answers, states = str(uuid4()), [], []
+    for _ in range(2):
+        arguments = {"ids": [old], "keep": new, "namespace": namespace}
+        answers.append(json.dumps(live.send("memory.resolve", arguments, task_id).get(timeout=60)))
+        states.append(live.state())
+    assert answers[0] == answers[1]
+    assert states[0] == states[1]

@@ -1,0 +1,104 @@
+"""What took the place of what: through the client, the command line and imports, on real workers."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem
+
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+PORTO, LISBON = "Ana lives in Porto.", "Ana lives in Lisbon."
+ASKED = "Where does Ana live?"
+
+
+def recalled(live: LiveSystem, namespace: str, *options: str) -> list[str]:
+    found = live.ebb_json("recall", ASKED, "--namespace", namespace, *options)
+    return [one["text"] for one in found["results"]]
+
+
+def test_the_command_line_supersedes_and_looks_back(live: LiveSystem, namespace: str) -> None:
+    week_ago, month_ago = (
+        (datetime.now(UTC) - timedelta(days=days)).date().isoformat() for days in (7, 30)
+    )  # fmt: skip
+    with live.client(namespace) as client:
+        old = client.store(PORTO, created_at=month_ago)["id"]
+    told = live.ebb_json(
+        "store", LISBON, "--supersedes", old, "--source-date", week_ago, "--namespace", namespace
+    )  # fmt: skip
+    assert told == {"id": told["id"], "action": "updated", "embedded": True}
+    assert recalled(live, namespace) == [LISBON]
+    assert recalled(live, namespace, "--as-of", month_ago) == [PORTO]
+    assert recalled(live, namespace, "--as-of", week_ago) == [LISBON]
+    assert recalled(live, namespace, "--known-as-of", week_ago) == [PORTO]
+    before = live.rows("select recall_count from activity where fact = %s", [old])
+    live.settle()
+    assert live.rows("select recall_count from activity where fact = %s", [old]) == before
+
+
+def test_superseding_what_is_not_there_is_an_error_at_every_door(live: LiveSystem, namespace: str) -> None:
+    nobody = str(uuid4())
+    done = live.ebb("store", LISBON, "--supersedes", nobody, "--namespace", namespace, "--json")
+    assert done.returncode == 1
+    assert f"no fact {nobody} is in this namespace" in json.loads(done.stdout)["error"]["message"]
+    with live.client(namespace) as client:
+        with pytest.raises(InvalidInputError, match="no fact"):
+            client.store(LISBON, supersedes=nobody)
+        answers = client.store_many([{"text": LISBON, "supersedes": nobody}, {"text": PORTO}])["results"]
+    assert [one.get("action", "refused") for one in answers] == ["refused", "added"]
+
+
+def test_a_message_that_supersedes_and_comes_twice_does_so_once_and_answers_the_same(
+    live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as client:
+        old = client.store(PORTO)["id"]
+    arguments = {"text": LISBON, "supersedes": old, "namespace": namespace}
+    task_id, answers, states = str(uuid4()), [], []
+    for _ in range(2):
+        answers.append(live.send("memory.store", arguments, task_id).get(timeout=60))
+        live.settle()
+        states.append(live.state())
+    assert answers[0]["action"] == "updated"
+    assert answers[1] == answers[0]
+    assert states[1] == states[0]
+
+
+def test_an_imported_history_is_superseded_across_all_its_batches(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    ids = [str(uuid4()) for _ in range(2_600)]
+    start = datetime.now(UTC) - timedelta(days=2)
+    history: list[dict[str, Any]] = [
+        {"id": id_, "text": f"The lighthouse {number % 1_300} shines {'green' if number < 1_300 else 'red'}."}
+        | {"created_at": (start + timedelta(seconds=number)).isoformat()}
+        | ({} if number < 1_300 else {"supersedes": ids[number - 1_300]})
+        for number, id_ in enumerate(ids)
+    ]
+    file = tmp_path / "history.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in history))
+    counts = live.ebb_json("import", str(file), "--namespace", namespace)
+    assert (counts["added"], counts["updated"], counts["rejected"]) == (1_300, 1_300, 0)
+    with live.client(namespace) as client:
+        assert client.stats()["facts"] == 1_300
+        found = client.recall("lighthouse 7 shines", as_of=(start + timedelta(seconds=8)).isoformat())["results"]
+    assert "The lighthouse 7 shines green." in {one["text"] for one in found}
+    assert live.ebb_json("import", str(file), "--namespace", namespace)["updated"] == 1_300
+
+
+def test_a_superseded_line_of_an_export_is_not_brought_back(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    with live.client(namespace) as client:
+        old = client.store(PORTO)["id"]
+        client.store(LISBON, supersedes=old)
+    file = tmp_path / "export.jsonl"
+    assert live.ebb("export", str(file), "--namespace", namespace).returncode == 0
+    done = live.ebb("import", str(file), "--namespace", f"{namespace}-again", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["added"], counts["rejected"]) == (1, 1)
+    assert "superseded at" in counts["errors"][0]["error"]
+    assert recalled(live, f"{namespace}-again") == [LISBON]

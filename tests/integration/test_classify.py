@@ -1,0 +1,406 @@
+"""An LLM may say what a new fact means for known ones; whatever it fails at, the fact is added."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from time import monotonic
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from llm import always, answering, judging, question, saying
+from memory import Memory, day
+from pydantic import BaseModel
+from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
+
+from workers import store
+from workers.errors import InvalidInputError, JudgementError
+from workers.judging.chat import Chat
+from workers.settings import Settings
+from workers.storage import verdicts
+from workers.store import Stored
+
+PORTO, LISBON = "Ana lives in Porto by the river.", "Ana lives in Lisbon by the river."
+GONE = "Ana no longer lives in Porto by the river."
+LIVE = "select id from facts where forgotten_at is null and superseded_at is null order by id"
+KEY = "sk-secret-0123456789"
+
+
+class Nothing(BaseModel):
+    """An answer without content."""
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def llm() -> Iterator[StandIn]:
+    with serving(StandIn(always("ADD"))) as server:
+        yield server
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def judged(memory: Memory, llm: StandIn, pauses: list[float]) -> Iterator[Memory]:
+    """The same memory in a process that asks an LLM, and makes no pauses between attempts."""
+    judged = memory.having(classify_before_write=True, llm_url=llm.url, llm_key=KEY, llm_timeout=0.5)
+    with closing(Chat(judged.context.settings, sleep=pauses.append)) as chat:
+        judged.context.chat = chat
+        yield judged
+
+
+def stored(memory: Memory, *given: str | dict[str, Any], at: float = 10) -> list[tuple[str, UUID]]:
+    answers = memory.store(*given, at=at)
+    assert all(isinstance(one, Stored) and one.embedded for one in answers), answers
+    return [(one.action, one.id) for one in answers if isinstance(one, Stored)]
+
+
+def live(memory: Memory) -> set[UUID]:
+    return {id_ for (id_,) in memory.rows(LIVE)}
+
+
+def shown(llm: StandIn) -> list[dict[str, Any]]:
+    """Return the new facts that the LLM was asked about."""
+    return [fact for request in llm.requests for fact in question(request)["facts"]]
+
+
+def test_by_default_nobody_is_asked(memory: Memory) -> None:
+    memory.store(PORTO, LISBON)
+    assert "chat" not in vars(memory.context)
+    assert not Settings().classify_before_write
+
+
+def test_an_addition_is_stored_beside_what_is_known(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    ((action, new),) = stored(judged, LISBON)
+    assert (action, live(judged)) == ("added", {old, new})
+    assert len(llm.requests) == 1
+
+
+def test_an_update_supersedes_the_known_fact(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    llm.always = always("UPDATE")
+    ((action, new),) = stored(judged, LISBON)
+    assert (action, live(judged)) == ("updated", {new})
+    columns = "superseded_at, superseded_by, valid_until from facts where id = %s"
+    assert judged.rows(f"select {columns}", old) == [(day(10), new, day(10))]
+    assert judged.rows("select supersedes_id, valid_from from facts where id = %s", new) == [(old, day(10))]
+
+
+def test_a_deletion_retracts_the_known_fact_and_stores_nothing(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    llm.always = always("DELETE")
+    assert stored(judged, GONE) == [("retracted", old)]
+    columns = "superseded_at, superseded_by, valid_until from facts"
+    assert judged.rows(f"select {columns}") == [(day(10), None, day(10))]
+    assert judged.ids("Where does Ana live?", at=11) == []
+    assert judged.ids("Where does Ana live?", at=11, as_of=day(9)) == [old]
+
+
+def test_what_is_known_already_is_not_stored_and_stays_as_it_was(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    before = judged.row(old)
+    llm.always = always("NOOP")
+    assert stored(judged, "Ana lives by the river in Porto.") == [("unchanged", old)]
+    assert judged.row(old) == before
+    assert judged.value("select count(*) from facts") == 1
+
+
+def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judged: Memory, llm: StandIn) -> None:
+    judged.store("Tea is at four.", "The invoice was paid.")
+    old = judged.add(PORTO, entity="Ana", key="home", value="Porto")
+    stored(judged, {"text": LISBON, "entity": "Ana", "key": "home", "value": "Lisbon"})
+    (asked,) = shown(llm)
+    assert asked["new"] == {
+        "text": LISBON, "told": "2025-01-11", "entity": "Ana", "key": "home", "value": "Lisbon",
+    }  # fmt: skip
+    assert asked["known"] == [
+        {"id": str(old), "text": PORTO, "told": "2025-01-01", "entity": "Ana", "key": "home", "value": "Porto"}
+    ]
+    request = llm.requests[-1]
+    assert (request["model"], request["temperature"]) == ("gpt-4o-mini", 0)
+    schema = request["response_format"]["json_schema"]
+    assert (request["response_format"]["type"], schema["strict"]) == ("json_schema", True)
+    for part in [schema["schema"], *schema["schema"]["$defs"].values()]:
+        assert (part["additionalProperties"], part["required"]) == (False, list(part["properties"]))
+    assert llm.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_what_is_about_the_same_key_is_shown_however_it_is_worded(judged: Memory, llm: StandIn) -> None:
+    old = judged.add("Qwxz.", entity="Ana", key="home", value="Porto")
+    stored(judged, {"text": LISBON, "entity": "ANA", "key": "Home", "value": "Lisbon"})
+    assert [known["id"] for known in shown(llm)[0]["known"]] == [str(old)]
+
+
+def test_nobody_is_asked_about_what_resembles_nothing_live(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    judged.add(PORTO + " Now.", namespace="theirs")
+    judged.store({"text": "Ana is nowhere.", "supersedes": str(old)}, at=1)
+    stored(judged, "Quarterly invoices: 12345 67890.", PORTO)
+    assert shown(llm) == []
+
+
+def test_nobody_is_asked_about_what_is_known_word_for_word_or_what_somebody_decided(
+    judged: Memory, llm: StandIn
+) -> None:
+    old = judged.add(PORTO)
+    llm.always = always("DELETE")
+    assert stored(judged, PORTO.upper()) == [("duplicate", old)]
+    assert stored(judged, {"text": LISBON, "supersedes": str(old)})[0][0] == "updated"
+    assert llm.requests == []
+
+
+def test_a_text_too_long_to_be_shown_whole_is_not_judged(judged: Memory, llm: StandIn) -> None:
+    long = PORTO + " by the river" * 200
+    judged.add(PORTO)
+    judged.add(long)
+    llm.always = always("NOOP")
+    assert stored(judged, long + " Not any more.")[0][0] == "added"
+    assert llm.requests == []
+    stored(judged, LISBON)
+    assert [known["text"] for known in shown(llm)[0]["known"]] == [PORTO]
+
+
+def test_an_update_inherits_what_it_does_not_say(judged: Memory, llm: StandIn) -> None:
+    judged.add(
+        PORTO, entity="Ana", key="home", value="Porto", category="people", decay_class="permanent", importance=0.9
+    )
+    llm.always = always("UPDATE")
+    ((_, new),) = stored(judged, LISBON)
+    columns = "entity, key, value, category, importance, decay_class"
+    row = judged.rows(f"select {columns} from facts, activity where fact = id and id = %s", new)
+    assert row == [("Ana", "home", None, "people", 0.9, "permanent")]
+
+
+def test_an_update_says_itself_what_it_says(judged: Memory, llm: StandIn) -> None:
+    judged.add(PORTO, entity="Ana", key="home", category="people", decay_class="permanent", importance=0.1)
+    llm.always = always("UPDATE")
+    said = {"entity": "Ana", "key": "city", "category": "places", "decay_class": "short", "importance": 0.3}
+    ((_, new),) = stored(judged, {"text": LISBON} | said)
+    row = judged.rows(f"select {', '.join(said)} from facts, activity where fact = id and id = %s", new)
+    assert row == [tuple(said.values())]
+
+
+def changed(change: Callable[[list[dict[str, Any]]], object]) -> Reply:
+    """Return a reply that retracts everything, after `change` has had its way with the verdicts."""
+
+    def answer(asked: Any) -> dict[str, Any]:
+        verdicts_ = [
+            {"number": fact["number"], "action": "DELETE", "id": fact["known"][0]["id"]} for fact in asked["facts"]
+        ]
+        change(verdicts_)
+        return {"verdicts": verdicts_}
+
+    return answering(answer)
+
+
+FAILURES: dict[str, Reply] = {
+    "an id that nobody has": judging(lambda _: ("DELETE", str(uuid4()))),
+    "no id": judging(lambda _: ("NOOP", None)),
+    "no id but words": judging(lambda _: ("UPDATE", "the first one")),
+    "an action that there is not": always("FORGET"),
+    "no verdict": changed(lambda said: said.clear()),
+    "two verdicts": changed(lambda said: said.append(said[0])),
+    "a verdict on another": changed(lambda said: said[0].update(number=7)),
+    "a verdict with more in it": changed(lambda said: said[0].update(reason="I know better")),
+    "a verdict without number": changed(lambda said: said[0].pop("number")),
+    "a bare list": answering(lambda _: []),
+    "a number": answering(lambda _: 7),
+    "words": saying("ADD, I should say."),
+    "fenced JSON": saying('```json\n{"verdicts": []}\n```'),
+    "cut JSON": saying('{"verdicts": [{"number": 1, "action": "DEL'),
+    "nothing": saying(None),
+    "a refusal": saying(None, refusal="I cannot help with that."),
+    "no choices": raw(b'{"choices": []}'),
+    "no completion": raw(b'{"error": {"message": "no such model"}}'),
+    "a web page": raw(b"<html>Welcome to the gateway</html>", "text/html"),
+    "no UTF-8": raw(b"\xff\xfe"),
+    "an empty body": raw(b""),
+    "a wrong request": failure(400),
+    "a wrong key": failure(401, f"Incorrect key {KEY}"),
+    "no such path": failure(404),
+    "too many requests": failure(429),
+    "a broken server": failure(500),
+    "silence": silence,
+    "a dripping body": drip,
+    "a body broken off": broken_off,
+}
+
+
+@pytest.mark.parametrize("fault", FAILURES)
+def test_every_failure_ends_in_an_addition(
+    judged: Memory, llm: StandIn, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = judged.add(PORTO)
+    llm.always = FAILURES[fault]
+    ((action, new),) = stored(judged, GONE)
+    assert (action, live(judged)) == ("added", {old, new})
+    assert llm.requests
+    assert KEY not in caplog.text
+
+
+def test_an_llm_that_is_away_costs_a_store_no_more_than_its_time(judged: Memory, llm: StandIn) -> None:
+    judged.add(PORTO)
+    away = judged.having(llm_url="http://127.0.0.1:1/v1")
+    with closing(Chat(away.context.settings, sleep=lambda _: None)) as chat:
+        away.context.chat = chat
+        assert stored(away, LISBON)[0][0] == "added"
+    assert llm.requests == []
+
+
+def test_after_a_failure_nobody_waits_for_the_llm_for_a_while(judged: Memory, llm: StandIn) -> None:
+    judged.add(PORTO)
+    llm.always = failure(500)
+    stored(judged, LISBON)
+    assert len(llm.requests) == 5
+    llm.always = always("NOOP")
+    assert stored(judged, GONE)[0][0] == "added"
+    assert len(llm.requests) == 5
+    judged.context.redis.delete(verdicts.PAUSED)
+    assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
+
+
+def test_rubbish_is_no_reason_to_stop_asking(judged: Memory, llm: StandIn) -> None:
+    judged.add(PORTO)
+    llm.replies.append(saying("rubbish"))
+    assert stored(judged, LISBON)[0][0] == "added"
+    llm.always = always("NOOP")
+    assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
+
+
+def test_nobody_is_asked_when_there_is_no_time_left(
+    judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged.add(PORTO)
+    monkeypatch.setattr(store, "JUDGED_SECONDS", 0.5)
+    assert stored(judged, LISBON)[0][0] == "added"
+    assert llm.requests == []
+
+
+def test_a_question_ends_with_the_time_that_is_left(
+    judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged.add(PORTO)
+    llm.always = silence
+    monkeypatch.setattr(store, "JUDGED_SECONDS", 1.2)
+    slow = judged.having(llm_timeout=30)
+    began = monotonic()
+    assert stored(slow, LISBON)[0][0] == "added"
+    assert monotonic() - began < 10
+    slow.context.close()
+
+
+def test_a_batch_is_judged_in_one_question_and_each_fact_by_its_own_known_ones(
+    memory: Memory, judged: Memory, llm: StandIn
+) -> None:
+    rooms = [memory.add(f"Room {name} of the house is painted.") for name in ("Alpha", "Bravo", "Charlie")]
+
+    def decide(fact: dict[str, Any]) -> tuple[str, str | None]:
+        same = [one for one in fact["known"] if one["text"].split()[1] in fact["new"]["text"]]
+        return {"not": "DELETE", "now": "UPDATE"}.get(fact["new"]["text"].split()[5], "NOOP"), same[0]["id"]
+
+    llm.always = judging(decide)
+    answers = stored(
+        judged,
+        "Room Alpha of the house not painted.",
+        "An invoice: 12345 67890.",
+        "Room Bravo of the house now tiled.",
+        "Room Charlie of the house is in paint.",
+    )
+    assert [action for action, _ in answers] == ["retracted", "added", "updated", "unchanged"]
+    assert live(judged) == {answers[1][1], answers[2][1], rooms[2]}
+    assert len(llm.requests) == 1
+
+
+def test_two_facts_of_a_batch_that_mean_the_same_known_one_do_so_in_order(judged: Memory, llm: StandIn) -> None:
+    for action, second in (("UPDATE", "added"), ("DELETE", "retracted")):
+        judged.rows("delete from facts")
+        judged.add(PORTO)
+        llm.always = always(action)
+        answers = stored(judged, LISBON, GONE)
+        assert [became for became, _ in answers] == [{"UPDATE": "updated", "DELETE": "retracted"}[action], second]
+
+
+def test_the_same_words_twice_in_a_batch_mean_the_same(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    llm.always = always("DELETE")
+    assert stored(judged, GONE, GONE.lower()) == [("retracted", old)] * 2
+    assert len(shown(llm)) == 1
+    assert judged.value("select count(*) from facts") == 1
+
+
+def test_a_fact_superseded_meanwhile_is_not_superseded_again(judged: Memory, memory: Memory, llm: StandIn) -> None:
+    for action in ("UPDATE", "DELETE", "NOOP"):
+        judged.rows("delete from facts")
+        old = judged.add(PORTO)
+
+        def meanwhile(_: dict[str, Any], action: str = action, old: UUID = old) -> tuple[str, str | None]:
+            memory.store({"text": "Ana moved to Braga.", "supersedes": str(old)}, at=9)
+            return action, str(old)
+
+        llm.always = judging(meanwhile)
+        assert stored(judged, GONE)[0][0] == "added"
+        assert len(live(judged)) == 2
+
+
+@pytest.mark.parametrize("action", ["ADD", "UPDATE", "DELETE", "NOOP"])
+def test_a_second_delivery_answers_the_same_without_asking(judged: Memory, llm: StandIn, action: str) -> None:
+    judged.add(PORTO)
+    llm.always = always(action)
+    fact = {"text": GONE, "id": str(uuid4())}
+    once = judged.store(fact, at=10)
+    state = judged.rows("select facts::text, activity::text from facts, activity where fact = id order by id")
+    llm.always = always("DELETE" if action != "DELETE" else "ADD")
+    again = judged.store(fact, at=10)
+    assert [one.id for one in again if isinstance(one, Stored)] == [one.id for one in once if isinstance(one, Stored)]
+    assert action == "ADD" or again == once
+    assert judged.rows("select facts::text, activity::text from facts, activity where fact = id order by id") == state
+    assert len(llm.requests) == 1
+
+
+def test_a_delivery_that_died_before_its_commit_is_done_as_it_was_judged(
+    judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = judged.add(PORTO)
+    llm.always = always("UPDATE")
+    fact = {"text": LISBON, "id": str(uuid4())}
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr("workers.storage.supersession.link", die)
+    with pytest.raises(RuntimeError):
+        judged.store(fact, at=10)
+    monkeypatch.undo()
+    assert live(judged) == {old}
+    llm.always = always("ADD")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert stored(judged, fact) == [("updated", UUID(fact["id"]))]
+
+
+def test_a_batch_of_many_is_asked_about_in_several_questions(judged: Memory, llm: StandIn) -> None:
+    judged.add("Room 0 of the house is painted.")
+    stored(judged, *[f"Room {number} of the house is painted." for number in range(1, 46)])
+    assert [len(question(request)["facts"]) for request in llm.requests] == [20, 20, 5]
+
+
+def test_bad_facts_beside_judged_ones_are_refused_alone(judged: Memory, llm: StandIn) -> None:
+    judged.add(PORTO)
+    llm.always = always("NOOP")
+    answers = judged.store("Ana lives by the river in Porto.", {"text": "x", "supersedes": str(uuid4())}, at=10)
+    assert isinstance(answers[0], Stored)
+    assert answers[0].action == "unchanged"
+    assert isinstance(answers[1], InvalidInputError)
+
+
+def test_a_message_says_what_was_answered_and_never_the_key(llm: StandIn) -> None:
+    llm.always = saying(f"Your key is {KEY}.")
+    settings = Settings(llm_url=llm.url, llm_key=KEY)
+    with closing(Chat(settings)) as chat, pytest.raises(JudgementError, match=r"Your key is \*\*\*") as caught:
+        chat.ask("Judge.", {}, Nothing, 5)
+    assert KEY not in str(caught.value)

@@ -1,0 +1,30 @@
+"""An LLM costs nothing where nobody wants one, and what it needs is named where it is missing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from workers.errors import SettingsError
+from workers.judging import make_chat
+from workers.settings import Settings
+
+
+def test_storing_needs_no_http_client() -> None:
+    program = "import workers.store, workers.judging, sys; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert not set(answer.stdout.split()) & {"httpx2", "tenacity"}
+
+
+@pytest.mark.parametrize("package", ["httpx2", "tenacity"])
+def test_a_missing_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(SettingsError, match=rf"{package}.*pip install 'ebb\[openai\]'.*EBB_CLASSIFY_BEFORE_WRITE"):
+        make_chat(Settings())
+
+
+def test_a_wrong_url_is_refused_before_any_call() -> None:
+    with pytest.raises(SettingsError, match="EBB_LLM_URL='nowhere' is no URL"):
+        make_chat(Settings(llm_url="nowhere"))

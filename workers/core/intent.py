@@ -1,0 +1,66 @@
+"""What a new fact means for a known one.
+
+Facts are stored in batches, yet each is to mean what it would mean alone: what a fact replaces may have been stored by
+one before it in the same batch. So a batch is cut into stretches within which the order makes no difference.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+
+class Action(StrEnum):
+    """To add a fact beside what is known, to replace a known one, to retract it, or to leave it, for it says the same.
+
+    Source: S107 to S111.
+    """
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    NOOP = "NOOP"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What to do about a new fact, and the known one that it concerns unless it is only added.
+
+    What somebody `asked` for and cannot be done is an error; what was only judged then makes the fact an addition.
+    """
+
+    action: Action = Action.ADD
+    target: UUID | None = None
+    asked: bool = False
+
+
+ADD = Intent()
+
+
+def asked(target: UUID | None) -> Intent:
+    """Return what somebody wants who says that a fact supersedes `target`, or says nothing of it."""
+    return ADD if target is None else Intent(Action.UPDATE, target, asked=True)
+
+
+def stretches(
+    ids: Sequence[UUID], hashes: Sequence[bytes], intents: Sequence[Intent], known: Mapping[UUID, bytes]
+) -> list[list[int]]:
+    """Return the places of n facts in order, cut where one concerns what another before it is, or says.
+
+    Within a stretch the order makes no difference, so it can be stored at once; facts that concern none may repeat each
+    other there. `hashes` are those of what the facts say, `known` has those of facts that are stored already.
+    """
+    said = dict(zip(ids, hashes, strict=True)) | dict(known)
+    cut: list[list[int]] = [[]]
+    met, concerned = set[UUID | bytes](), set[UUID | bytes]()
+    for place, (id_, hash_, intent) in enumerate(zip(ids, hashes, intents, strict=True)):
+        own: set[UUID | bytes] = {id_, hash_}
+        if intent.target is not None:
+            own |= {intent.target, said.get(intent.target, intent.target)}
+        if own & (concerned if intent.target is None else met):
+            cut.append([])
+            met, concerned = set(), set()
+        cut[-1].append(place)
+        met |= own
+        concerned |= set() if intent.target is None else own
+    return cut

@@ -1,0 +1,84 @@
+"""Remembered: facts as readers see them at an instant, for whoever compares what they say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+AMONG = """
+    select id, text, category, entity, key, value, importance, created_at, decay_class
+    from remembered
+    where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
+"""
+
+ABOUT = """
+    select id from remembered
+    where namespace = %(namespace)s and entity is not null
+        and left(lower(entity), 200) = left(lower(%(entity)s), 200) and lower(entity) = lower(%(entity)s)
+        and left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s)
+        and ends_at > %(now)s
+    order by created_at desc
+    limit %(limit)s
+"""
+
+# What is about the same stands together.
+FOLLOWING = """
+    select id, text, category, entity, key, value, importance, created_at, decay_class
+    from remembered
+    where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
+        and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
+            select coalesce(lower(entity), ''), coalesce(lower(key), ''), id
+            from facts where namespace = %(namespace)s and id = %(after)s
+        ))
+    order by coalesce(lower(entity), ''), coalesce(lower(key), ''), id
+    limit %(limit)s
+"""
+
+COUNT = "select count(*) from remembered where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a fact says, and what is thought of it."""
+
+    id: UUID
+    text: str
+    category: str | None
+    entity: str | None
+    key: str | None
+    value: str | None
+    importance: float
+    created_at: datetime
+    decay_class: str | None
+
+
+def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Remembered]:
+    """Return those of these facts that are remembered at `now`."""
+    with db.cursor(row_factory=class_row(Remembered)) as cursor:
+        rows = cursor.execute(AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
+        return {fact.id: fact for fact in rows}
+
+
+def about(db: Connection, namespace: int, entity: str, key: str, now: datetime, limit: int) -> list[UUID]:
+    """Return the facts about one key of an entity, whatever their case, the newest first."""
+    given = {"namespace": namespace, "entity": entity, "key": key, "now": now, "limit": limit}
+    return [id_ for (id_,) in db.execute(ABOUT, given)]
+
+
+def following(
+    db: Connection, namespace: int, kind: str, after: UUID | None, now: datetime, limit: int
+) -> list[Remembered]:
+    """Return the next facts of a kind behind one of them, or the first; what is about the same comes together."""
+    given = {"namespace": namespace, "kind": kind, "after": after, "now": now, "limit": limit}
+    with db.cursor(row_factory=class_row(Remembered)) as cursor:
+        return cursor.execute(FOLLOWING, given).fetchall()
+
+
+def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
+    """Return how many facts of a kind are remembered at `now`."""
+    row = db.execute(COUNT, {"namespace": namespace, "kind": kind, "now": now}).fetchone()
+    return int(row[0]) if row else 0
