@@ -99,6 +99,11 @@ class Client:
         arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": _now()}
         return self.call("memory.reinforce", arguments, STORE_SECONDS)
 
+    def forecast(self, days: int = 7, shown: int = 3) -> dict[str, Any]:
+        """Return `{"days": […]}`: what passes will do on each coming day, with the first of the facts concerned."""
+        arguments = {"namespace": self.namespace, "days": days, "shown": shown}
+        return self.call("memory.forecast", arguments, STORE_SECONDS)
+
     def contradictions(self, limit: int = 100) -> dict[str, Any]:
         """Return `{"contradictions", "total"}`: pairs of facts that say different values of the same."""
         return self.call("memory.contradictions", {"namespace": self.namespace, "limit": limit}, STORE_SECONDS)

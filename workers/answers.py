@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from workers.core.fading import REASONS
 from workers.decay import Report
 from workers.errors import InvalidInputError
+from workers.forecast import CHANGES, Day
 from workers.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
 from workers.store import Stored
@@ -50,6 +52,24 @@ def recalled(found: Recalled) -> dict[str, Any]:
     if found.left_out is not None:
         answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
     return answer
+
+
+def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
+    """Return what passes will do day by day; `forgotten` has all reasons, less what the forget limit holds back."""
+    return {"days": [_day(day) for day in ahead]}
+
+
+def _day(day: Day) -> dict[str, Any]:
+    counts = {change: day.counts[change] for change in CHANGES}
+    forgotten = sum(day.counts[reason] for reason in REASONS) - day.held
+    facts = [{"id": str(fact.id), "change": fact.change, "text": fact.text} for fact in day.facts]
+    return {
+        "at": day.at.isoformat().replace("+00:00", "Z"),
+        **counts,
+        "forgotten": forgotten,
+        "held": day.held,
+        "facts": facts,
+    }
 
 
 def contradicting(found: Sequence[Contradiction], total: int) -> dict[str, Any]:

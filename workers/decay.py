@@ -185,11 +185,15 @@ def _sentence(
     return forgotten, fading & ~forgotten
 
 
+def forget_limit(context: Context, live: int) -> int:
+    """Return how many of a namespace's live facts one pass may forget for fading."""
+    return max(int(context.settings.forget_limit * live), LEAST_FORGET_LIMIT)
+
+
 def _allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
     """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
     if not runs.allowance_exists(db, run, tenant):
-        share = int(context.settings.forget_limit * facts.count_live(db, tenant))
-        limit = 0 if namespaces.held(db, tenant) else max(share, LEAST_FORGET_LIMIT)
+        limit = 0 if namespaces.held(db, tenant) else forget_limit(context, facts.count_live(db, tenant))
         runs.allow(db, run, tenant, limit)
     granted = runs.use_allowance(db, run, tenant, wanted)
     if granted < wanted and not part.dry_run:

@@ -12,6 +12,7 @@ ROUTES = {
     "memory.recall": RECALL,
     "memory.stats": RECALL,
     "memory.contradictions": RECALL,
+    "memory.forecast": RECALL,
     "memory.embed_pending": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.ann": MAINTENANCE,

@@ -14,6 +14,7 @@ from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
 from workers import answers, contradictions, decay, embed, intake, search
+from workers import forecast as forecasting
 from workers import recall as recalling
 from workers import regenerate as regenerating
 from workers import stats as counting
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
+MOST_SHOWN = 100
 DEFAULT_BOOST = 0.2
 PAIR = 2
 WORK_SECONDS = 30.0
@@ -165,6 +167,14 @@ def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
     return asdict(counting.stats(context, intake.namespace_name(namespace), _instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.forecast")
+def forecast(namespace: Any = "default", days: Any = 7, shown: Any = 3, now: Any = None) -> dict[str, Any]:
+    """Return what passes will do on each of the coming days."""
+    name, ahead = intake.namespace_name(namespace), intake.whole(days, "days", forecasting.MOST_DAYS)
+    named = 0 if shown == 0 else intake.whole(shown, "shown", MOST_SHOWN)
+    return answers.foreseen(forecasting.forecast(context, name, ahead, _instant(now), named))
 
 
 @app.task(base=EbbTask, name="memory.contradictions")

@@ -23,7 +23,7 @@ from api.system.privileges import admit, launched, system_user, write_private
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
-# Compressing whole pages, each once after a checkpoint, took longer than a pass over what is due; writing them does not.
+# Compressing each page once after a checkpoint took longer than a pass over what is due; writing it whole does not.
 POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",

@@ -5,7 +5,7 @@ same ages give the next change, which is why a pass over the facts that are due 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class Faded:
     ends_at: Floats
     end_reason: Ints
     due_at: Floats
+
+
+def chosen(facts: Anchors, which: Bools | Ints) -> Anchors:
+    """Return the anchors of some facts: where a mask is true, or at these places."""
+    return Anchors(**{field.name: getattr(facts, field.name)[which] for field in fields(facts)})
 
 
 def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:

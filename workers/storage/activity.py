@@ -1,7 +1,7 @@
 """Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import Anchors, Faded
+from workers.core.fading import Anchors, Faded, chosen
 from workers.storage.connection import Connection
 
 PERMANENT = "permanent"
@@ -95,11 +95,10 @@ class Activity:
 
     def only(self, keep: Bools) -> "Activity":
         """Return the rows where `keep` is true."""
-        chosen = {field.name: getattr(self.anchors, field.name)[keep] for field in fields(self.anchors)}
         return Activity(
             self.namespaces[keep],
             [id_ for id_, kept in zip(self.ids, keep, strict=True) if kept],
-            replace(self.anchors, **chosen),
+            chosen(self.anchors, keep),
             [name for name, kept in zip(self.decay_classes, keep, strict=True) if kept],
             self.tier[keep],
             self.last_accessed_at[keep],

@@ -1,8 +1,11 @@
 """Due: the facts whose next change has come, claimed segment by segment, oldest first."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
-from workers.core.arrays import Bools
+import numpy as np
+
+from workers.core.arrays import Bools, Floats
 from workers.core.fading import Faded
 from workers.storage.activity import Activity, rows_of
 from workers.storage.connection import Connection
@@ -26,6 +29,14 @@ PREVIEW = """
     order by due_at, namespace, fact
     offset %(offset)s
     limit %(limit)s
+"""
+
+# The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
+COMING = """
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held, date_part('epoch', due_at)
+    from anchors
+    where namespace = %(namespace)s and due_at <= %(until)s
 """
 
 WRITE_FADED = """
@@ -61,6 +72,14 @@ def preview(db: Connection, segment: int, now: datetime, limit: int, offset: int
     """Return a page of what is due in a segment, or would be if held facts were taken up, oldest first and unlocked."""
     given = {"segment": segment, "now": now, "limit": limit, "offset": offset, "with_held": with_held}
     return rows_of(db.execute(PREVIEW, given).fetchall())
+
+
+def coming(db: Connection, namespace: int, until: datetime, batch: int) -> Iterator[tuple[Activity, Floats]]:
+    """Yield a namespace's facts that are due by an instant, a batch at a time, and when each is in epoch seconds."""
+    with db.cursor("due") as cursor:
+        cursor.execute(COMING, {"namespace": namespace, "until": until})
+        while rows := cursor.fetchmany(batch):
+            yield rows_of([row[:-1] for row in rows]), np.array([row[-1] for row in rows], dtype=np.float64)
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:

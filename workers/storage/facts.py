@@ -71,6 +71,8 @@ KNOWN_BY_ID = """
     where namespace = %(namespace)s and id = any(%(ids)s)
 """
 
+BEGINNINGS = "select id, left(text, %(length)s) from facts where namespace = %(namespace)s and id = any(%(ids)s)"
+
 TEXTS = """
     select id, text from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
@@ -121,6 +123,11 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the texts of those facts that are neither forgotten nor superseded."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
+    """Return how the texts of facts begin, up to so many characters."""
+    return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
 
 
 def forget(

@@ -1,0 +1,98 @@
+"""A forecast says what will become of facts; passes on those days then do just that."""
+
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+from memory import Memory, day
+
+from workers import forecast
+from workers.core.fading import REASONS
+from workers.decay import Report
+
+COUNTED = ("compressed", "fingerprinted", *REASONS)
+CLASSES = (None, "permanent", "durable", "normal", "short", "session")
+
+
+def fill(memory: Memory, facts: int = 60) -> None:
+    """Store facts of different strength, belief and lifetime."""
+    given = [
+        {
+            "text": f"The guest in room {number} likes tea.",
+            "salience": number % 10 / 10,
+            "confidence": 0.1 + number % 7 / 10,
+            "decay_class": CLASSES[number % len(CLASSES)],
+        }
+        for number in range(facts)
+    ]
+    memory.store(*({name: value for name, value in one.items() if value is not None} for one in given))
+
+
+def counters(report: Report) -> Counter[str]:
+    done = asdict(report.counters)
+    return Counter({name: done[name] for name in COUNTED if done[name]})
+
+
+def foreseen(one: forecast.Day) -> Counter[str]:
+    return Counter({name: one.counts[name] for name in COUNTED if one.counts[name]})
+
+
+@pytest.mark.parametrize("days", [7, 120])
+def test_passes_do_on_each_day_what_was_forecast(memory: Memory, days: int) -> None:
+    fill(memory)
+
+    ahead = forecast.forecast(memory.context, "default", days, day(0))
+
+    assert [foreseen(one) for one in ahead] == [counters(memory.decay(at=number)) for number in range(1, days + 1)]
+    assert sum(one.counts.total() for one in ahead) > 20
+
+
+def test_what_gets_colder_is_foreseen_tier_by_tier(memory: Memory) -> None:
+    memory.add("Strong.", salience=1.0)
+    memory.add("Weak.", salience=0.2)
+
+    ahead = forecast.forecast(memory.context, "default", 60, day(0))
+    memory.decay(at=60)
+
+    cold = sum(one.counts["cold"] for one in ahead)
+    assert cold == memory.stats(at=60).tiers["cold"]
+
+
+def test_changes_are_shown_with_the_beginnings_of_some_facts(memory: Memory) -> None:
+    memory.store(*({"text": f"{number} " + "word " * 40, "decay_class": "short"} for number in range(5)))
+
+    (_, second, third) = forecast.forecast(memory.context, "default", 3, day(0), shown=2)
+
+    ended = [fact for fact in [*second.facts, *third.facts] if fact.change in REASONS]
+    assert len(ended) == 2
+    assert all(len(fact.text) == 80 and "word" in fact.text for fact in ended)
+
+
+def test_the_forget_limit_is_foreseen(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(130)))
+
+    ahead = forecast.forecast(memory.context, "default", 60, day(0))
+    reports = [memory.decay(at=number) for number in range(1, 61)]
+
+    assert sum(one.held for one in ahead) == 30 == sum(report.counters.held for report in reports)
+    assert [one.held for one in ahead] == [report.counters.held for report in reports]
+
+
+def test_other_namespaces_are_not_counted(memory: Memory) -> None:
+    memory.store({"text": "Theirs.", "decay_class": "short"}, namespace="theirs")
+
+    assert sum(one.counts.total() for one in forecast.forecast(memory.context, "default", 7, day(0))) == 0
+    memory.store({"text": "Mine.", "decay_class": "short"})
+    assert (
+        sum(one.counts[reason] for one in forecast.forecast(memory.context, "default", 7, day(0)) for reason in REASONS)
+        == 1
+    )
+
+
+def test_a_forecast_changes_nothing(memory: Memory) -> None:
+    fill(memory, 12)
+    before = memory.rows("select activity::text from activity order by fact")
+
+    forecast.forecast(memory.context, "default", 30, day(0))
+
+    assert memory.rows("select activity::text from activity order by fact") == before

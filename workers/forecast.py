@@ -1,0 +1,105 @@
+"""Forecast: what the passes of the days to come will do. The curves are known, so it is computed and not guessed."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Ints
+from workers.core.fading import REASONS, Faded, FadingRules, chosen, fade
+from workers.core.fidelity import FINGERPRINT
+from workers.core.tiers import Tier
+from workers.decay import EXPIRED, forget_limit
+from workers.storage import due, facts, namespaces
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, snapshot
+from workers.storage.namespaces import Namespace
+
+MOST_DAYS = 366
+BATCH = 10_000
+
+COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
+CHANGES = (*COOLING, "compressed", "fingerprinted", *REASONS)
+"""What can become of a fact: a colder tier, a smaller vector, only the signature, or its end for one of the reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A fact that will change: into what, and how its text begins."""
+
+    id: UUID
+    change: str
+    text: str
+
+
+@dataclass(slots=True)
+class Day:
+    """What a pass at the end of one day will do, if one came each day until then; `held` are past the forget limit."""
+
+    at: datetime
+    counts: Counter[str] = field(default_factory=Counter)
+    held: int = 0
+    facts: list[Foreseen] = field(default_factory=list)
+    examples: list[tuple[UUID, str]] = field(default_factory=list)
+
+
+def forecast(context: Context, namespace: str, days: int, now: datetime, shown: int = 3) -> list[Day]:
+    """Return what becomes of a namespace day by day, if nobody recalls anything meanwhile.
+
+    It reads what is due until then, not what is stored. Of each day and change, the texts of `shown` facts begin it.
+    """
+    ahead = [Day(now + timedelta(days=number)) for number in range(1, days + 1)]
+    with snapshot(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return ahead
+        for rows, due_at in due.coming(db, tenant.id, ahead[-1].at, BATCH):
+            _foresee(rows, due_at, ahead, context.rules, shown)
+        _hold(context, db, tenant, ahead)
+        texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
+    for day in ahead:
+        day.facts = [Foreseen(id_, change, texts[id_]) for id_, change in day.examples]
+    return ahead
+
+
+def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, shown: int) -> None:
+    """Let the days pass over some facts, and add to each day what it changes."""
+    tier, fidelity = rows.tier.copy(), rows.anchors.fidelity.copy()
+    for day in ahead:
+        places = np.flatnonzero(due_at <= day.at.timestamp())
+        before = replace(chosen(rows.anchors, places), fidelity=fidelity[places])
+        faded = fade(before, day.at.timestamp(), rules)
+        ended = faded.ends_at <= day.at.timestamp()
+        for change, which in _changes(faded, ended, tier[places], fidelity[places]):
+            day.counts[change] += int(which.sum())
+            room = shown - sum(known == change for _, known in day.examples)
+            day.examples += [(rows.ids[i], change) for i in places[which][: max(room, 0)].tolist()]
+        tier[places], fidelity[places] = faded.tier, faded.fidelity
+        due_at[places] = np.where(ended, np.inf, faded.due_at)
+
+
+def _changes(faded: Faded, ended: Bools, tier: Ints, fidelity: Ints) -> Iterator[tuple[str, Bools]]:
+    """Yield each change with a mask of the facts that it happens to, as a pass counts them."""
+    stays = ~ended
+    for cooler in COOLING:
+        code = Tier[cooler.upper()]
+        yield cooler, stays & (faded.tier == code) & (tier != code)
+    falls = stays & (faded.fidelity > fidelity)
+    yield "compressed", falls & (faded.fidelity < FINGERPRINT)
+    yield "fingerprinted", falls & (faded.fidelity == FINGERPRINT)
+    for number, reason in enumerate(REASONS):
+        yield reason, ended & (faded.end_reason == number)
+
+
+def _hold(context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:
+    """Count as held what is past each day's forget limit; from then on nothing more fades out of the namespace."""
+    live, holding = facts.count_live(db, tenant.id), tenant.held
+    for day in ahead:
+        wanted = sum(day.counts[reason] for code, reason in enumerate(REASONS) if code != EXPIRED)
+        granted = min(wanted, 0 if holding else forget_limit(context, live))
+        day.held, holding = wanted - granted, holding or wanted > granted
+        live -= granted + day.counts[REASONS[EXPIRED]]
