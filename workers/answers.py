@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from workers.decay import Report
 from workers.errors import InvalidInputError
+from workers.forget import Fate
+from workers.history import History
+from workers.pin import Pinned
 from workers.recall import Recalled, Result
 from workers.store import Stored
 
@@ -23,6 +28,43 @@ def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any
             for index, outcome in enumerate(outcomes)
         ]
     }
+
+
+def fates(ids: Sequence[UUID], outcomes: Sequence[Fate | InvalidInputError]) -> dict[str, Any]:
+    """Return what became of each fact that somebody wished forgotten or restored, in order, or why nothing did."""
+    return {"results": [_fate(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
+
+
+def _fate(id_: UUID, outcome: Fate | InvalidInputError) -> dict[str, Any]:
+    if isinstance(outcome, InvalidInputError):
+        return {"id": str(id_), "error": str(outcome)}
+    answer: dict[str, Any] = {"id": str(id_), "action": outcome.action}
+    if outcome.forgotten_at is not None:
+        answer |= {"forgotten_at": shown(outcome.forgotten_at), "reason": outcome.reason}
+    return answer
+
+
+def pinned(done: Pinned) -> dict[str, Any]:
+    """Return whether a fact is pinned now, and until when; no instant: for good."""
+    until = None if done.until is None else shown(done.until)
+    return {"id": str(done.id), "action": done.action, "pinned": done.pinned, "until": until}
+
+
+def history(told: History) -> dict[str, Any]:
+    """Return a fact as it stands, and what happened to it, oldest first."""
+    return {
+        "id": str(told.id),
+        "text": told.text,
+        "state": told.state,
+        "pinned": told.pinned,
+        "pinned_until": None if told.pinned_until is None else shown(told.pinned_until),
+        "events": [{"at": shown(one.at), "what": one.what, "details": one.details} for one in told.happenings],
+    }
+
+
+def shown(instant: datetime) -> str:
+    """Return an instant as every answer shows it: ISO 8601 in UTC."""
+    return instant.isoformat().replace("+00:00", "Z")
 
 
 def counters(report: Report) -> dict[str, Any]:
@@ -52,10 +94,10 @@ def recalled(found: Recalled) -> dict[str, Any]:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    shown = asdict(result)
-    if shown["explain"] is None:
-        del shown["explain"]
-    shown["id"] = str(result.id)
+    told = asdict(result)
+    if told["explain"] is None:
+        del told["explain"]
+    told["id"] = str(result.id)
     for name in ("source_date", "created_at"):
-        shown[name] = None if shown[name] is None else shown[name].isoformat().replace("+00:00", "Z")
-    return shown
+        told[name] = None if told[name] is None else shown(told[name])
+    return told

@@ -11,9 +11,11 @@ VISIBILITY_SECONDS = 120
 ROUTES = {
     "memory.recall": RECALL,
     "memory.stats": RECALL,
+    "memory.history": RECALL,
     "memory.embed_pending": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.ann": MAINTENANCE,
+    "memory.purge": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
     "memory.*": STORE,
     "decay.*": MAINTENANCE,

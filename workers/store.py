@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -21,7 +21,7 @@ from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
 from workers.regenerate import keep_vectors
-from workers.storage import activity, embedders, facts, namespaces, pending
+from workers.storage import activity, embedders, facts, forgotten_hashes, namespaces, pending
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
 from workers.touch import touch_within
@@ -46,25 +46,59 @@ def store_many(
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false.
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. What its owner wished
+    forgotten is not stored, unless the fact says `again`.
 
     Raises:
-        UnavailableError: the database does not answer; nothing was stored.
+        UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
+            stored.
     """
     rows = [_row(fact, now) for fact in given]
+    told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
-        forget_ended(db, tenant, [row.hash for row in rows], now)
+        forget_ended(context, db, tenant, [row.hash for row in rows], now)
         known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
-    fresh = {row.hash: row.text for row in rows if row.hash not in known}
+        unwanted = _unwanted(db, tenant, [row.hash for row in rows], told_again)
+    fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
     with transaction(context.database_url) as db:
-        added = _add(context, db, tenant, rows, given, embedded, now)
-        answers = _answers(db, tenant, rows, added)
+        unwanted = _unwanted(db, tenant, [row.hash for row in rows], told_again)
+        places = [i for i, row in enumerate(rows) if row.hash not in unwanted]
+        own = [rows[i] for i in places]
+        added = _add(context, db, tenant, own, [given[i] for i in places], embedded, now)
+        _settle_wishes(db, tenant, set(added.values()), told_again)
+        answers = _merged(rows, unwanted, _answers(db, tenant, own, added))
         repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]
         if touch and repeated:
             touch_within(context, db, tenant, repeated, now)
     return answers
+
+
+def _unwanted(db: Connection, tenant: int, hashes: Sequence[bytes], told_again: Collection[bytes]) -> dict[bytes, UUID]:
+    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
+    wished = forgotten_hashes.among(db, tenant, [hash_ for hash_ in hashes if hash_ not in told_again])
+    live = facts.known_by_hash(db, tenant, list(wished)) if wished else {}
+    return {hash_: fact for hash_, fact in wished.items() if hash_ not in live}
+
+
+def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
+    """Let go of wishes that were revoked; raise if one came in between, which the index made the adding wait for."""
+    if forgotten_hashes.among(db, tenant, list(added - told_again)):
+        raise UnavailableError("Something of this was forgotten at this very moment: try again.")
+    if revoked := list(added & told_again):
+        forgotten_hashes.lift(db, tenant, revoked)
+
+
+def _merged(
+    rows: Sequence[Fact], unwanted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
+) -> list[Stored | InvalidInputError]:
+    """Return the answers in the order of the rows, with those for what must not be stored."""
+    stored = iter(answers)
+    return [
+        Stored(unwanted[row.hash], "forgotten", embedded=False) if row.hash in unwanted else next(stored)
+        for row in rows
+    ]
 
 
 def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
