@@ -35,6 +35,7 @@ def store(
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
     source_date: Annotated[str | None, typer.Option(help="When it was said, ISO 8601 with zone.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="A UUID of your own.")] = None,  # noqa: A002
+    again: Annotated[bool, typer.Option("--again", help="Even if it was forgotten on request.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")] = True,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
@@ -45,6 +46,7 @@ def store(
         "category": category, "entity": entity, "key": key, "value": value, "source": source, "tags": tags,
         "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
         "kind": kind, "session": session, "turn": turn, "source_date": source_date, "id": id,
+        "again": again or None,
     }  # fmt: skip
     fact: dict[str, Any] = {name: given_value for name, given_value in given.items() if given_value is not None}
     with client(home, namespace) as memory:
@@ -53,6 +55,12 @@ def store(
         output.print_json(answer)
     else:
         action = answer.get("action", "accepted")
+        if action == "forgotten":
+            output.console().print(
+                f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
+                "`ebb restore` brings that back, `ebb store --again` stores it as new."
+            )
+            return
         note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
         output.console().print(f"[green]{action}[/green] {answer['id']}{note}")
 
@@ -131,6 +139,8 @@ def stats(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
         [name.replace("_", " "), _counts(value) if isinstance(value, dict) else value] for name, value in found.items()
     ]
     output.print_table(["", memory.namespace], rows)
+    if found["held"]:
+        output.say_held(found["held"])
 
 
 def _counts(counts: dict[str, int]) -> str:
