@@ -28,7 +28,9 @@ create table if not exists namespaces (
     counted_words bigint not null default 0,
     counted_at timestamptz,
     -- since when fading waits for `--force`, because a pass met the forget limit
-    held_since timestamptz
+    held_since timestamptz,
+    -- goes into the digests of `forgotten_hashes`, so that those of two namespaces have nothing in common
+    salt uuid not null default gen_random_uuid()
 );
 
 -- Words of one fact for GIN and BM25. The namespace and the tags are lexemes too, with blanks inside, which no parser
@@ -66,7 +68,9 @@ create table if not exists facts (
     superseded_by uuid,
     supersedes_id uuid,
     forgotten_at timestamptz,
-    forgotten_reason text,
+    forgotten_reason text check (
+        forgotten_reason in ('expired', 'faded', 'culled', 'asked', 'retracted', 'merged', 'pruned')
+    ),
     search tsvector not null
         generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
     primary key (namespace, id)
@@ -94,6 +98,10 @@ create table if not exists activity (
     -- over, but kept visible because a pass met the forget limit
     held boolean not null default false,
     due_at timestamptz not null,
+    -- until then, or for good, it neither fades nor ends by itself; null where nobody ever pinned it
+    pinned_until timestamptz,
+    -- the seconds to live that a pin without end keeps back, for it has no expiry meanwhile
+    kept_lifetime double precision,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 ) with (fillfactor = 75);
@@ -103,7 +111,8 @@ create or replace view anchors as
 select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
     confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
     date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
-    coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at
+    coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at,
+    coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until
 from activity;
 
 create table if not exists vectors (
@@ -123,6 +132,30 @@ create table if not exists signatures (
     signature bit(1024) not null,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+
+-- What was done to a fact since it was stored, as far as no other column says it; written by whoever does it, never
+-- changed, and gone with the fact.
+create table if not exists events (
+    namespace integer not null,
+    fact uuid not null,
+    id bigint generated always as identity,
+    at timestamptz not null,
+    what text not null,
+    details jsonb not null default '{}',
+    primary key (namespace, fact, id),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+
+-- What somebody wished forgotten, without a word of it, so that it stays so after its fact is purged: the SHA-256 of
+-- the namespace's salt and the fact's hash.
+create table if not exists forgotten_hashes (
+    namespace integer not null references namespaces (id),
+    digest bytea not null,
+    fact uuid not null,
+    forgotten_at timestamptz not null,
+    reason text not null,
+    primary key (namespace, digest)
 );
 
 create table if not exists lexemes (
@@ -234,6 +267,12 @@ create index if not exists activity_pending on activity (namespace, fact) where 
 
 -- a pass that is allowed to forget takes up what an earlier one held back
 create index if not exists activity_held on activity (namespace, fact) where held;
+
+-- purge: what was forgotten long ago, oldest first
+create index if not exists facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
+
+-- forgetting again what is purged already
+create index if not exists forgotten_hashes_fact on forgotten_hashes (namespace, fact);
 
 -- decay_runs: the newest first, and those that never finished
 create index if not exists decay_runs_started on decay_runs (started_at desc);

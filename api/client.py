@@ -99,6 +99,45 @@ class Client:
         arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": _now()}
         return self.call("memory.reinforce", arguments, STORE_SECONDS)
 
+    def forget(self, ids: Sequence[str], *, purge: bool = False) -> dict[str, Any]:
+        """Forget facts, or with `purge` erase them at once; return `{"results"}` with what became of each, in order.
+
+        Raises:
+            InvalidInputError: an id is none; nothing was forgotten.
+        """
+        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": _now()}
+        return self.call("memory.forget", arguments, STORE_SECONDS)
+
+    def restore(self, ids: Sequence[str]) -> dict[str, Any]:
+        """Bring forgotten facts back; return `{"results"}` with what became of each, in order, or its error.
+
+        Raises:
+            InvalidInputError: an id is none; nothing was restored.
+        """
+        arguments = {"ids": list(ids), "namespace": self.namespace, "now": _now()}
+        return self.call("memory.restore", arguments, STORE_SECONDS)
+
+    def history(self, id: str) -> dict[str, Any]:  # noqa: A002 - the contract's name
+        """Return a fact and everything that happened to it, oldest first.
+
+        Raises:
+            InvalidInputError: there is no such fact, or none any more.
+        """
+        return self.call("memory.history", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
+
+    def pin(self, id: str, *, until: str | None = None, off: bool = False) -> dict[str, Any]:  # noqa: A002
+        """Keep a fact as it is, for good or until an instant, or end that; return `{"id", "action", "pinned", …}`.
+
+        Raises:
+            InvalidInputError: there is no such live fact, or the instant is past.
+        """
+        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": _now()}
+        return self.call("memory.pin", arguments, STORE_SECONDS)
+
+    def purge(self, now: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Erase what was forgotten long ago in all namespaces, as of `now`; call again while something is `left`."""
+        return self.wait(self.send("memory.purge", {"now": now or _now(), "dry_run": dry_run}), BATCH_SECONDS)
+
     def forecast(self, days: int = 7, shown: int = 3) -> dict[str, Any]:
         """Return `{"days": […]}`: what passes will do on each coming day, with the first of the facts concerned."""
         arguments = {"namespace": self.namespace, "days": days, "shown": shown}

@@ -34,6 +34,7 @@ class Progress:
     duplicates: int = 0
     unchanged: int = 0
     retracted: int = 0
+    forgotten: int = 0
     rejected: int = 0
     without_vector: int = 0
 
@@ -97,10 +98,12 @@ def import_file(
     on_progress: Callable[[Progress], None],
     *,
     into: str | None = None,
+    again: bool = False,
 ) -> Progress:
     """Store every good line of a file and report every bad one; return what became of them all.
 
-    Each fact goes into the namespace `into`, else into its line's own, else into the client's.
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's. With `again`, what was
+    forgotten on request is stored as well.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
@@ -110,7 +113,7 @@ def import_file(
         file.seek(progress.offset)
     on_progress(progress)
     waiting: deque[Window] = deque()
-    for window in _windows(file, progress, client.namespace, into):
+    for window in _windows(file, progress, client.namespace, into, again=again):
         # What is superseded must be stored by then, and what comes later may say it anew.
         most = 0 if window.supersedes or (waiting and waiting[-1].supersedes) else IN_FLIGHT - 1
         while len(waiting) > most:
@@ -123,12 +126,12 @@ def import_file(
     return progress
 
 
-def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None) -> Iterator[Window]:
+def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
     window = Window(begin.offset, begin.lines)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
         try:
-            fact = parse(line)
+            fact = parse(line, again=again)
             own = namespace_name(fact.pop("namespace", namespace)) if fact else namespace
         except InvalidInputError as error:
             window.bad.append(BadLine(number, str(error)))
@@ -155,11 +158,12 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
         yield None, length
 
 
-def parse(line: bytes | None) -> dict[str, Any] | None:
+def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
     """Return what a line says of its fact, without what follows from the rest; nothing for a blank line.
 
     Raises:
-        InvalidInputError: the line is no JSON object, or says that its fact was forgotten or superseded.
+        InvalidInputError: the line is no JSON object, or says that its fact was superseded, or was forgotten, which
+            `again` overrules.
     """
     if line is None:
         raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
@@ -173,11 +177,12 @@ def parse(line: bytes | None) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
-    if given.get("forgotten_at") is not None:
+    if given.get("forgotten_at") is not None and not again:
         raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
     if given.get("superseded_at") is not None:
         raise InvalidInputError(f"superseded at {given['superseded_at']}; what took its place has a line of its own.")
-    return {name: value for name, value in given.items() if name not in DERIVED}
+    fact = {name: value for name, value in given.items() if name not in DERIVED}
+    return fact | {"again": True} if again else fact
 
 
 def _no_number(name: str) -> Any:
@@ -216,6 +221,7 @@ def _settle(
         duplicates=progress.duplicates + actions.count("duplicate"),
         unchanged=progress.unchanged + actions.count("unchanged"),
         retracted=progress.retracted + actions.count("retracted"),
+        forgotten=progress.forgotten + actions.count("forgotten"),
         rejected=progress.rejected + len(bad),
         without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
     )

@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from workers.core.fading import REASONS
 from workers.decay import Report
 from workers.errors import InvalidInputError
 from workers.forecast import CHANGES, Day
+from workers.forget import Fate
+from workers.history import History
+from workers.pin import Pinned
 from workers.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
 from workers.store import Stored
@@ -26,6 +30,43 @@ def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any
             for index, outcome in enumerate(outcomes)
         ]
     }
+
+
+def fates(ids: Sequence[UUID], outcomes: Sequence[Fate | InvalidInputError]) -> dict[str, Any]:
+    """Return what became of each fact that somebody wished forgotten or restored, in order, or why nothing did."""
+    return {"results": [_fate(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
+
+
+def _fate(id_: UUID, outcome: Fate | InvalidInputError) -> dict[str, Any]:
+    if isinstance(outcome, InvalidInputError):
+        return {"id": str(id_), "error": str(outcome)}
+    answer: dict[str, Any] = {"id": str(id_), "action": outcome.action}
+    if outcome.forgotten_at is not None:
+        answer |= {"forgotten_at": shown(outcome.forgotten_at), "reason": outcome.reason}
+    return answer
+
+
+def pinned(done: Pinned) -> dict[str, Any]:
+    """Return whether a fact is pinned now, and until when; no instant: for good."""
+    until = None if done.until is None else shown(done.until)
+    return {"id": str(done.id), "action": done.action, "pinned": done.pinned, "until": until}
+
+
+def history(told: History) -> dict[str, Any]:
+    """Return a fact as it stands, and what happened to it, oldest first."""
+    return {
+        "id": str(told.id),
+        "text": told.text,
+        "state": told.state,
+        "pinned": told.pinned,
+        "pinned_until": None if told.pinned_until is None else shown(told.pinned_until),
+        "events": [{"at": shown(one.at), "what": one.what, "details": one.details} for one in told.happenings],
+    }
+
+
+def shown(instant: datetime) -> str:
+    """Return an instant as every answer shows it: ISO 8601 in UTC."""
+    return instant.isoformat().replace("+00:00", "Z")
 
 
 def counters(report: Report) -> dict[str, Any]:
@@ -64,7 +105,7 @@ def _day(day: Day) -> dict[str, Any]:
     forgotten = sum(day.counts[reason] for reason in REASONS) - day.held
     facts = [{"id": str(fact.id), "change": fact.change, "text": fact.text} for fact in day.facts]
     return {
-        "at": day.at.isoformat().replace("+00:00", "Z"),
+        "at": shown(day.at),
         **counts,
         "forgotten": forgotten,
         "held": day.held,
@@ -79,21 +120,17 @@ def contradicting(found: Sequence[Contradiction], total: int) -> dict[str, Any]:
 
 def _contradiction(one: Contradiction) -> dict[str, Any]:
     facts = [
-        {"id": str(id_), "value": value, "text": text, "created_at": _shown(at)}
+        {"id": str(id_), "value": value, "text": text, "created_at": shown(at)}
         for at, id_, value, text in sorted(zip(one.created_at, one.ids, one.values, one.texts, strict=True))
     ]
-    return {"entity": one.entity, "key": one.key, "found_at": _shown(one.found_at), "facts": facts}
-
-
-def _shown(instant: datetime) -> str:
-    return instant.isoformat().replace("+00:00", "Z")
+    return {"entity": one.entity, "key": one.key, "found_at": shown(one.found_at), "facts": facts}
 
 
 def _result(result: Result) -> dict[str, Any]:
-    shown = {name: getattr(result, name) for name in Result.__slots__}
-    if shown["explain"] is None:
-        del shown["explain"]
-    shown["id"] = str(result.id)
+    told = {name: getattr(result, name) for name in Result.__slots__}
+    if told["explain"] is None:
+        del told["explain"]
+    told["id"] = str(result.id)
     for name in ("source_date", "created_at"):
-        shown[name] = None if shown[name] is None else _shown(shown[name])
-    return shown
+        told[name] = None if told[name] is None else shown(told[name])
+    return told

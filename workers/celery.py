@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
-        "imports": ("workers.tasks", "workers.starting"),
+        "imports": ("workers.tasks", "workers.keeping", "workers.starting"),
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
         "task_retry_on_worker_lost": True,
@@ -56,6 +56,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.lexemes": (60.0, {}),
         "memory.sweep_outbox": (60.0, {}),
         "memory.ann": (600.0, {}),
+        "memory.purge": (86_400.0, {"scheduled": True}),
     }
     return {
         name: {

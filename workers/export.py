@@ -40,7 +40,7 @@ def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
     strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
     curve = tiers.curve(strength, coactivations)
-    age_days = (instant - np.array([row["last_seen_at"] for row in rows])) / confidence.DAY
+    age_days = (instant - _sustained(rows, "last_seen_at", instant)) / confidence.DAY
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     believed = _effective_confidence(rows, instant, context.settings.confidence_half_life)
     for i, row in enumerate(rows):
@@ -56,6 +56,8 @@ def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
             "expires_at": _instant(row["expires_at"]),
             "due_at": _instant(row["due_at"]),
+            "pinned": row["pinned_until"] > instant,
+            "pinned_until": _instant(row["pinned_until"]),
             "forgotten_at": row["forgotten_at"],
             "forgotten_reason": row["forgotten_reason"],
         }
@@ -64,11 +66,18 @@ def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
 def _effective_confidence(rows: list[dict[str, Any]], instant: float, half_life: float) -> Floats:
     """Return belief as of an instant: the soft-decay halvings and the half-life together (C-X1)."""
     believed = np.array([row["confidence"] for row in rows])
-    confirmed_at = np.array([row["confirmed_at"] for row in rows])
+    confirmed_at = _sustained(rows, "confirmed_at", instant)
     expires_at = np.array([row["expires_at"] for row in rows])
     halvings = confidence.soft_decay_halvings(confirmed_at, expires_at, instant)
     halved = believed * confidence.HALF ** confidence.halvings_applied(believed, halvings)
     return confidence.effective_confidence(halved, (instant - confirmed_at) / confidence.DAY, half_life)
+
+
+def _sustained(rows: list[dict[str, Any]], name: str, instant: float) -> Floats:
+    """Return when facts were last seen or confirmed as of an instant: a pin counts as use until it ends."""
+    pinned_until = np.array([row["pinned_until"] for row in rows])
+    told: Floats = np.maximum([row[name] for row in rows], np.minimum(pinned_until, instant))
+    return told
 
 
 def _summary(text: str, retention: float, layers: int) -> str | None:

@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    StrictBool,
     ValidationError,
 )
 from pydantic_core import ErrorDetails
@@ -32,7 +33,8 @@ SHOWN = 80
 
 DERIVED = (
     "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
-    "forgotten_at", "forgotten_reason", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
+    "forgotten_at", "forgotten_reason", "pinned", "pinned_until", "valid_from", "valid_until", "superseded_at",
+    "superseded_by", "supersedes_id",
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
 
@@ -141,6 +143,7 @@ class NewFact(BaseModel):
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
     supersedes: UUID | None = None
+    again: StrictBool = False
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:

@@ -66,6 +66,7 @@ class Settings(BaseModel):
     summary_layers: int = Field(3, ge=1, le=3, description="1 truncated, 2 also sentences, 3 also keywords")
     forget_limit: float = Field(0.2, ge=0, le=1, description="share of a namespace that one pass may forget")
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
+    retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
 
     # recall

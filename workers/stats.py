@@ -24,10 +24,12 @@ class Stats:
     decay_classes: dict[str, int]
     expired_pending: int
     forgotten: int
+    forgotten_by_reason: dict[str, int]
     pending_embeddings: int
     due: int
     held: int
     contradictions: int
+    pinned: int
 
 
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
@@ -36,25 +38,28 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         tenant = namespaces.find(db, namespace)
         rows = [] if tenant is None else exports.tally(db, tenant.id, now)
         contradicting = 0 if tenant is None else contradictions.count(db, tenant.id, now)
-    tiers, kept, classes = Counter[str](), Counter[str](), Counter[str]()
-    ended = forgotten = due = held = 0
-    for decay_class, tier, code, gone, is_held, over, is_due, facts in rows:
-        if gone:
-            forgotten += facts
+    tiers, kept, classes, forgotten = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    ended = due = held = pinned = 0
+    for decay_class, tier, code, reason, is_held, over, is_due, is_pinned, facts in rows:
+        if reason is not None:
+            forgotten[reason] += facts
             continue
         tiers[Tier(tier).name.lower()] += facts
         kept[fidelity.name(code)] += facts
         classes[decay_class or UNCLASSED] += facts
         ended, due, held = ended + facts * over, due + facts * is_due, held + facts * is_held
+        pinned += facts * is_pinned
     return Stats(
         facts=sum(tiers.values()),
         tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
         fidelity={name: kept[name] for name in FIDELITIES},
         decay_classes=dict(sorted(classes.items())),
         expired_pending=ended,
-        forgotten=forgotten,
+        forgotten=forgotten.total(),
+        forgotten_by_reason=dict(sorted(forgotten.items())),
         pending_embeddings=kept["pending"],
         due=due,
         held=held,
         contradictions=contradicting,
+        pinned=pinned,
     )

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -24,7 +24,7 @@ from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
 from workers.regenerate import keep_vectors
-from workers.storage import activity, embedders, facts, namespaces, pending
+from workers.storage import activity, embedders, facts, forgotten_hashes, namespaces, pending
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact, Known
 from workers.supersede import Decision, Settled
@@ -55,33 +55,85 @@ def store_many(
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false.
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. What its owner wished
+    forgotten is not stored, unless the fact says `again`.
 
     Raises:
-        UnavailableError: the database does not answer; nothing was stored.
+        UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
+            stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
     rows = [_row(fact, now) for fact in given]
+    hashes = [row.hash for row in rows]
+    told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
         tenant = owner.id
-        forget_ended(db, tenant, [row.hash for row in rows], now)
-        known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
+        forget_ended(context, db, tenant, hashes, now)
+        known = facts.known_by_hash(db, tenant, hashes)
+        unwanted = _unwanted(db, tenant, hashes, told_again)
     # What is about to be superseded may be said anew, and then needs a vector of its own.
-    going = {fact.supersedes for fact in given}
-    fresh = {row.hash: row.text for row in rows if row.hash not in known or known[row.hash] in going}
+    known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
+    fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
     intents = [asked(fact.supersedes) for fact in given]
     if context.settings.classify_before_write:
         rows, given, intents = classify.judge(context, owner, rows, given, intents, embedded, now, until)
     with transaction(context.database_url) as db:
-        answers = _write(context, db, tenant, rows, given, intents, embedded, now)
-        repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]
-        if touch and repeated:
-            touch_within(context, db, tenant, repeated, now)
-        stored = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
-        find_within(db, tenant, [row for row in rows if row.id in stored], now)
+        unwanted = _unwanted(db, tenant, hashes, told_again)
+        own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
+        wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
+        answers = _merged(rows, unwanted, _write(context, db, tenant, *wanted, embedded, now))
+        _follow_up(context, db, tenant, rows, answers, told_again, now, touch=touch)
     return answers
+
+
+def _follow_up(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Sequence[Fact],
+    answers: Sequence[Stored | InvalidInputError],
+    told_again: set[bytes],
+    now: datetime,
+    *,
+    touch: bool,
+) -> None:
+    """Do what follows from storing: revoked wishes end, what was there is touched, and contradictions are noted."""
+    done = [answer for answer in answers if isinstance(answer, Stored)]
+    new = {answer.id for answer in done if answer.action in NEW}
+    stored = [row for row in rows if row.id in new]
+    _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
+    repeated = [answer.id for answer in done if answer.action == "duplicate"]
+    if touch and repeated:
+        touch_within(context, db, tenant, repeated, now)
+    find_within(db, tenant, stored, now)
+
+
+def _unwanted(db: Connection, tenant: int, hashes: Sequence[bytes], told_again: Collection[bytes]) -> dict[bytes, UUID]:
+    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
+    wished = forgotten_hashes.among(db, tenant, [hash_ for hash_ in hashes if hash_ not in told_again])
+    live = facts.known_by_hash(db, tenant, list(wished)) if wished else {}
+    return {hash_: fact for hash_, fact in wished.items() if hash_ not in live}
+
+
+def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
+    """Let go of wishes that were revoked; raise if one came in between, which the index made the adding wait for."""
+    if forgotten_hashes.among(db, tenant, list(added - told_again)):
+        raise UnavailableError("Something of this was forgotten at this very moment: try again.")
+    if revoked := list(added & told_again):
+        forgotten_hashes.lift(db, tenant, revoked)
+
+
+def _merged(
+    rows: Sequence[Fact], unwanted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
+) -> list[Stored | InvalidInputError]:
+    """Return the answers in the order of the rows, with those for what must not be stored."""
+    stored = iter(answers)
+    return [
+        Stored(unwanted[row.hash], "forgotten", embedded=False) if row.hash in unwanted else next(stored)
+        for row in rows
+    ]
 
 
 def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:

@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Floats
 from workers.core.confidence import DAY
-from workers.core.fading import Anchors, written
+from workers.core.fading import Anchors, sustained, written
 from workers.core.fidelity import FULL, PENDING
 from workers.storage import activity, facts, namespaces
 from workers.storage.activity import Activity
@@ -49,7 +49,7 @@ def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: dat
         if tenant is None or not (rows := _locked(db, tenant.id, [id_])):
             return None
         newer = rows.only(rows.anchors.last_seen_at < at.timestamp())
-        anchors = _confirmed(_strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
+        anchors = _confirmed(strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
         _write(context, db, newer, anchors, at, recalls=0)
         return float(_salience(activity.lock(db, tenant.id, [id_]).anchors, at)[0])
 
@@ -61,7 +61,7 @@ def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UU
     rows = there.only(there.last_accessed_at < at.timestamp())
     anchors = rows.anchors
     if context.settings.decay_reinforce_on_query:
-        anchors = _strengthened(anchors, at, QUERY_BOOST, coactivations=1)
+        anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
     _write(context, db, rows, _confirmed(anchors, rows, at, always=False), at, recalls=1)
     return Touched(rows.ids, there.only(less).ids)
 
@@ -75,11 +75,11 @@ def _locked(db: Connection, tenant: int, ids: Sequence[UUID]) -> Activity:
 
 def _salience(anchors: Anchors, at: datetime) -> Floats:
     strength = tiers.strength(anchors.base, anchors.coactivations)
-    age_days = (at.timestamp() - anchors.last_seen_at) / DAY
+    age_days = (at.timestamp() - sustained(anchors).last_seen_at) / DAY
     return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
 
 
-def _strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
+def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
     """Return anchors whose strength is what is left plus `boost`, at most 1, forgetting anew from `at` (C-O6).
 
     The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
@@ -92,16 +92,20 @@ def _strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: i
 
 
 def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
-    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29)."""
+    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
+
+    The lifetime of a pinned fact begins when its pin ends.
+    """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
     confirmed = refreshed | (always & (anchors.confirmed_at < instant))
-    expires = np.array([lifetime.expiry(name or None, instant) for name in rows.decay_classes], dtype=np.float64)
+    begins = np.maximum(anchors.pinned_until, instant).tolist()
+    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
     return replace(
         anchors,
         confirmed_at=np.where(confirmed, instant, anchors.confirmed_at),
-        expires_at=np.where(refreshed, expires, anchors.expires_at),
+        expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli import contradictions, forecast, memory, output, system, upkeep
+from api.cli import contradictions, forecast, keeping, memory, output, system, upkeep
 from workers.errors import EbbError
 
 app = typer.Typer(
@@ -17,7 +17,9 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
-for name, own in (memory.COMMANDS | contradictions.COMMANDS | forecast.COMMANDS | upkeep.COMMANDS).items():
+for name, own in (
+    memory.COMMANDS | keeping.COMMANDS | contradictions.COMMANDS | forecast.COMMANDS | upkeep.COMMANDS
+).items():
     app.command(name)(own)
 
 

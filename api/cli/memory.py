@@ -36,6 +36,7 @@ def store(
     source_date: Annotated[str | None, typer.Option(help="When it was said, ISO 8601 with zone.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="A UUID of your own.")] = None,  # noqa: A002
     supersedes: Annotated[str | None, typer.Option(help="The id of the fact whose place it takes.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Even if it was forgotten on request.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")] = True,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
@@ -47,6 +48,7 @@ def store(
         "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
         "kind": kind, "session": session, "turn": turn, "source_date": source_date, "id": id,
         "supersedes": supersedes,
+        "again": again or None,
     }  # fmt: skip
     fact: dict[str, Any] = {name: given_value for name, given_value in given.items() if given_value is not None}
     with client(home, namespace) as memory:
@@ -55,6 +57,12 @@ def store(
         output.print_json(answer)
     else:
         action = answer.get("action", "accepted")
+        if action == "forgotten":
+            output.console().print(
+                f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
+                "`ebb restore` brings that back, `ebb store --again` stores it as new."
+            )
+            return
         note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
         output.console().print(f"[green]{action}[/green] {answer['id']}{note}")
 
@@ -134,6 +142,8 @@ def stats(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
         [name.replace("_", " "), _counts(value) if isinstance(value, dict) else value] for name, value in found.items()
     ]
     output.print_table(["", memory.namespace], rows)
+    if found["held"]:
+        output.say_held(found["held"])
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -48,6 +48,14 @@ def progress(text: str) -> None:
     console(stderr=True).print("[green]✓[/green]", text, markup=True)
 
 
+def say_held(facts: int) -> None:
+    """Say loudly that facts would be forgotten, were it not for the forget limit."""
+    console().print(
+        f"[bold red]Forget limit met:[/bold red] {facts} facts would be forgotten but are kept. "
+        "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
+    )
+
+
 def json_wanted(arguments: Sequence[str]) -> bool:
     """Tell whether the command line asks for JSON; what follows `--` is data."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments

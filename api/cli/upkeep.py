@@ -1,4 +1,4 @@
-"""`ebb import`, `export`, `decay` and `reembed`: what is done to many facts at once, with progress shown."""
+"""`ebb import`, `export`, `decay`, `purge` and `reembed`: what is done to many facts at once, with progress shown."""
 
 import contextlib
 import json
@@ -19,6 +19,7 @@ WAITS_FOR_WORKERS = 20.0
 
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
+    again: Annotated[bool, typer.Option("--again", help="Also what was forgotten on request.")] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -40,12 +41,18 @@ def import_(
             checkpoint = importing.Checkpoint(folder, Path(file), memory.namespace)
         total = importing.size_of(source)
         done = importing.import_file(
-            memory, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total), into=namespace
+            memory,
+            source,
+            checkpoint,
+            on_bad,
+            lambda now: show(now.lines, now.offset, total),
+            into=namespace,
+            again=again,
         )
     counts = {
         "lines": done.lines, "added": done.added, "updated": done.updated, "duplicates": done.duplicates,
-        "unchanged": done.unchanged, "retracted": done.retracted, "rejected": done.rejected,
-        "without_vector": done.without_vector,
+        "unchanged": done.unchanged, "retracted": done.retracted, "forgotten": done.forgotten,
+        "rejected": done.rejected, "without_vector": done.without_vector,
     }  # fmt: skip
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
@@ -80,7 +87,7 @@ def export(
 def decay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
     now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Forget past EBB_FORGET_LIMIT.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Forget past EBB_FORGET_LIMIT, in every namespace.")] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -91,15 +98,35 @@ def decay(
     at = None if now is None else intake.instant(now, "--now").isoformat()
     with client(home, namespace) as memory, _spinner("facts are fading …"):
         done = memory.decay(at, dry_run=dry_run, force=force)
+        held = done["held"] or memory.stats()["held"]
     if as_json:
         output.print_json(done)
         return
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
-    if done["held"]:
-        output.console().print(
-            f"[bold red]Forget limit met:[/bold red] {done['held']} facts would be forgotten but are kept. "
-            "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
-        )
+    if held:
+        output.say_held(held)
+
+
+def purge(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would be erased.")] = False,
+    now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Erase for good what was forgotten more than EBB_RETENTION_DAYS ago, in every namespace."""
+    from workers import intake  # noqa: PLC0415
+
+    at = None if now is None else intake.instant(now, "--now").isoformat()
+    with client(home, namespace) as memory, _spinner("what was forgotten long ago is erased …"):
+        done = memory.purge(at, dry_run=dry_run)
+        while done["left"] and not dry_run and (more := memory.purge(at))["purged"]:
+            done = more | {"purged": done["purged"] + more["purged"]}
+    if as_json:
+        output.print_json(done)
+    else:
+        count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
+        output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
 
 
 def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
@@ -171,4 +198,6 @@ def _plain(value: Any) -> str:
     return shown.replace("+00:00", "Z")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export, "decay": decay, "reembed": reembed}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "import": import_, "export": export, "decay": decay, "purge": purge, "reembed": reembed,
+}  # fmt: skip

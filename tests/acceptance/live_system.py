@@ -25,7 +25,9 @@ from workers.storage.redis import own_keys
 
 ROOT = Path(__file__).parents[2]
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance"}
-TABLES = ("facts", "activity", "vectors", "signatures", "lexemes", "contradictions")
+TABLES = (
+    "facts", "activity", "vectors", "signatures", "events", "forgotten_hashes", "lexemes", "contradictions",
+)  # fmt: skip
 START_SECONDS = 60.0
 
 Found = TypeVar("Found")

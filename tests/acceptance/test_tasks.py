@@ -132,6 +132,8 @@ REPEATED: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "memory.touch": lambda fresh, faded: {"ids": [fresh, faded], "at": datetime.now(UTC).isoformat()},
     "memory.reinforce": lambda fresh, _faded: {"id": fresh, "boost": 0.1},
     "memory.regenerate": lambda fresh, faded: {"ids": [fresh, faded]},
+    "memory.forget": lambda fresh, faded: {"ids": [fresh, faded]},
+    "memory.pin": lambda _fresh, faded: {"id": faded},
 }
 
 
@@ -154,7 +156,10 @@ def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSy
     assert again == once
 
 
-@pytest.mark.parametrize("task", ["memory.lexemes", "memory.embed_pending", "memory.ann", "memory.sweep_outbox"])
+UPKEEP = ["memory.lexemes", "memory.embed_pending", "memory.ann", "memory.sweep_outbox", "memory.purge"]
+
+
+@pytest.mark.parametrize("task", UPKEEP)
 def test_upkeep_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str, task: str) -> None:
     given(live, namespace)
     once, again = twice(live, task, {})

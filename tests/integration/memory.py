@@ -14,10 +14,11 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from api.system.servers import Postgres
-from workers import decay, intake, recall, regenerate, stats, store, touch
+from workers import decay, forget, history, intake, pin, purge, recall, regenerate, restore, stats, store, touch
 from workers.context import Context
 from workers.decay import Report
 from workers.errors import InvalidInputError
+from workers.forget import Fate
 from workers.recall import Recalled
 from workers.settings import Settings
 from workers.stats import Stats
@@ -35,7 +36,8 @@ ROW = """
         ((extract(epoch from last_confirmed_at) - %(day_0)s) / 86400)::float8 as confirmed,
         ((extract(epoch from expires_at) - %(day_0)s) / 86400)::float8 as expires,
         ((extract(epoch from ends_at) - %(day_0)s) / 86400)::float8 as ends,
-        ((extract(epoch from due_at) - %(day_0)s) / 86400)::float8 as due
+        ((extract(epoch from due_at) - %(day_0)s) / 86400)::float8 as due,
+        ((extract(epoch from pinned_until) - %(day_0)s) / 86400)::float8 as pinned_until
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
@@ -108,6 +110,41 @@ class Memory:
     def regenerate(self, *ids: UUID, at: float = 0, namespace: str = "default") -> list[UUID]:
         """Restore facts to their full vectors."""
         return regenerate.regenerate(self.context, namespace, ids, day(at))
+
+    def forget(
+        self, *ids: UUID, at: float, namespace: str = "default", purge: bool = False
+    ) -> list[Fate | InvalidInputError]:
+        """Forget facts because somebody asks for it."""
+        return forget.forget(self.context, namespace, ids, day(at), purge=purge)
+
+    def restore(self, *ids: UUID, at: float, namespace: str = "default") -> list[Fate | InvalidInputError]:
+        """Bring facts back, and their vectors."""
+        done = restore.restore(self.context, namespace, ids, day(at))
+        self.regenerate(*done.faded, at=at, namespace=namespace)
+        return done.fates
+
+    def pin(self, id_: UUID, *, at: float, until: float | None = None, namespace: str = "default") -> str:
+        """Pin a fact, and restore its vector; return what that changed."""
+        done = pin.pin(self.context, namespace, id_, None if until is None else day(until), day(at))
+        if done.faded:
+            self.regenerate(id_, at=at, namespace=namespace)
+        return done.action
+
+    def unpin(self, id_: UUID, *, at: float, namespace: str = "default") -> str:
+        """End a fact's pin; return what that changed."""
+        return pin.unpin(self.context, namespace, id_, day(at)).action
+
+    def history(self, id_: UUID, *, at: float = 0, namespace: str = "default") -> list[tuple[str, float]]:
+        """Return what happened to a fact, and on which day."""
+        told = history.history(self.context, namespace, id_, day(at))
+        return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in told.happenings]
+
+    def purge(self, *, at: float) -> int:
+        """Erase what was forgotten long ago; return how many facts that were."""
+        erased = 0
+        while batch := purge.purge_batch(self.context, day(at)).facts:
+            erased += batch
+        return erased
 
     def decay(self, at: float, *, run: UUID | None = None, **plan: Any) -> Report:
         """Do a whole pass and return its report."""

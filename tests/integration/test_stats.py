@@ -30,6 +30,15 @@ def test_what_is_due_is_what_the_next_pass_processes(memory: Memory) -> None:
         assert memory.stats(at).due == memory.decay(at).counters.processed
 
 
+def test_forgotten_facts_are_counted_by_reason(memory: Memory) -> None:
+    asked = memory.add("Tea at four.")
+    memory.store({"text": "The ticket is in the car.", "decay_class": "checkpoint"}, {"text": "Cake.", "confidence": 0})
+    memory.forget(asked, at=0.5)
+    memory.decay(1)
+    found = memory.stats(1)
+    assert (found.forgotten, found.forgotten_by_reason) == (3, {"asked": 1, "culled": 1, "expired": 1})
+
+
 def test_namespaces_are_counted_apart_and_an_unknown_one_is_empty(memory: Memory) -> None:
     memory.add("Tea at four.", namespace="ours")
     assert memory.stats(namespace="ours").facts == 1

@@ -158,7 +158,7 @@ def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "ended", "reason"), [({"decay_class": "session"}, 1, "expired"), ({"confidence": 0.2}, 180.01, "faded")]
+    ("fields", "ended", "reason"), [({"decay_class": "session"}, 1, "faded"), ({"confidence": 0.2}, 180.01, "culled")]
 )
 def test_what_has_ended_can_be_said_anew_before_any_pass(
     memory: Memory, fields: dict[str, Any], ended: float, reason: str

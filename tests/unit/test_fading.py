@@ -10,7 +10,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from workers.core import confidence
-from workers.core.fading import GUARD, REASONS, Anchors, Faded, FadingRules, ends, fade, written
+from workers.core.fading import (
+    GUARD,
+    REASONS,
+    Anchors,
+    Faded,
+    FadingRules,
+    ends,
+    fade,
+    lifetimes,
+    pin,
+    sustained,
+    written,
+)
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 
@@ -24,7 +36,7 @@ properties = settings(deadline=None, max_examples=300)
 shares = st.floats(0, 1)
 waits = st.floats(0, 900 * DAY)
 beliefs = shares | st.sampled_from([0.05, 0.1, 0.2, 0.4, 0.8, 1.0])
-lifetimes = st.sampled_from([NEVER, 4 * 3600.0, DAY, 14 * DAY, 90 * DAY]) | st.floats(60, 400 * DAY)
+lives = st.sampled_from([NEVER, 4 * 3600.0, DAY, 14 * DAY, 90 * DAY]) | st.floats(60, 400 * DAY)
 rules_of_a_database = st.builds(
     FadingRules,
     widest_bucket=st.sampled_from([1, 2, 4, 8, 16]),
@@ -44,9 +56,10 @@ def fact(
     lifetime: float = NEVER,
     permanent: bool = False,
     fidelity: int = FULL,
+    pinned_until: float = -NEVER,
 ) -> Anchors:
     """Return the anchors of one fact."""
-    return Anchors(
+    unpinned = Anchors(
         base=np.array([base]),
         coactivations=np.array([coactivations]),
         last_seen_at=np.array([seen_at]),
@@ -55,7 +68,9 @@ def fact(
         expires_at=np.array([confirmed_at + lifetime]),
         permanent=np.array([permanent]),
         fidelity=np.array([fidelity]),
+        pinned_until=np.array([-NEVER]),
     )
+    return pin(unpinned, lifetimes(unpinned), pinned_until)
 
 
 facts = st.builds(
@@ -65,9 +80,10 @@ facts = st.builds(
     seen_at=st.floats(NOW - 30 * DAY, NOW + DAY),
     belief=beliefs,
     confirmed_at=st.floats(NOW - 30 * DAY, NOW + DAY),
-    lifetime=lifetimes,
+    lifetime=lives,
     permanent=st.sampled_from([False, False, False, True]),
     fidelity=st.sampled_from([FULL, FULL, FULL, PENDING, FINGERPRINT]),
+    pinned_until=st.sampled_from([-NEVER, -NEVER, NEVER]) | st.floats(NOW - 30 * DAY, NOW + 400 * DAY),
 )
 
 
@@ -157,7 +173,7 @@ def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRul
 def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
     one: Anchors, rules: FadingRules, offset: float, near_the_end: bool
 ) -> None:
-    one = replace(one, permanent=np.array([False]))
+    one = replace(one, permanent=np.array([False]), pinned_until=np.array([-NEVER]))
     ends_at = float(ends(one, rules)[0][0])
     now = ends_at + offset if near_the_end and ends_at < NEVER else float(one.confirmed_at[0]) + abs(offset)
     assume(now >= one.confirmed_at[0] and abs(now - ends_at) > 2 * GUARD)
@@ -307,3 +323,58 @@ def test_no_facts_give_no_facts() -> None:
     columns = {name: getattr(fact(), name)[:0] for name in Anchors.__slots__}
 
     assert fade(Anchors(**columns), NOW, RULES).due_at.size == 0
+
+
+pinned_until = st.floats(NOW, NOW + 400 * DAY)
+
+
+@given(facts, rules_of_a_database, waits, pinned_until | st.just(NEVER))
+@properties
+def test_nothing_changes_about_a_pinned_fact(one: Anchors, rules: FadingRules, wait: float, until: float) -> None:
+    one = pin(one, lifetimes(one), until)
+    now = min(NOW + wait, until)
+
+    assert state(fade(one, now, rules))[:2] == (fade(one, NOW, rules).tier[0], one.fidelity[0])
+    assert ends(one, rules)[0] >= until
+
+
+@given(facts, rules_of_a_database, waits, pinned_until)
+@properties
+def test_a_fact_whose_pin_ended_fades_as_if_it_had_been_used_at_that_instant(
+    one: Anchors, rules: FadingRules, wait: float, until: float
+) -> None:
+    one = replace(one, pinned_until=np.array([-NEVER]))
+    own = lifetimes(one)
+    seen, confirmed = np.maximum(one.last_seen_at, until), np.maximum(one.confirmed_at, until)
+    used = replace(one, last_seen_at=seen, confirmed_at=confirmed, expires_at=confirmed + own)
+
+    now = until + wait
+
+    assert state(fade(pin(one, own, until), now, rules)) == state(fade(used, now, rules))
+
+
+@given(facts, st.lists(pinned_until, min_size=1, max_size=5))
+@properties
+def test_pinning_again_and_again_keeps_the_lifetime(one: Anchors, ends_of_pins: list[float]) -> None:
+    one = pin(one, lifetimes(one), NOW + DAY)
+    own = lifetimes(one)
+    for until in ends_of_pins:
+        again = pin(one, lifetimes(one), until)
+        assert lifetimes(again) == pytest.approx(own, abs=1e-3)
+        assert state(fade(sustained(again), until, RULES)) == state(fade(again, until, RULES))
+        one = again
+
+
+def test_a_pin_without_end_is_permanence_and_nothing_is_ever_due() -> None:
+    one = pin(fact(belief=0.01, lifetime=DAY), np.array([DAY]), NEVER)
+
+    faded = fade(one, NOW + 3_650 * DAY, RULES)
+
+    assert (faded.fidelity[0], faded.ends_at[0], faded.due_at[0]) == (FULL, NEVER, NEVER)
+    assert one.expires_at[0] == NEVER
+
+
+def test_a_pinned_fact_is_due_when_it_first_changes_after_its_pin() -> None:
+    one = pin(fact(0.5), np.array([NEVER]), NOW + 100 * DAY)
+
+    assert fade(one, NOW + DAY, RULES).due_at == pytest.approx(NOW + 106.69 * DAY, abs=0.01 * DAY)

@@ -17,7 +17,7 @@ HEAVY = ["sklearn", "scipy", "torch", "sentence_transformers"]
 IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "pydantic", "workers.settings", "workers.storage"]
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
-TENANTS = r"(?:facts|activity|anchors|remembered|vectors|signatures|lexemes|contradictions)"
+TENANTS = r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions)"
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter)\b")
 TOUCHES = re.compile(
     rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
@@ -39,6 +39,8 @@ ACROSS_TENANTS = {
     "embedders.CLEAR_VECTORS": "the same",
     "rules.ALL_DUE": "an operator's rules of fading hold for everybody",
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
+    "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
+    "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

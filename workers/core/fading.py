@@ -22,7 +22,10 @@ REASONS = ("expired", "faded", "culled")
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """What n facts were at their last access, one array each; times are epoch seconds, never is infinity."""
+    """What n facts were at their last access, one array each; times are epoch seconds, never is infinity.
+
+    A fact that nobody pinned was pinned until minus infinity.
+    """
 
     base: Floats
     coactivations: Ints
@@ -32,6 +35,7 @@ class Anchors:
     expires_at: Floats
     permanent: Bools
     fidelity: Ints
+    pinned_until: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ def chosen(facts: Anchors, which: Bools | Ints) -> Anchors:
 
 def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     """Return the state of facts at `now`; what was already coarser stays so, for only a hit restores it."""
+    facts = sustained(facts)
     bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
     fidelity, next_fidelity = _fidelity(facts, bends, age, rules)
@@ -78,8 +83,41 @@ def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     return replace(faded, fidelity=facts.fidelity, due_at=due_at)
 
 
+def sustained(facts: Anchors) -> Anchors:
+    """Return facts as their clocks run: a pin counts as use until it ends, and one without end as permanence (C-X2).
+
+    While it lasts, nothing changes; after it a fact fades on from its strength as if it had been seen and confirmed
+    for the last time when the pin ended. Repeating it changes nothing.
+    """
+    endless = np.isposinf(facts.pinned_until)
+    return replace(
+        facts,
+        last_seen_at=np.maximum(facts.last_seen_at, facts.pinned_until),
+        confirmed_at=np.where(endless, facts.confirmed_at, np.maximum(facts.confirmed_at, facts.pinned_until)),
+        permanent=facts.permanent | endless,
+    )
+
+
+def lifetimes(facts: Anchors) -> Floats:
+    """Return how many seconds each fact has to live from its confirmation, or from the end of its pin."""
+    return facts.expires_at - sustained(facts).confirmed_at
+
+
+def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
+    """Return facts pinned until an instant (epoch seconds), from which on they have their lifetimes (seconds) anew."""
+    return replace(
+        facts,
+        pinned_until=np.full_like(facts.pinned_until, until),
+        expires_at=np.maximum(facts.confirmed_at, until) + lifetimes,
+    )
+
+
 def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
-    """Return when each fact ends of itself (epoch seconds) and the index into `REASONS`; permanent ones never."""
+    """Return when each fact ends of itself (epoch seconds) and the index into `REASONS`.
+
+    None ends before its pin does, and permanent ones never.
+    """
+    facts = sustained(facts)
     instants = np.stack(
         [
             facts.expires_at,
@@ -88,7 +126,7 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
         ]
     )
     reason: Ints = instants.argmin(axis=0)
-    return np.where(facts.permanent, np.inf, instants.min(axis=0)), reason
+    return np.where(facts.permanent, np.inf, np.maximum(instants.min(axis=0), facts.pinned_until)), reason
 
 
 def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> tuple[Ints, Floats]:

@@ -1,6 +1,6 @@
 """Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ ADD = """
 
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held
+        fidelity, last_accessed_at, held, pinned_until
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)s)
     order by fact
@@ -64,17 +64,16 @@ RETIRE = """
 """
 
 ENDED_AMONG = """
-    select fact, case when expires_at <= %(now)s then 'expired' else 'faded' end
+    select fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and hash = any(%(hashes)s) and forgotten_at is null
         and superseded_at is null and ends_at <= %(now)s and not held
     order by fact
-    for no key update of activity
 """
 
 
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 13
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,10 @@ class Activity:
     def __len__(self) -> int:
         """Return how many facts these are."""
         return len(self.ids)
+
+    def among(self, ids: Collection[UUID]) -> "Activity":
+        """Return the rows of those facts."""
+        return self.only(np.array([id_ in ids for id_ in self.ids], dtype=np.bool_))
 
     def only(self, keep: Bools) -> "Activity":
         """Return the rows where `keep` is true."""
@@ -118,6 +121,7 @@ def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fi
         expires_at=np.array(columns["expires_at"], dtype=np.float64),
         permanent=permanent,
         fidelity=np.full(len(permanent), fidelity, dtype=np.int64),
+        pinned_until=np.full(len(permanent), -np.inf),
     )
 
 
@@ -161,9 +165,10 @@ def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> No
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
-def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[tuple[UUID, str]]:
-    """Return the facts that say one of these things and are over though not forgotten yet, with the reason; locked."""
-    return db.execute(ENDED_AMONG, {"namespace": namespace, "hashes": list(hashes), "now": now}).fetchall()
+def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
+    """Return the facts that say one of these things and are over though not forgotten yet."""
+    rows = db.execute(ENDED_AMONG, {"namespace": namespace, "hashes": list(hashes), "now": now})
+    return [fact for (fact,) in rows]
 
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
@@ -197,6 +202,7 @@ def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
             expires_at=np.array(columns[7], dtype=np.float64),
             permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_),
             fidelity=np.array(columns[10], dtype=np.int64),
+            pinned_until=np.array(columns[13], dtype=np.float64),
         ),
         decay_classes=decay_classes,
         tier=np.array(columns[9], dtype=np.int64),

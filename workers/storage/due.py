@@ -13,7 +13,7 @@ from workers.storage.connection import Connection
 # Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.
 CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held
+        fidelity, last_accessed_at, held, pinned_until
     from anchors
     where segment = %(segment)s and due_at <= %(now)s
     order by due_at
@@ -23,7 +23,7 @@ CLAIM = """
 
 PREVIEW = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held
+        fidelity, last_accessed_at, held, pinned_until
     from anchors
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
     order by due_at, namespace, fact
@@ -34,7 +34,7 @@ PREVIEW = """
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 COMING = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, date_part('epoch', due_at)
+        fidelity, last_accessed_at, held, pinned_until, date_part('epoch', due_at)
     from anchors
     where namespace = %(namespace)s and due_at <= %(until)s
 """

@@ -78,10 +78,20 @@ TEXTS = """
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
 """
 
+WISHED = ("asked", "retracted")
+"""Reasons for which what was forgotten is not stored again, unless somebody says so; the others are decay's own."""
+
+# A wish weighs more than what decay did by itself.
 FORGET = """
-    update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(reasons)s::text[]) as new (namespace, id, reason)
-    where facts.namespace = new.namespace and facts.id = new.id and forgotten_at is null
+    with gone as (
+        update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
+        from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(reasons)s::text[]) as new (namespace, id, reason)
+        where facts.namespace = new.namespace and facts.id = new.id
+            and (forgotten_at is null or new.reason = any(%(wished)s) and forgotten_reason <> all(%(wished)s))
+        returning facts.namespace, facts.id, forgotten_reason
+    )
+    insert into events (namespace, fact, at, what, details)
+    select namespace, id, %(now)s, 'forgotten', jsonb_build_object('reason', forgotten_reason) from gone
 """
 
 COUNT_LIVE = """
@@ -133,8 +143,14 @@ def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int 
 def forget(
     db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], reasons: Sequence[str], now: datetime
 ) -> int:
-    """Hide facts from every reader but history; return how many were live until now."""
-    given = {"namespaces": list(namespaces), "ids": list(ids), "reasons": list(reasons), "now": now}
+    """Hide facts from every reader but history, and note it; return how many were not hidden for that yet."""
+    given = {
+        "namespaces": list(namespaces),
+        "ids": list(ids),
+        "reasons": list(reasons),
+        "wished": list(WISHED),
+        "now": now,
+    }
     return db.execute(FORGET, given).rowcount
 
 

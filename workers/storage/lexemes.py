@@ -5,12 +5,17 @@ from datetime import datetime
 from workers.storage.connection import Connection
 
 # One walk over a namespace counts its words, its facts (each holds the namespace's own lexeme), and how many words they
-# have in all. Blanks stand only in the lexemes of namespace and tags, which are no words of the text.
+# have in all; a word that no live fact holds any more is dropped. Blanks stand only in the lexemes of namespace and
+# tags, which are no words of the text.
 COUNT = """
     with counted as materialized (
         select word, ndoc, nentry
         from ts_stat(format('select search from facts where namespace = %%s and forgotten_at is null'
             ' and superseded_at is null', %(namespace)s::int))
+    ),
+    gone as (
+        delete from lexemes
+        where namespace = %(namespace)s and not exists (select from counted where word = lexeme)
     ),
     written as (
         insert into lexemes (namespace, lexeme, facts)

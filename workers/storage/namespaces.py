@@ -1,5 +1,6 @@
 """Namespaces: one tenant each, found by name, and what was counted of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +19,8 @@ HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and 
 HELD = "select held_since is not null from namespaces where id = %(namespace)s"
 
 RELEASE = "update namespaces set held_since = null where held_since is not null"
+
+NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,11 @@ def find_or_add(db: Connection, name: str) -> Namespace:
         found = find(db, name)
     assert found is not None  # noqa: S101 - it was just added, or by somebody else before
     return found
+
+
+def names(db: Connection, ids: Sequence[int]) -> list[str]:
+    """Return the names of namespaces."""
+    return [name for (name,) in db.execute(NAMES, {"ids": list(ids)})]
 
 
 def held(db: Connection, namespace: int) -> bool:

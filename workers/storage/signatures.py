@@ -48,6 +48,11 @@ RETIRE = """
     where signatures.namespace = gone.namespace and signatures.fact = gone.id
 """
 
+REVIVE = """
+    update signatures set live = true
+    where namespace = %(namespace)s and fact = any(%(ids)s)
+"""
+
 LARGE = """
     select namespace from signatures
     where live
@@ -110,6 +115,11 @@ def unpack(raw: Sequence[bytes]) -> Bytes:
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Take forgotten and superseded facts out of every search for live ones."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def revive(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
+    """Let restored facts be found by meaning again."""
+    db.execute(REVIVE, {"namespace": namespace, "ids": list(ids)})
 
 
 def large_namespaces(db: Connection, threshold: int) -> list[int]:

@@ -1,0 +1,144 @@
+"""What an owner decides about facts, through the command line and the client, on real workers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+from workers.core.fidelity import FULL
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+TEXT = "The spare key hangs behind the kitchen clock."
+MONTHS_LATER = "2100-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def found(client: Client) -> list[str]:
+    return [one["id"] for one in client.recall("Where is the spare key?", touch=False)["results"]]
+
+
+def fidelity(live: LiveSystem, id_: str) -> int:
+    return int(live.rows("select fidelity from activity where fact = %s", [id_])[0][0])
+
+
+def test_what_is_forgotten_is_gone_stays_so_when_told_again_and_comes_back_whole(
+    live: LiveSystem, client: Client
+) -> None:
+    id_ = client.store(TEXT)["id"]
+    (fate,) = client.forget([id_])["results"]
+    assert (fate["action"], fate["reason"], found(client)) == ("forgotten", "asked", [])
+    assert client.store(TEXT) == {"id": id_, "action": "forgotten", "embedded": False}
+    assert client.restore([id_]) == {"results": [{"id": id_, "action": "restored"}]}
+    assert found(client) == [id_]
+    eventually(lambda: fidelity(live, id_) == FULL, "the vector is made anew")
+    assert [one["what"] for one in client.history(id_)["events"]] == ["stored", "forgotten", "restored"]
+
+
+def test_a_restoration_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, client: Client) -> None:
+    id_ = client.store(TEXT)["id"]
+    client.forget([id_])
+    task_id, states = str(uuid4()), []
+    for _ in range(2):
+        live.send("memory.restore", {"ids": [id_], "namespace": client.namespace}, task_id)
+        live.settle()
+        states.append(live.state())
+    assert states[0] == states[1]
+
+
+def test_purging_is_for_good(live: LiveSystem, client: Client) -> None:
+    gone, kept = client.store(TEXT)["id"], client.store("Tea at four.")["id"]
+    assert client.forget([gone], purge=True)["results"][0]["action"] == "purged"
+    client.forget([kept])
+    assert client.purge(dry_run=True)["left"] == 0
+    assert live.rows("select id::text from facts where id in (%s, %s)", [gone, kept]) == [(kept,)]
+    assert client.purge(MONTHS_LATER, dry_run=True)["left"] >= 1
+    assert live.ebb_json("purge", "--now", MONTHS_LATER)["left"] == 0
+    assert live.rows("select count(*) from facts where forgotten_at is not null") == [(0,)]
+    assert "it was purged" in client.restore([kept])["results"][0]["error"]
+
+
+def test_words_of_the_purged_are_counted_no_more(live: LiveSystem, client: Client) -> None:
+    counted = """
+        select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
+        where name = %s and lexeme = 'kitchen'
+    """
+    id_ = client.store(TEXT)["id"]
+    live.send("memory.lexemes", {})
+    eventually(lambda: live.rows(counted, [client.namespace]) == [(1,)], "the word is counted")
+    client.forget([id_], purge=True)
+    live.send("memory.lexemes", {})
+    eventually(lambda: live.rows(counted, [client.namespace]) == [(0,)], "the word is gone")
+
+
+def test_the_command_line_does_all_of_it(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    def ebb(*arguments: str) -> Any:
+        return live.ebb_json(*arguments, "--namespace", namespace)
+
+    id_ = ebb("store", TEXT)["id"]
+    assert ebb("pin", id_, "--until", "2100-01-01") == {
+        "id": id_, "action": "pinned", "pinned": True, "until": "2100-01-01T00:00:00Z",
+    }  # fmt: skip
+    assert ebb("stats")["pinned"] == 1
+    assert ebb("pin", id_, "--off")["action"] == "unpinned"
+    assert ebb("forget", id_)["results"][0]["action"] == "forgotten"
+    assert ebb("stats")["forgotten_by_reason"] == {"asked": 1}
+    assert ebb("restore", id_)["results"][0]["action"] == "restored"
+    assert ebb("history", id_)["state"] == "live"
+    ebb("forget", id_)
+    file = tmp_path / "facts.jsonl"
+    file.write_text(json.dumps({"text": TEXT}), encoding="utf-8")
+    assert ebb("import", str(file))["forgotten"] == 1
+    assert ebb("import", str(file), "--again")["added"] == 1
+    assert ebb("store", TEXT, "--again")["action"] == "duplicate"
+
+
+def test_what_people_read_says_what_became_of_each(live: LiveSystem, namespace: str) -> None:
+    def ebb(*arguments: str) -> tuple[int, str]:
+        done = live.ebb(*arguments, "--namespace", namespace)
+        return done.returncode, done.stdout + done.stderr
+
+    id_, nobody = live.ebb_json("store", TEXT, "--namespace", namespace)["id"], str(uuid4())
+    assert ebb("pin", id_) == (0, f"pinned {id_}, pinned for good\n")
+    assert ebb("forget", id_, nobody) == (1, f"forgotten {id_}\nunknown {nobody}\n")
+    code, said = ebb("forget", id_)
+    assert (code, said.split(", forgotten ")[0], said.strip().endswith(": asked")) == (0, f"unchanged {id_}", True)
+    assert ebb("store", TEXT)[1].startswith(f"not stored: it was forgotten on request as {id_}")
+    code, said = ebb("restore", id_, nobody)
+    assert (code, f"restored {id_}" in said, f"no fact {nobody}" in said) == (1, True, True)
+    code, said = ebb("history", id_)
+    assert (code, said.splitlines()[:2]) == (0, [TEXT, "live, pinned for good"])
+
+
+@pytest.mark.parametrize("ids", [[], "text", None, ["seven"], [7], [str(uuid4())] * 10_001])
+def test_what_is_no_list_of_ids_is_refused_as_a_whole(client: Client, ids: Any) -> None:
+    for task in ("memory.forget", "memory.restore"):
+        with pytest.raises(InvalidInputError, match="id"):
+            client.call(task, {"ids": ids, "namespace": client.namespace}, 30)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"until": "yesterday"}, "until: "),
+        ({"until": "2000-01-01"}, "is past"),
+        ({"until": "2100-01-01", "off": True}, "cannot be given together"),
+        ({"id": "seven"}, "is no UUID"),
+        ({"id": str(uuid4())}, "no live fact"),
+    ],
+)
+def test_a_pin_that_cannot_be_is_refused_in_words(client: Client, options: dict[str, Any], fault: str) -> None:
+    id_ = client.store(TEXT)["id"]
+    with pytest.raises(InvalidInputError, match=fault):
+        client.pin(**({"id": id_} | options))

@@ -1,0 +1,300 @@
+"""A year of storing, recalling, passes, wishes and pins leaves what a few lines of plain Python say it must leave."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory
+
+from workers.core import tiers
+from workers.core.fidelity import FINGERPRINT, FULL
+from workers.errors import InvalidInputError
+from workers.store import Stored
+
+EMPTY = "truncate facts, decay_runs, forgotten_hashes cascade"
+HOUR = 1 / 24
+NEVER = math.inf
+NOT_YET = -math.inf
+RETENTION = 30
+WISHED = "asked"
+
+
+class Kind(NamedTuple):
+    """A decay class with its days to live, whether use starts them anew, and how sure the fact is."""
+
+    decay_class: str | None
+    days: float
+    refreshed: bool
+    confidence: float
+
+
+KINDS = [
+    Kind("permanent", NEVER, refreshed=False, confidence=0.5),
+    Kind(None, NEVER, refreshed=True, confidence=0.2),
+    Kind("session", 1, refreshed=False, confidence=1.0),
+    Kind("stable", 90, refreshed=True, confidence=1.0),
+    Kind(None, NEVER, refreshed=True, confidence=0.3),
+    Kind("normal", 14, refreshed=True, confidence=0.8),
+]
+KEPT = (0, 1)
+"""The permanent fact and the one that is pinned for good: nobody but their owner removes them, and he does not."""
+
+
+@dataclass
+class Life:
+    """One fact as its owner would keep book of it, in days."""
+
+    id: UUID
+    kind: Kind
+    seen: float
+    confirmed: float
+    strength: float = 0.5
+    coactivations: int = 0
+    recalls: int = 0
+    accessed: float = NOT_YET
+    pinned: float = NOT_YET
+    confidence: float = 0
+    forgotten: tuple[str, float] | None = None
+
+    @property
+    def begins(self) -> float:
+        """Return when it began to be doubted: when it was last confirmed, or at the end of its pin."""
+        return max(self.confirmed, self.pinned)
+
+    @property
+    def expires(self) -> float:
+        return self.begins + self.kind.days
+
+    def salience(self, now: float) -> float:
+        strength, times = np.array([self.strength]), np.array([self.coactivations])
+        age = np.array([now - max(self.seen, self.pinned)])
+        return float(self.strength * tiers.retention(tiers.curve(strength, times), age)[0])
+
+    def why_over(self, now: float) -> str | None:
+        """Return why nobody believes it any more at `now`, if so."""
+        if (self.kind.days == NEVER and self.kind.decay_class) or now < self.pinned:
+            return None
+        if now >= self.expires:
+            return "expired"
+        soft = self.begins + 0.75 * self.kind.days
+        left, halvings = self.confidence, 0 if now < soft else int((now - soft) / HOUR) + 1
+        for _ in range(min(halvings, 9)):
+            left = left / 2 if left > 0.1 else left
+        if halvings and left < 0.1:
+            return "faded"
+        return "culled" if left * 0.5 ** ((now - self.begins) / 180) < 0.1 else None
+
+    def end_by(self, now: float) -> str | None:
+        """Return why it was over first, if it is over by `now`."""
+        if self.why_over(now) is None:
+            return None
+        early, late = self.begins, now
+        while late - early > 1e-7:
+            middle = (early + late) / 2
+            early, late = (early, middle) if self.why_over(middle) else (middle, late)
+        return self.why_over(late)
+
+
+@dataclass
+class Owner:
+    """Who keeps book of all that was told: per text its lives, oldest first, and which texts are unwanted."""
+
+    lives: list[list[Life]] = field(default_factory=lambda: [[] for _ in KINDS])
+    unwanted: set[int] = field(default_factory=set)
+
+    def all(self) -> Iterator[Life]:
+        return (life for lives in self.lives for life in lives)
+
+    def sweep(self, lives: list[Life], now: float) -> None:
+        for life in lives:
+            if life.forgotten is None and (reason := life.end_by(now)):
+                life.forgotten = (reason, now)
+
+    def living(self, number: int, now: float) -> Life | None:
+        return next((one for one in self.lives[number] if not one.forgotten and not one.why_over(now)), None)
+
+    def visible(self, now: float) -> set[UUID]:
+        return {one.id for number in range(len(KINDS)) if (one := self.living(number, now))}
+
+    def store(self, number: int, id_: UUID, now: float, *, again: bool) -> None:
+        if any(one.id == id_ for one in self.lives[number]):
+            return
+        self.sweep(self.lives[number], now)
+        living = self.living(number, now)
+        if living:
+            self.touch(living, now)
+        elif again or number not in self.unwanted:
+            self.unwanted.discard(number)
+            kind = KINDS[number]
+            self.lives[number].append(Life(id_, kind, seen=now, confirmed=now, confidence=kind.confidence))
+
+    def touch(self, life: Life, now: float) -> None:
+        if life.accessed >= now:
+            return
+        life.strength = min(life.salience(now) + 0.5, 1.0)
+        life.coactivations, life.recalls = life.coactivations + 1, life.recalls + 1
+        life.seen = life.accessed = now
+        life.confirmed = now if life.kind.refreshed else life.confirmed
+
+    def forget(self, number: int, life: Life, now: float) -> None:
+        if life.forgotten is None or life.forgotten[0] != WISHED:
+            life.forgotten = (WISHED, now)
+            self.unwanted.add(number)
+
+    def restore(self, number: int, life: Life, now: float) -> None:
+        self.sweep([life], now)
+        if life.forgotten is None:
+            return
+        self.sweep(self.lives[number], now)
+        if self.living(number, now):
+            return
+        life.strength = min(life.salience(now) + 0.5, 1.0)
+        life.seen = life.confirmed = now
+        life.forgotten = None
+        life.confidence = 1.0 if life.why_over(now) else life.confidence
+        self.unwanted.discard(number)
+
+    def purge(self, now: float) -> None:
+        self.lives = [
+            [one for one in lives if one.forgotten is None or one.forgotten[1] >= now - RETENTION]
+            for lives in self.lives
+        ]
+
+
+class Deed(NamedTuple):
+    """What is done after so many days to which text; `flag` is `again`, or the older of two lives, or no end."""
+
+    wait: float
+    what: str
+    number: int
+    flag: bool
+    times: int
+
+
+# Days that no lifetime is a sum of, so that nothing happens at the very instant of an end.
+WAITS = [0.0, 0.0, 0.313, 1.071, 5.297, 20.903, 61.709]
+DEEDS = ["store", "store", "hit", "pass", "forget", "restore", "pin", "unpin", "purge"]
+deeds = st.lists(
+    st.builds(
+        Deed,
+        st.sampled_from(WAITS),
+        st.sampled_from(DEEDS),
+        st.integers(0, len(KINDS) - 1),
+        st.booleans(),
+        st.integers(1, 2),
+    ),
+    min_size=6,
+    max_size=18,
+)
+
+
+def text(number: int) -> str:
+    return f"Guest number {number} takes tea."
+
+
+def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
+    """Do one thing to the memory and to the book alike."""
+    what, number, flag = deed.what, deed.number, deed.flag
+    lives = owner.lives[number]
+    life = lives[0 if flag else -1] if lives else None
+    if what == "store":
+        fact = {"id": str(id_), "text": text(number), "strength": 0.5, "again": flag}
+        fact |= {"confidence": KINDS[number].confidence, "decay_class": KINDS[number].decay_class}
+        (stored,) = memory.store(fact, at=now)
+        assert isinstance(stored, Stored)
+        owner.store(number, id_, now, again=flag)
+        memory.regenerate(stored.id, at=now)
+    elif what == "hit":
+        living = owner.living(number, now)
+        hits = [one.id for one in memory.ask(text(number), at=now, limit=50).results if one.text == text(number)]
+        memory.touch(*hits, at=now)
+        memory.regenerate(*hits, at=now)
+        assert hits == ([living.id] if living else [])
+        if living:
+            owner.touch(living, now)
+    elif what == "pass":
+        memory.decay(now)
+        owner.sweep(list(owner.all()), now)
+    elif what == "purge":
+        memory.purge(at=now)
+        owner.purge(now)
+    elif life and what == "forget" and number not in KEPT:
+        memory.forget(life.id, at=now)
+        owner.forget(number, life, now)
+    elif life and what == "restore":
+        memory.restore(life.id, at=now)
+        owner.restore(number, life, now)
+    elif life and what in ("pin", "unpin") and number not in KEPT:
+        pin(memory, owner.living(number, now), life, NEVER if flag else now + 33.317, now, off=what == "unpin")
+
+
+def pin(memory: Memory, living: Life | None, life: Life, until: float, now: float, *, off: bool) -> None:
+    if life is not living:
+        with pytest.raises(InvalidInputError, match="no live fact"):
+            memory.unpin(life.id, at=now)
+    elif off:
+        memory.unpin(life.id, at=now)
+        life.pinned = min(life.pinned, now)
+    else:
+        memory.pin(life.id, at=now, until=None if until == NEVER else until)
+        life.pinned = until
+
+
+def kept_whole(life: Life, now: float) -> int:
+    """Return how much of a vector is left that was whole when its fact was last used or pinned."""
+    if life.kind.decay_class == "permanent":
+        return FULL
+    curve = tiers.curve(np.array([life.strength]), np.array([life.coactivations]))
+    age = np.array([now - max(life.seen, life.pinned)])
+    left, tier = float(tiers.retention(curve, age)[0]), tiers.Tier(int(tiers.tier(curve, age)[0]))
+    if tier == tiers.Tier.COLD and left < 0.25:
+        return FINGERPRINT
+    return FULL if tier == tiers.Tier.HOT or left >= 0.7 else 2 if left >= 0.5 else 4
+
+
+def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
+    ids = {id_ for (id_,) in memory.rows("select id from facts")}
+    assert ids == {one.id for one in owner.all()}
+    for life in owner.all():
+        row = memory.row(life.id)
+        assert row["forgotten_reason"] == (life.forgotten[0] if life.forgotten else None)
+        if life.forgotten:
+            assert (row["live"], row["dims"]) == (False, 0)
+            continue
+        strength = tiers.strength(np.array([row["base"]]), np.array([row["coactivations"]]))[0]
+        assert strength == pytest.approx(life.strength, abs=1e-9)
+        assert row["recall_count"] == life.recalls
+        assert max(row["last_seen"], life.pinned) == pytest.approx(max(life.seen, life.pinned), abs=1e-8)
+        assert max(row["confirmed"], life.pinned) == pytest.approx(life.begins, abs=1e-8)
+        assert row["expires"] == pytest.approx(life.expires, abs=1e-8)
+        assert row["confidence"] == life.confidence
+        assert (row["live"], row["fidelity"]) == (True, kept_whole(life, now))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deeds)
+def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo: list[Deed]) -> None:
+    memory.rows(EMPTY)
+    owner, now = Owner(), 0.0
+    for number in range(len(KINDS)):
+        do(memory, owner, Deed(0, "store", number, flag=False, times=1), uuid4(), now)
+    pin(memory, owner.lives[1][0], owner.lives[1][0], NEVER, now, off=False)
+    kept = {owner.lives[number][0].id for number in KEPT}
+    for deed in todo:
+        now += deed.wait
+        id_ = uuid4()
+        for _ in range(deed.times):
+            do(memory, owner, deed, id_, now)
+        seen = {one.id for one in memory.ask("Which guest takes tea?", at=now, limit=50).results}
+        assert seen == owner.visible(now)
+        assert kept <= seen
+    now += 7.713
+    memory.decay(now)
+    owner.sweep(list(owner.all()), now)
+    assert_as_the_book_says(memory, owner, now)

@@ -1,0 +1,73 @@
+"""The history of a fact says all that was done to it, oldest first, and how it stands."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import history
+from workers.errors import InvalidInputError
+from workers.history import History
+
+
+def told(memory: Memory, id_: UUID, at: float) -> History:
+    return history.history(memory.context, "default", id_, day(at))
+
+
+def test_all_that_was_done_to_a_fact_is_told_in_order(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", source="diary")
+    memory.pin(id_, at=1, until=20)
+    memory.forget(id_, at=2)
+    memory.restore(id_, at=3)
+    memory.touch(id_, at=4)
+    memory.touch(id_, at=5)
+    memory.unpin(id_, at=6)
+    assert [(one.what, one.details) for one in told(memory, id_, 7).happenings] == [
+        ("stored", {"source": "diary"}),
+        ("pinned", {"until": day(20).isoformat()}),
+        ("forgotten", {"reason": "asked"}),
+        ("restored", {}),
+        ("recalled", {"times": 2}),
+        ("unpinned", {}),
+    ]
+    assert [at for _, at in memory.history(id_)] == [0, 1, 2, 3, 5, 6]
+
+
+def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> None:
+    older, newer = uuid4(), uuid4()
+    id_ = memory.add("Tea at four.")
+    change = "update facts set supersedes_id = %s, superseded_at = %s, superseded_by = %s"
+    memory.rows(change, older, day(3), newer)
+    one = told(memory, id_, 4)
+    assert one.state == "superseded"
+    assert [(each.what, each.details) for each in one.happenings] == [
+        ("stored", {}),
+        ("superseded another", {"id": str(older)}),
+        ("superseded", {"by": str(newer)}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "state", "pinned"),
+    [(0.5, "live", False), (1.5, "live", True), (10.5, "live", False), (11.5, "over", False)],
+)
+def test_how_a_fact_stands_is_said_as_of_the_instant(memory: Memory, at: float, state: str, *, pinned: bool) -> None:
+    id_ = memory.add("Tea at four.", decay_class="session")
+    assert told(memory, id_, 0.5).state == "live"
+    if at >= 1:
+        memory.pin(id_, at=0.5, until=10)
+    one = told(memory, id_, at)
+    assert (one.state, one.pinned, one.text) == (state, pinned, "Tea at four.")
+
+
+def test_a_forgotten_fact_says_why(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", decay_class="checkpoint")
+    memory.decay(2)
+    assert told(memory, id_, 3).state == "forgotten: expired"
+
+
+def test_a_fact_of_another_namespace_has_no_history_here(memory: Memory) -> None:
+    theirs = memory.add("Tea at four.", namespace="theirs")
+    for id_ in (theirs, uuid4()):
+        with pytest.raises(InvalidInputError, match="no fact"):
+            told(memory, id_, 1)

@@ -1,0 +1,111 @@
+"""Purge: what was forgotten long ago leaves no trace of its text, and stays forgotten all the same."""
+
+from uuid import UUID
+
+import pytest
+from memory import Memory, day
+
+from workers import history, purge, search
+from workers.errors import InvalidInputError
+from workers.forget import Fate
+from workers.storage import activity
+from workers.storage.connection import connect
+
+SECRET = "Xylophone lessons with Quetzalcoatl cost 4711."
+TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+
+
+def traces(memory: Memory, id_: UUID) -> set[str]:
+    """Return the tables in which a word of the secret, its hash or its id stands."""
+    found = set()
+    for (table,) in memory.rows(TABLES):
+        rows = " ".join(row for (row,) in memory.rows(f"select one::text from {table} as one")).lower()
+        words = ("xylophon", "quetzalcoatl", "4711", str(id_), memory.value("select sha256(%s)::text", b"x")[2:20])
+        found |= {f"{table}: {word}" for word in words if word in rows}
+    return found
+
+
+def secret(memory: Memory, *, at: float = 0) -> UUID:
+    id_ = memory.add(SECRET, at=at, entity="Quetzalcoatl", tags=["xylophone"])
+    memory.pin(id_, at=at)
+    search.count_lexemes(memory.context, "default", day(at))
+    return id_
+
+
+def test_a_fact_is_purged_when_its_time_is_over_and_not_before(memory: Memory) -> None:
+    id_ = secret(memory)
+    memory.forget(id_, at=10)
+    assert memory.purge(at=40) == 0
+    assert purge.waiting(memory.context, day(40.1)) == 1
+    assert memory.purge(at=40.1) == 1
+    assert memory.purge(at=40.1) == purge.waiting(memory.context, day(500)) == 0
+
+
+def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memory: Memory) -> None:
+    id_ = secret(memory)
+    assert len(traces(memory, id_)) > 6
+    memory.forget(id_, at=10)
+    memory.purge(at=50)
+    search.count_lexemes(memory.context, "default", day(50))
+    assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
+
+
+def test_what_was_purged_at_once_is_gone_and_stays_so(memory: Memory) -> None:
+    id_ = secret(memory)
+    assert memory.forget(id_, at=1, purge=True) == [Fate(id_, "purged", day(1), "asked")]
+    search.count_lexemes(memory.context, "default", day(1))
+    assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
+    (told,) = memory.store(SECRET, at=2)
+    assert (told.action, told.id) == ("forgotten", id_)  # type: ignore[union-attr]
+    assert memory.forget(id_, at=3, purge=True) == [Fate(id_, "unchanged", day(1), "asked")]
+
+
+@pytest.mark.parametrize("reason", ["asked", "expired"])
+def test_tombstones_can_be_purged_at_once_too(memory: Memory, reason: str) -> None:
+    id_ = memory.add(SECRET, decay_class="session")
+    memory.forget(id_, at=0.5) if reason == "asked" else memory.decay(2)
+    (fate,) = memory.forget(id_, at=3, purge=True)
+    assert (fate.action, fate.reason) == ("purged", "asked")  # type: ignore[union-attr]
+    assert memory.value("select count(*) from facts") == 0
+
+
+def test_what_was_purged_can_neither_be_restored_nor_told_of(memory: Memory) -> None:
+    id_ = memory.add(SECRET)
+    memory.forget(id_, at=1, purge=True)
+    (refused,) = memory.restore(id_, at=2)
+    assert "it was purged" in str(refused)
+    with pytest.raises(InvalidInputError, match="it was purged"):
+        history.history(memory.context, "default", id_, day(2))
+
+
+def test_what_faded_by_itself_is_purged_as_well_and_may_be_told_again(memory: Memory) -> None:
+    memory.add(SECRET, decay_class="session")
+    memory.decay(2)
+    assert memory.purge(at=33) == 1
+    assert memory.value("select count(*) from forgotten_hashes") == 0
+    memory.add(SECRET, at=34)
+
+
+def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: Memory) -> None:
+    for name, count in (("ours", 1_500), ("theirs", 20)):
+        memory.store(*[{"text": f"{name} {i}", "decay_class": "checkpoint"} for i in range(count)], namespace=name)
+    memory.add("Tea at four.", namespace="idle")
+    memory.decay(2)
+    batches = [purge.purge_batch(memory.context, day(40)) for _ in range(3)]
+    assert [batch.facts for batch in batches] == [1_000, 520, 0]
+    assert {name for batch in batches for name in batch.namespaces} == {"ours", "theirs"}
+
+
+def test_what_somebody_works_on_is_left_for_the_next_purge(memory: Memory) -> None:
+    id_ = memory.add(SECRET)
+    memory.forget(id_, at=1)
+    with connect(memory.context.database_url) as db:
+        activity.lock(db, memory.value("select id from namespaces"), [id_])
+        assert memory.purge(at=50) == 0
+    assert memory.purge(at=50) == 1
+
+
+def test_the_retention_is_a_setting_and_any_instant_may_be_asked_about(memory: Memory) -> None:
+    memory.forget(memory.add(SECRET), at=1)
+    assert memory.having(retention_days=5).purge(at=7) == 1
+    assert purge.waiting(memory.having(retention_days=36_000).context, day(-700_000)) == 0

@@ -1,0 +1,125 @@
+"""The tasks by which owners decide what stays: forget, restore, pin, history and purge."""
+
+import time
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from celery import Task
+
+from workers import answers, intake
+from workers import forget as forgetting
+from workers import history as telling
+from workers import pin as pinning
+from workers import purge as purging
+from workers import restore as restoring
+from workers.celery import app, settings
+from workers.context import utc_now
+from workers.errors import InvalidInputError
+from workers.storage import signals
+from workers.tasks import MOST_FACTS, WORK_SECONDS, EbbTask, context, regenerate
+
+
+@app.task(base=EbbTask, bind=True, name="memory.forget")
+def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False, now: Any = None) -> dict[str, Any]:
+    """Forget facts, or erase them at once; return what became of each, in order."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    name, facts = intake.namespace_name(namespace), _ids(ids)
+    fates = forgetting.forget(context, name, facts, at, purge=purge)
+    signals.mark_grown(context.redis, name)
+    return answers.fates(facts, fates)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.restore")
+def restore(self: Task, ids: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Bring forgotten facts back and have their vectors made anew; return what became of each, in order."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    name, facts = intake.namespace_name(namespace), _ids(ids)
+    done = restoring.restore(context, name, facts, at)
+    signals.mark_grown(context.redis, name)
+    _regenerate(name, done.faded)
+    return answers.fates(facts, done.fates)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.pin")
+def pin(
+    self: Task,
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    until: Any = None,
+    off: bool = False,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
+    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    fact, name = intake.fact_id(id), intake.namespace_name(namespace)
+    if off and until is not None:
+        raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
+    if off:
+        return answers.pinned(pinning.unpin(context, name, fact, at))
+    done = pinning.pin(context, name, fact, None if until is None else intake.instant(until, "until"), at)
+    _regenerate(name, [fact] if done.faded else [])
+    return answers.pinned(done)
+
+
+@app.task(base=EbbTask, name="memory.history")
+def history(
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return a fact and everything that happened to it, oldest first."""
+    name = intake.namespace_name(namespace)
+    return answers.history(telling.history(context, name, intake.fact_id(id), _instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.purge")
+def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> dict[str, Any]:
+    """Erase what was forgotten long ago, in every namespace, for 30 seconds at most; return how much is left.
+
+    A scheduled one hands over what is left to its successor; who asks for one, asks again.
+    """
+    at = _instant(now)
+    if not scheduled:
+        return _purge(at, dry_run=dry_run)
+    with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
+        done = _purge(at, dry_run=dry_run) if alone else {"skipped": "another purge is at work"}
+    if done.get("left") and not dry_run:
+        purge.apply_async(kwargs={"now": at.isoformat(), "scheduled": True})
+    return done
+
+
+def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
+    until, erased = time.monotonic() + WORK_SECONDS, 0
+    while not dry_run and time.monotonic() < until:
+        batch = purging.purge_batch(context, at)
+        for name in batch.namespaces:
+            signals.mark_grown(context.redis, name)
+        erased += batch.facts
+        if not batch.facts:
+            break
+    return {
+        "purged": erased,
+        "left": purging.waiting(context, at),
+        "forgotten_before": answers.shown(purging.before(context, at)),
+    }
+
+
+def _ids(given: Any) -> list[UUID]:
+    """Return the ids of a list.
+
+    Raises:
+        InvalidInputError: it is none, has too many, or holds what is no id.
+    """
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_FACTS:
+        raise InvalidInputError(f"ids: give a list of 1 to {MOST_FACTS} ids.")
+    return [intake.fact_id(one) for one in given]
+
+
+def _instant(now: Any) -> datetime:
+    return utc_now() if now is None else intake.instant(now, "now")
+
+
+def _regenerate(namespace: str, ids: list[UUID]) -> None:
+    if ids and settings.regeneration_enabled:
+        regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in ids]})

@@ -1,0 +1,94 @@
+"""Pin: what must stay as it is neither fades nor ends, for good or until an instant."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import fading
+from workers.core.fidelity import FULL, PENDING
+from workers.errors import InvalidInputError
+from workers.forget import came_later
+from workers.storage import activity, events, namespaces, pins, tombstones
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """Whether a fact is pinned now and until when (no instant: for good), and whether it has less than its vector."""
+
+    id: UUID
+    action: str
+    pinned: bool
+    until: datetime | None
+    faded: bool
+
+
+def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> Pinned:
+    """Let a fact neither fade nor end by itself until an instant, or for good. Repeating it changes nothing.
+
+    When the pin ends, the fact fades on as if it had been seen and confirmed at that instant.
+
+    Raises:
+        InvalidInputError: there is no such live fact, the instant is past, or another pin came after `now`.
+    """
+    if until is not None and until <= now:
+        raise InvalidInputError(f"until: {until} is past at {now}; give an instant to come, or end the pin (`--off`).")
+    changed, faded = _set(context, namespace, id_, math.inf if until is None else until.timestamp(), now)
+    return Pinned(id_, "pinned" if changed else "unchanged", pinned=True, until=until, faded=faded)
+
+
+def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
+    """End a fact's pin, so that it fades on as if it had been seen and confirmed now. Repeating it changes nothing.
+
+    Raises:
+        InvalidInputError: there is no such live fact, or another pin came after `now`.
+    """
+    changed, faded = _set(context, namespace, id_, now.timestamp(), now)
+    return Pinned(id_, "unpinned" if changed else "unchanged", pinned=False, until=None, faded=faded)
+
+
+def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
+    """Pin a fact until an instant in epoch seconds; return whether that changed it, and whether it lacks its vector."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        rows = None if tenant is None else _live(context, db, tenant.id, id_, now)
+        if tenant is None or rows is None:
+            raise InvalidInputError(
+                f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
+            )
+        had = float(rows.anchors.pinned_until[0])
+        changed = until != max(had, now.timestamp())
+        if changed:
+            _write(context, db, rows, until, now)
+    return changed, int(rows.anchors.fidelity[0]) not in (FULL, PENDING)
+
+
+def _live(context: Context, db: Connection, tenant: int, id_: UUID, now: datetime) -> Activity | None:
+    """Return the activity of a fact, locked, unless it is forgotten or over."""
+    rows = activity.lock(db, tenant, [id_])
+    standing = tombstones.standings(db, tenant, [id_]).get(id_)
+    for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
+        raise came_later(id_, "pinned or unpinned", at, now)
+    ends_at, _ = fading.ends(rows.anchors, context.rules)
+    over = bool((ends_at <= now.timestamp()).any() and not rows.held.any())
+    return None if standing is None or not standing.live or over else rows
+
+
+def _write(context: Context, db: Connection, rows: Activity, until: float, now: datetime) -> None:
+    (tenant,), (id_,) = rows.namespaces.tolist(), rows.ids
+    endless = np.isposinf(rows.anchors.pinned_until[0])
+    lifetime = pins.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
+    anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
+    faded = fading.written(anchors, now.timestamp(), context.rules)
+    activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
+    pins.set_until(db, tenant, id_, until, lifetime)
+    if until == now.timestamp():
+        events.add(db, tenant, id_, now, "unpinned", {})
+    else:
+        shown = None if math.isinf(until) else datetime.fromtimestamp(until, now.tzinfo).isoformat()
+        events.add(db, tenant, id_, now, "pinned", {"until": shown})

@@ -1,0 +1,86 @@
+"""Events: what was done to a fact since it was stored, oldest first; only ever added to, and gone with the fact."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from workers.storage.connection import Connection
+
+ADD = """
+    insert into events (namespace, fact, at, what, details)
+    values (%(namespace)s, %(fact)s, %(now)s, %(what)s, %(details)s)
+"""
+
+OF = """
+    select at, what, details from events
+    where namespace = %(namespace)s and fact = %(fact)s
+    order by id
+"""
+
+LATER = """
+    select fact, max(at) from events
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = any(%(what)s) and at > %(now)s
+    group by fact
+"""
+
+# Readers do not wait for a pass: what has ended is over from its instant on, unless a pass held it back.
+ACCOUNT = """
+    select text, source, created_at, supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
+        case
+            when forgotten_at is not null then 'forgotten: ' || forgotten_reason
+            when superseded_at is not null then 'superseded'
+            when ends_at <= %(now)s and not held then 'over'
+            else 'live'
+        end as state,
+        coalesce(pinned_until > %(now)s, false) as pinned,
+        case when pinned_until > %(now)s and isfinite(pinned_until) then pinned_until end as pinned_until
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and facts.id = %(fact)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a fact's own columns say of its past, and how it stands at an instant."""
+
+    text: str
+    source: str | None
+    created_at: datetime
+    supersedes_id: UUID | None
+    superseded_at: datetime | None
+    superseded_by: UUID | None
+    recall_count: int
+    last_accessed_at: datetime | None
+    state: str
+    pinned: bool
+    pinned_until: datetime | None
+
+
+def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Account | None:
+    """Return what a fact says of itself, if the namespace has it."""
+    with db.cursor(row_factory=class_row(Account)) as cursor:
+        return cursor.execute(ACCOUNT, {"namespace": namespace, "fact": fact, "now": now}).fetchone()
+
+
+def add(db: Connection, namespace: int, fact: UUID, now: datetime, what: str, details: dict[str, Any]) -> None:
+    """Note what was done to a fact, in the transaction that does it."""
+    db.execute(ADD, {"namespace": namespace, "fact": fact, "now": now, "what": what, "details": Jsonb(details)})
+
+
+def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:
+    """Return (when, what, details) of everything that was done to a fact, oldest first."""
+    return db.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+
+
+def later(
+    db: Connection, namespace: int, facts: Sequence[UUID], what: Sequence[str], now: datetime
+) -> dict[UUID, datetime]:
+    """Return to which of these facts any of that was done after `now`, and when last."""
+    given = {"namespace": namespace, "facts": list(facts), "what": list(what), "now": now}
+    return dict(db.execute(LATER, given).fetchall())
