@@ -180,12 +180,12 @@ def _sentence(
     fading = ended & ~forgotten
     for tenant in np.unique(rows.namespaces[fading]).tolist():
         wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
-        granted = len(wanted) if part.force else _allowed(context, db, run, tenant, len(wanted), part)
+        granted = len(wanted) if part.force else allowed(context, db, run, tenant, len(wanted), part)
         forgotten[wanted[:granted]] = True
     return forgotten, fading & ~forgotten
 
 
-def _allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
+def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
     """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
     if not runs.allowance_exists(db, run, tenant):
         share = int(context.settings.forget_limit * facts.count_live(db, tenant))

@@ -13,6 +13,7 @@ ROUTES = {
     "memory.stats": RECALL,
     "memory.contradictions": RECALL,
     "memory.embed_pending": MAINTENANCE,
+    "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.ann": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
