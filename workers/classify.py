@@ -19,7 +19,8 @@ from workers.core.arrays import Vectors
 from workers.core.intent import Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.intake import NewFact
-from workers.judging.classification import Case, Statement, classify
+from workers.judging.classification import Case, classify
+from workers.judging.statement import Statement
 from workers.storage import facts, remembered, signatures, verdicts
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact

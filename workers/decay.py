@@ -180,7 +180,7 @@ def _sentence(
     fading = ended & ~forgotten
     for tenant in np.unique(rows.namespaces[fading]).tolist():
         wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
-        granted = len(wanted) if part.force else _allowed(context, db, run, tenant, len(wanted), part)
+        granted = len(wanted) if part.force else allowed(context, db, run, tenant, len(wanted), part)
         forgotten[wanted[:granted]] = True
     return forgotten, fading & ~forgotten
 
@@ -190,7 +190,7 @@ def forget_limit(context: Context, live: int) -> int:
     return max(int(context.settings.forget_limit * live), LEAST_FORGET_LIMIT)
 
 
-def _allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
+def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
     """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
     if not runs.allowance_exists(db, run, tenant):
         limit = 0 if namespaces.held(db, tenant) else forget_limit(context, facts.count_live(db, tenant))

@@ -15,6 +15,7 @@ ROUTES = {
     "memory.forecast": RECALL,
     "memory.history": RECALL,
     "memory.embed_pending": MAINTENANCE,
+    "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.ann": MAINTENANCE,
     "memory.purge": MAINTENANCE,

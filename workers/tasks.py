@@ -17,6 +17,7 @@ from workers import answers, contradictions, decay, embed, intake, search
 from workers import forecast as forecasting
 from workers import recall as recalling
 from workers import regenerate as regenerating
+from workers import review as reviewing
 from workers import stats as counting
 from workers import store as storing
 from workers import touch as touching
@@ -35,6 +36,9 @@ DEFAULT_BOOST = 0.2
 PAIR = 2
 WORK_SECONDS = 30.0
 """How long a task that walks many facts goes on before it hands over to its successor."""
+
+REVIEW_SECONDS = 20.0
+"""The same for one that asks an LLM, whose last answer may take as long again."""
 
 context = Context(settings)
 
@@ -242,6 +246,22 @@ def embed_pending(after: list[Any] | None = None) -> None:
         rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
     if rest is not None:
         embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
+
+
+@app.task(base=EbbTask, bind=True, name="memory.prune_by_llm")
+def prune_by_llm(
+    self: Task, namespace: Any = "default", now: Any = None, run: Any = None, after: Any = None
+) -> dict[str, Any]:
+    """Have an LLM look for needless facts, if that is wanted; a task that follows goes on from there."""
+    task_id, name = self.request.id or "", intake.namespace_name(namespace)
+    at = signals.first_seen(context.redis, task_id, _instant(now))
+    own_run = _uuid(task_id) if run is None else intake.fact_id(run)
+    place = None if after is None else intake.fact_id(after)
+    done = reviewing.review(context, name, own_run, at, place, time.monotonic() + REVIEW_SECONDS)
+    if done.rest is not None:
+        rest = {"namespace": name, "now": at.isoformat(), "run": str(own_run), "after": str(done.rest)}
+        prune_by_llm.apply_async(kwargs=rest)
+    return {"reviewed": done.reviewed, "forgotten": done.forgotten, "goes_on": done.rest is not None}
 
 
 @app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)

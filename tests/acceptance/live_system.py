@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psutil
 import psycopg
@@ -173,6 +174,15 @@ class LiveSystem:
     def send(self, task: str, arguments: Mapping[str, Any], task_id: str | None = None) -> Any:
         """Send a task by name; the result is the caller's to wait for."""
         return self.control.send_task(task, kwargs=dict(arguments), task_id=task_id)
+
+    def delivered(self, task: str, arguments: Mapping[str, Any], times: int) -> list[Any]:
+        """Return what a task answers to each delivery of one message."""
+        task_id, answers = str(uuid4()), []
+        for _ in range(times):
+            result = self.send(task, arguments, task_id)
+            answers.append(result.get(timeout=60))
+            result.forget()
+        return answers
 
     def ebb(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run the command line to its end."""

@@ -1,6 +1,5 @@
 """Contradictions through the client and the command line, on real workers."""
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -70,10 +69,6 @@ def test_what_cannot_be_settled_is_refused(
 
 def test_a_resolution_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str) -> None:
     old, new = told(live, namespace, "Porto", "Lisbon")
-    task_id, answers, states = str(uuid4()), [], []
-    for _ in range(2):
-        arguments = {"ids": [old], "keep": new, "namespace": namespace}
-        answers.append(json.dumps(live.send("memory.resolve", arguments, task_id).get(timeout=60)))
-        states.append(live.state())
-    assert answers[0] == answers[1]
-    assert states[0] == states[1]
+    answers = live.delivered("memory.resolve", {"ids": [old], "keep": new, "namespace": namespace}, 2)
+    assert answers == [{"kept": new, "superseded": [old]}] * 2
+    assert live.rows("select superseded_by::text from facts where id = %s", [old]) == [(new,)]

@@ -59,14 +59,11 @@ def test_a_message_that_supersedes_and_comes_twice_does_so_once_and_answers_the_
     with live.client(namespace) as client:
         old = client.store(PORTO)["id"]
     arguments = {"text": LISBON, "supersedes": old, "namespace": namespace}
-    task_id, answers, states = str(uuid4()), [], []
-    for _ in range(2):
-        answers.append(live.send("memory.store", arguments, task_id).get(timeout=60))
-        live.settle()
-        states.append(live.state())
-    assert answers[0]["action"] == "updated"
-    assert answers[1] == answers[0]
-    assert states[1] == states[0]
+    first, *others = live.delivered("memory.store", arguments, 3)
+    assert first["action"] == "updated"
+    assert others == [first] * 2
+    linked = "select superseded_by::text, supersedes_id::text from facts where id = any(%s::uuid[])"
+    assert set(live.rows(linked, [[old, first["id"]]])) == {(first["id"], None), (None, old)}
 
 
 def test_an_imported_history_is_superseded_across_all_its_batches(

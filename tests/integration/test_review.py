@@ -1,0 +1,230 @@
+"""An LLM may name facts that others make needless; only those are forgotten, only so many, and never by mistake."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from time import monotonic
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from llm import answering, question, saying
+from memory import Memory, day
+from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
+
+from workers import review
+from workers.judging.chat import Chat
+from workers.review import Progress
+from workers.store import Stored
+
+Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
+
+
+def naming(pairs: Pairs) -> Reply:
+    """Return a reply that names facts as needless, each because of another, as `pairs` says of those shown."""
+    return answering(
+        lambda asked: {"forget": [{"id": gone, "because_of": other} for gone, other in pairs(asked["facts"])]}
+    )
+
+
+def second_for_the_first(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(shown[1]["id"], shown[0]["id"])]
+
+
+def all_but_the_first(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(fact["id"], shown[0]["id"]) for fact in shown[1:]]
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def llm() -> Iterator[StandIn]:
+    with serving(StandIn(naming(second_for_the_first))) as server:
+        yield server
+
+
+@pytest.fixture
+def tidy(memory: Memory, llm: StandIn) -> Iterator[Memory]:
+    """The same memory in a process that has an LLM review it, and makes no pauses between attempts."""
+    tidy = memory.having(prune_by_llm=True, prune_threshold=3, llm_url=llm.url, llm_timeout=0.5)
+    with closing(Chat(tidy.context.settings, sleep=lambda _: None)) as chat:
+        tidy.context.chat = chat
+        yield tidy
+
+
+def filled(memory: Memory, count: int, **fields: Any) -> list[UUID]:
+    stored = memory.store(*[{"text": f"Fact number {number}.", **fields} for number in range(count)])
+    return sorted(one.id for one in stored if isinstance(one, Stored))
+
+
+def reviewed(memory: Memory, run: UUID | None = None, after: UUID | None = None, seconds: float = 60) -> Progress:
+    return review.review(memory.context, "default", run or uuid4(), day(10), after, monotonic() + seconds)
+
+
+def forgotten(memory: Memory) -> dict[UUID, str]:
+    return dict(memory.rows("select id, forgotten_reason from facts where forgotten_at is not null"))  # type: ignore[arg-type]
+
+
+def shown(llm: StandIn) -> list[list[dict[str, Any]]]:
+    return [question(request)["facts"] for request in llm.requests]
+
+
+def test_a_needless_fact_is_forgotten_and_its_text_kept(tidy: Memory) -> None:
+    ids = filled(tidy, 3)
+    assert reviewed(tidy) == Progress(reviewed=3, forgotten=1)
+    assert forgotten(tidy) == {ids[1]: "pruned"}
+    assert tidy.row(ids[1])["text"].startswith("Fact number")
+    assert ids[1] not in tidy.ids("fact number", at=10, limit=10)
+
+
+def test_it_is_off_unless_somebody_wants_it(memory: Memory, llm: StandIn) -> None:
+    filled(memory, 30)
+    assert reviewed(memory) == reviewed(memory.having(llm_url=llm.url)) == Progress()
+    assert llm.requests == []
+
+
+@pytest.mark.parametrize(("count", "threshold", "asked"), [(19, 20, 0), (20, 20, 1), (30, 0, 0)])
+def test_it_waits_for_the_threshold_and_0_disables_it(
+    tidy: Memory, llm: StandIn, count: int, threshold: int, asked: int
+) -> None:
+    filled(tidy, count)
+    strict = tidy.having(prune_threshold=threshold)
+    reviewed(strict)
+    strict.context.close()
+    assert len(llm.requests) == asked
+
+
+def test_only_what_is_remembered_is_reviewed(tidy: Memory, llm: StandIn) -> None:
+    ids = filled(tidy, 3)
+    tidy.add("A ticket.", decay_class="session")
+    tidy.add("An episode.", kind="episodic")
+    tidy.add("A chapter.", kind="chunk")
+    tidy.add("Long. " * 400)
+    tidy.store({"text": "Fact number 2.5", "supersedes": str(ids[2])}, at=1)
+    tidy.add("Theirs.", namespace="theirs")
+    reviewed(tidy)
+    live = {"Fact number 0.", "Fact number 1.", "Fact number 2.", "Fact number 2.5"} - {tidy.row(ids[2])["text"]}
+    assert {fact["text"] for fact in shown(llm)[0]} == live
+
+
+def test_permanent_facts_are_shown_but_stay(tidy: Memory, llm: StandIn) -> None:
+    first, second, third = filled(tidy, 3)
+    tidy.rows("update activity set decay_class = 'permanent' where fact = %s", second)
+    assert reviewed(tidy).forgotten == 0
+    assert [fact.get("keep", False) for fact in shown(llm)[0]] == [False, True, False]
+    llm.always = naming(lambda facts: [(facts[0]["id"], facts[1]["id"])])
+    assert reviewed(tidy).forgotten == 1
+    assert forgotten(tidy) == {first: "pruned"}
+    assert {second, third} <= set(tidy.ids("fact number", at=10))
+
+
+def test_a_namespace_is_reviewed_batch_by_batch_with_the_like_together(tidy: Memory, llm: StandIn) -> None:
+    for i in range(30):
+        tidy.store({"text": f"Ana {i}", "entity": "Ana", "key": "city", "value": f"{i}"})
+        tidy.store({"text": f"Ben {i}", "entity": "BEN", "key": "city", "value": f"{i}"})
+        tidy.store(f"Nobody {i}")
+    assert reviewed(tidy).reviewed == 90
+    names = [[fact["text"].split()[0] for fact in batch] for batch in shown(llm)]
+    assert [len(batch) for batch in names] == [40, 40, 10]
+    assert [name for batch in names for name in batch] == ["Nobody"] * 30 + ["Ana"] * 30 + ["Ben"] * 30
+
+
+def test_without_time_it_goes_on_where_it_was(tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(review, "AT_ONCE", 5)
+    filled(tidy, 12)
+    run, after, steps = uuid4(), None, []
+    while not steps or after is not None:
+        done = reviewed(tidy, run, after, seconds=-1)
+        after = done.rest
+        steps.append((done.reviewed, done.forgotten, len(llm.requests)))
+    assert steps == [(5, 1, 1), (5, 1, 2), (2, 1, 3)]
+
+
+FAILURES: dict[str, Reply] = {
+    "an id that was not shown": naming(
+        lambda facts: [(facts[1]["id"], facts[0]["id"]), (str(uuid4()), facts[0]["id"])]
+    ),
+    "a reason that was not shown": naming(lambda facts: [(facts[1]["id"], str(uuid4()))]),
+    "no id but words": naming(lambda facts: [("the second", facts[0]["id"])]),
+    "a fact because of itself": naming(lambda facts: [(facts[0]["id"], facts[0]["id"])]),
+    "two because of each other": naming(
+        lambda facts: [(facts[0]["id"], facts[1]["id"]), (facts[1]["id"], facts[0]["id"])]
+    ),
+    "one because of another that goes": naming(
+        lambda facts: [(facts[0]["id"], facts[1]["id"]), (facts[1]["id"], facts[2]["id"])]
+    ),
+    "one twice": naming(lambda facts: [(facts[0]["id"], facts[1]["id"]), (facts[0]["id"], facts[2]["id"])]),
+    "an id alone": answering(lambda asked: {"forget": [{"id": asked["facts"][0]["id"]}]}),
+    "bare ids": answering(lambda asked: {"forget": [fact["id"] for fact in asked["facts"]]}),
+    "words": saying("Forget everything."),
+    "nothing": saying(None),
+    "a refusal": saying('{"forget": []}', refusal="I cannot help with that."),
+    "no completion": raw(b"{}"),
+    "a web page": raw(b"<html>Welcome</html>", "text/html"),
+    "a wrong key": failure(401),
+    "a broken server": failure(503),
+    "silence": silence,
+    "a dripping body": drip,
+}
+
+
+@pytest.mark.parametrize("fault", FAILURES)
+def test_every_failure_forgets_nothing(tidy: Memory, llm: StandIn, fault: str) -> None:
+    filled(tidy, 3)
+    llm.always = FAILURES[fault]
+    assert reviewed(tidy) == Progress(reviewed=3)
+    assert llm.requests
+    assert forgotten(tidy) == {}
+
+
+def test_one_rubbish_answer_costs_only_its_own_batch(
+    tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review, "AT_ONCE", 5)
+    filled(tidy, 10)
+    llm.replies.append(saying("rubbish"))
+    assert reviewed(tidy).forgotten == 1
+
+
+def test_an_llm_that_does_not_answer_is_not_asked_about_the_rest(
+    tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review, "AT_ONCE", 5)
+    filled(tidy, 10)
+    llm.always = failure(401)
+    assert reviewed(tidy) == Progress(reviewed=5)
+    assert reviewed(tidy) == Progress()
+    assert len(llm.requests) == 1
+
+
+def test_no_more_is_forgotten_than_a_pass_may_and_then_it_stops(tidy: Memory, llm: StandIn) -> None:
+    filled(tidy, 150)
+    llm.always = naming(all_but_the_first)
+    run = uuid4()
+    assert reviewed(tidy, run) == Progress(reviewed=120, forgotten=100)
+    assert reviewed(tidy, run).forgotten == 0
+    assert len(forgotten(tidy)) == 100
+    assert tidy.value("select held_since is not null from namespaces") is True
+    assert reviewed(tidy).forgotten == 0
+
+
+def test_what_was_used_for_something_else_meanwhile_stays(tidy: Memory, memory: Memory, llm: StandIn) -> None:
+    ids = filled(tidy, 3)
+
+    def meanwhile(facts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        memory.store({"text": "Something else.", "supersedes": str(ids[0])}, at=9)
+        return second_for_the_first(facts)
+
+    llm.always = naming(meanwhile)
+    assert reviewed(tidy) == Progress(reviewed=3)
+    assert forgotten(tidy) == {}
+
+
+def test_a_repeat_of_the_same_run_finds_only_what_is_left(tidy: Memory) -> None:
+    ids = filled(tidy, 4)
+    run = uuid4()
+    assert [reviewed(tidy, run).forgotten for _ in range(3)] == [1, 1, 0]
+    assert forgotten(tidy).keys() == {ids[1], ids[2]}
+    assert tidy.value("select count(*) from decay_runs where id = %s and finished_at is not null", run) == 1
