@@ -59,11 +59,10 @@ def store_many(
         tenant = namespaces.find_or_add(db, namespace).id
         forget_ended(context, db, tenant, [row.hash for row in rows], now)
         known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
-        unwanted = _unwanted(db, tenant, [row.hash for row in rows], told_again)
+        unwanted = _unwanted(db, tenant, rows, known, told_again)
     fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
     with transaction(context.database_url) as db:
-        unwanted = _unwanted(db, tenant, [row.hash for row in rows], told_again)
         places = [i for i, row in enumerate(rows) if row.hash not in unwanted]
         own = [rows[i] for i in places]
         added = _add(context, db, tenant, own, [given[i] for i in places], embedded, now)
@@ -75,15 +74,16 @@ def store_many(
     return answers
 
 
-def _unwanted(db: Connection, tenant: int, hashes: Sequence[bytes], told_again: Collection[bytes]) -> dict[bytes, UUID]:
+def _unwanted(
+    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
+) -> dict[bytes, UUID]:
     """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
-    wished = forgotten_hashes.among(db, tenant, [hash_ for hash_ in hashes if hash_ not in told_again])
-    live = facts.known_by_hash(db, tenant, list(wished)) if wished else {}
-    return {hash_: fact for hash_, fact in wished.items() if hash_ not in live}
+    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
+    return forgotten_hashes.among(db, tenant, hashes)
 
 
 def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
-    """Let go of wishes that were revoked; raise if one came in between, which the index made the adding wait for."""
+    """Let go of wishes that were revoked; raise if one came after `_unwanted` looked, even while the adding waited."""
     if forgotten_hashes.among(db, tenant, list(added - told_again)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & told_again):
