@@ -71,7 +71,7 @@ def store_many(
         tenant = owner.id
         forget_ended(context, db, tenant, hashes, now)
         known = facts.known_by_hash(db, tenant, hashes)
-        unwanted = _unwanted(db, tenant, hashes, told_again)
+        unwanted = _unwanted(db, tenant, rows, known, told_again)
     # What is about to be superseded may be said anew, and then needs a vector of its own.
     known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
     fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
@@ -80,7 +80,6 @@ def store_many(
     if context.settings.classify_before_write:
         rows, given, intents = classify.judge(context, owner, rows, given, intents, embedded, now, until)
     with transaction(context.database_url) as db:
-        unwanted = _unwanted(db, tenant, hashes, told_again)
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         answers = _merged(rows, unwanted, _write(context, db, tenant, *wanted, embedded, now))
@@ -110,15 +109,16 @@ def _follow_up(
     find_within(db, tenant, stored, now)
 
 
-def _unwanted(db: Connection, tenant: int, hashes: Sequence[bytes], told_again: Collection[bytes]) -> dict[bytes, UUID]:
+def _unwanted(
+    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
+) -> dict[bytes, UUID]:
     """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
-    wished = forgotten_hashes.among(db, tenant, [hash_ for hash_ in hashes if hash_ not in told_again])
-    live = facts.known_by_hash(db, tenant, list(wished)) if wished else {}
-    return {hash_: fact for hash_, fact in wished.items() if hash_ not in live}
+    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
+    return forgotten_hashes.among(db, tenant, hashes)
 
 
 def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
-    """Let go of wishes that were revoked; raise if one came in between, which the index made the adding wait for."""
+    """Let go of wishes that were revoked; raise if one came after `_unwanted` looked, even while the adding waited."""
     if forgotten_hashes.among(db, tenant, list(added - told_again)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & told_again):
