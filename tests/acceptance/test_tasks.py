@@ -254,6 +254,17 @@ def test_a_pass_with_nothing_due_answers_too(client: Client) -> None:
     assert done["processed"] == done["segments"] == 0
 
 
+def test_a_pass_on_the_day_that_was_forecast_does_what_was_said(live: LiveSystem, client: Client) -> None:
+    (id_,) = store_faded(client, 1, days=1)
+
+    (day,) = [day for day in client.forecast(days=120)["days"] if day["fingerprinted"]]
+    assert [fact["id"] for fact in day["facts"] if fact["change"] == "fingerprinted"] == [id_]
+    client.decay((datetime.fromisoformat(day["at"]) - timedelta(days=1)).isoformat())
+    assert fidelity(live, id_)[0] != FINGERPRINT
+    client.decay(day["at"])
+    assert fidelity(live, id_)[0] == FINGERPRINT
+
+
 def test_a_dry_run_says_what_the_pass_then_does(live: LiveSystem, client: Client) -> None:
     client.decay()
     store_faded(client, 100)

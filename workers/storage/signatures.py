@@ -67,9 +67,11 @@ INDEXED = """
 """
 
 # Concurrently, so that nobody who stores or recalls waits. The predicate makes it a namespace's own graph: no filter
-# cuts its results short, and only the few namespaces that are large have one.
+# cuts its results short, and only the few namespaces that are large have one. The default of 64 candidates a step
+# built a graph of a million in which 92 of 100 true neighbours were found.
 BUILD = """
     create index concurrently if not exists {name} on signatures using hnsw (signature bit_hamming_ops)
+    with (ef_construction = 128)
     where namespace = {namespace} and live
 """
 
