@@ -84,6 +84,16 @@ def test_superseded_facts_are_exported_with_their_validity_and_successor(memory:
     assert (after["valid_from"], after["valid_until"], after["superseded_at"]) == (day(3), None, None)
 
 
+def test_a_pinned_fact_is_exported_as_it_stays_until_its_pin_ends(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", decay_class="durable", confidence=0.8)
+    memory.pin(id_, at=1, until=50)
+    (line,) = exported(memory, 40)
+    assert (line["pinned"], line["pinned_until"], line["retention"], line["tier"]) == (True, day(50), 1, "warm")
+    assert (line["effective_confidence"], line["expires_at"]) == (0.8, day(140))
+    (line,) = exported(memory, 60)
+    assert (line["pinned"], line["tier"], line["retention"] < 1) == (False, "cold", True)
+
+
 def test_a_namespace_is_exported_alone_or_all_together(memory: Memory) -> None:
     memory.add("Tea at four.", namespace="ours")
     memory.add("Cake on Sunday.", namespace="theirs")
