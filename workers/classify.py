@@ -124,7 +124,7 @@ def _case(
 ) -> Case:
     ids: list[UUID] = []
     if row.entity is not None and row.key is not None:
-        ids += remembered.about(db, tenant.id, row.entity, row.key, now, ABOUT)
+        ids += remembered.about(db, tenant.id, row.entity, row.key, ABOUT)
     if vector is not None and tenant.embedder == context.embedder.name:
         ids += _resembling(db, tenant, vector)
     known = remembered.among(db, tenant.id, ids, now)

@@ -9,6 +9,8 @@ from memory import Memory, day
 
 from workers import contradictions
 from workers.errors import InvalidInputError
+from workers.storage.connection import connect
+from workers.storage.contradictions import COUNT
 from workers.store import Stored
 
 PORTO = {"text": "Ana lives in Porto.", "entity": "Ana", "key": "city", "value": "Porto"}
@@ -195,6 +197,14 @@ def test_accepting_both_settles_it_for_good(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match="not known to contradict"):
         contradictions.accept(memory.context, "default", new, uuid4(), day(10))
     assert {old, new} <= set(memory.ids("Where does Ana live?", at=10))
+
+
+def test_counting_looks_facts_up_by_their_ids_even_before_the_tables_are_analysed(memory: Memory) -> None:
+    memory.store(*[LISBON | {"text": f"{i}", "value": f"{i}"} for i in range(300)])
+    with connect(memory.context.database_url) as db:
+        plan = "\n".join(row for (row,) in db.execute("explain " + COUNT, {"namespace": 1, "now": day(1)}))
+    assert "facts_pkey" in plan
+    assert "facts_said_once" not in plan
 
 
 def test_a_deleted_fact_takes_its_contradictions_along(memory: Memory) -> None:

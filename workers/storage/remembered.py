@@ -16,11 +16,10 @@ AMONG = """
 """
 
 ABOUT = """
-    select id from remembered
-    where namespace = %(namespace)s and entity is not null
+    select id from facts
+    where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
         and left(lower(entity), 200) = left(lower(%(entity)s), 200) and lower(entity) = lower(%(entity)s)
         and left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s)
-        and ends_at > %(now)s
     order by created_at desc
     limit %(limit)s
 """
@@ -63,9 +62,9 @@ def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
         return {fact.id: fact for fact in rows}
 
 
-def about(db: Connection, namespace: int, entity: str, key: str, now: datetime, limit: int) -> list[UUID]:
-    """Return the facts about one key of an entity, whatever their case, the newest first."""
-    given = {"namespace": namespace, "entity": entity, "key": key, "now": now, "limit": limit}
+def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> list[UUID]:
+    """Return the live facts about one key of an entity, whatever their case, the newest first, ended ones included."""
+    given = {"namespace": namespace, "entity": entity, "key": key, "limit": limit}
     return [id_ for (id_,) in db.execute(ABOUT, given)]
 
 
