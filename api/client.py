@@ -108,6 +108,16 @@ class Client:
         arguments = {"now": now or _now(), "dry_run": dry_run, "force": force}
         return self.wait(self.send("decay.plan", arguments), DECAY_SECONDS)
 
+    def prune(
+        self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Forget what has expired in any namespace (hard), and halve or remove what nears its expiry (soft).
+
+        Return `{"expired", "decayed", "deleted", …}`: of those decayed, soft decay deleted so many.
+        """
+        arguments = {"now": now or _now(), "hard": hard, "soft": soft, "dry_run": dry_run}
+        return self.wait(self.send("decay.prune", arguments), DECAY_SECONDS)
+
     def call(self, task: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a task that is of no use after `seconds`, and return its result."""
         return self.wait(self.send(task, arguments, expires=seconds), seconds)

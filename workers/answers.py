@@ -25,8 +25,12 @@ def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any
     }
 
 
-def counters(report: Report) -> dict[str, Any]:
-    """Return what a pass did."""
+def passed(report: Report) -> dict[str, Any]:
+    """Return what a pass did, in the terms of what it was for."""
+    return _decayed(report) if report.work == "decay" else _pruned(report)
+
+
+def _decayed(report: Report) -> dict[str, Any]:
     done = report.counters
     return {
         "processed": done.processed,
@@ -38,6 +42,20 @@ def counters(report: Report) -> dict[str, Any]:
         "fingerprinted": done.fingerprinted,
         "forgotten": done.forgotten,
         "held": done.held,
+        "duration_ms": round(done.duration_ms, 1),
+        "segments": done.segments,
+    }
+
+
+def _pruned(report: Report) -> dict[str, Any]:
+    """Return how many facts had expired, and of how many soft decay halved the confidence, or deleted them (C-D11)."""
+    done = report.counters
+    return {
+        "expired": done.expired,
+        "decayed": done.decayed,
+        "deleted": done.faded + done.culled,
+        "held": done.held,
+        "dry_run": report.dry_run,
         "duration_ms": round(done.duration_ms, 1),
         "segments": done.segments,
     }

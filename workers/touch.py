@@ -92,7 +92,10 @@ def _strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: i
 
 
 def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
-    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29)."""
+    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
+
+    What soft decay had taken of their confidence comes back, for it follows from the confirmation (C-D15).
+    """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
@@ -101,6 +104,7 @@ def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) 
     return replace(
         anchors,
         confirmed_at=np.where(confirmed, instant, anchors.confirmed_at),
+        halvings=np.where(confirmed, 0, anchors.halvings),
         expires_at=np.where(refreshed, expires, anchors.expires_at),
     )
 

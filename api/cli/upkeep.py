@@ -1,4 +1,4 @@
-"""`ebb import`, `export`, `decay` and `reembed`: what is done to many facts at once, with progress shown."""
+"""`ebb import`, `export`, `decay`, `prune` and `reembed`: what is done to many facts at once."""
 
 import contextlib
 import json
@@ -40,7 +40,12 @@ def import_(
             checkpoint = importing.Checkpoint(folder, Path(file), memory.namespace)
         total = importing.size_of(source)
         done = importing.import_file(
-            memory, source, checkpoint, on_bad, lambda now: show(now.lines, now.offset, total), into=namespace
+            memory,
+            source,
+            checkpoint,
+            on_bad,
+            lambda now: show(now.lines, now.offset, total),
+            into=namespace,
         )
     counts = {
         "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,
@@ -94,11 +99,40 @@ def decay(
         output.print_json(done)
         return
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
-    if done["held"]:
+    _print_held(done["held"])
+
+
+def _print_held(held: int) -> None:
+    if held:
         output.console().print(
-            f"[bold red]Forget limit met:[/bold red] {done['held']} facts would be forgotten but are kept. "
+            f"[bold red]Forget limit met:[/bold red] {held} facts would be forgotten but are kept. "
             "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
         )
+
+
+def prune(
+    hard: Annotated[bool, typer.Option("--hard", help="Only forget what has expired.")] = False,
+    soft: Annotated[bool, typer.Option("--soft", help="Only halve or remove what nears its expiry.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    now: Annotated[str | None, typer.Option(help="Any instant, such as a month from now.")] = None,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Forget what has expired, and let fade what nears its expiry, in every namespace; workers do so every hour."""
+    from workers import intake  # noqa: PLC0415
+
+    at = None if now is None else intake.instant(now, "--now").isoformat()
+    with client(home, namespace) as memory, _spinner("expired facts are forgotten …"):
+        done = memory.prune(at, hard=hard or not soft, soft=soft or not hard, dry_run=dry_run)
+    if as_json:
+        output.print_json(done)
+        return
+    label = "dry run" if dry_run else "periodic prune"
+    output.console().print(f"{label} - {done['expired']} expired, {done['decayed']} decayed")
+    if done["deleted"]:
+        output.console().print(f"{done['deleted']} of those that decayed {'would be' if dry_run else 'are'} forgotten")
+    _print_held(done["held"])
 
 
 def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
@@ -170,4 +204,7 @@ def _plain(value: Any) -> str:
     return shown.replace("+00:00", "Z")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export, "decay": decay, "reembed": reembed}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "import": import_, "export": export, "decay": decay, "prune": prune,
+    "reembed": reembed,
+}  # fmt: skip

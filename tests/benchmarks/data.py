@@ -205,6 +205,7 @@ def _anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anc
         expires_at=np.full(count, np.inf),
         permanent=np.zeros(count, np.bool_),
         fidelity=np.full(count, FULL, np.int64),
+        halvings=np.zeros(count, np.int64),
     )
 
 

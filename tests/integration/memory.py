@@ -29,6 +29,7 @@ DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 ROW = """
     select text, session, forgotten_at, forgotten_reason, segment, base, coactivations, confidence, decay_class,
+        halvings,
         recall_count, last_accessed_at, tier, fidelity, held, live, coalesce(full_dims, 0) as full_dims,
         coalesce(vector_dims(embedding), 0) as dims,
         ((extract(epoch from last_seen_at) - %(day_0)s) / 86400)::float8 as last_seen,
@@ -79,7 +80,11 @@ class Memory:
         return Memory(Context(Settings(**(self.context.settings.model_dump() | changes))))
 
     def store(
-        self, *given: str | dict[str, Any], at: float = 0, namespace: str = "default", touch: bool = True
+        self,
+        *given: str | dict[str, Any],
+        at: float = 0,
+        namespace: str = "default",
+        touch: bool = True,
     ) -> list[Stored | InvalidInputError]:
         """Store facts given as texts or as objects, checked as every door checks them."""
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
