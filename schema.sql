@@ -84,6 +84,8 @@ create table if not exists activity (
     last_confirmed_at timestamptz not null,
     expires_at timestamptz not null default 'infinity',
     decay_class text,
+    -- whether its own words decided, or whoever stored it; null without class
+    decay_class_source text check (decay_class_source in ('auto', 'explicit')),
     -- how often a pass has seen the confidence halved by soft decay; `confidence` itself stays as it was confirmed
     halvings smallint not null default 0,
     recall_count integer not null default 0,
@@ -97,7 +99,8 @@ create table if not exists activity (
     held boolean not null default false,
     due_at timestamptz not null,
     primary key (namespace, fact),
-    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
+    check ((decay_class is null) = (decay_class_source is null))
 ) with (fillfactor = 75);
 
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
@@ -106,7 +109,7 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
     date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
     coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at,
-    halvings
+    halvings, decay_class_source
 from activity;
 
 -- Whether a pass takes a fact that is due: decay all of them; a prune what has expired (hard), or what is in the last

@@ -46,6 +46,8 @@ class Client:
     def store(self, text: str, *, wait: bool = True, touch: bool = True, **fact: Any) -> dict[str, Any]:
         """Store one fact; return `{"id", "action", "embedded"}`.
 
+        Without `decay_class` it gets one by its words.
+
         With `wait=False` it returns `{"id", "task"}` as soon as the fact is in the outbox, from which it cannot be
         lost: what does not reach a worker is sent again until it is committed.
 
@@ -62,21 +64,26 @@ class Client:
         self.send("memory.store", arguments, task_id=task_id)
         return {"id": fact["id"], "task": task_id}
 
-    def store_many(self, facts: Sequence[Any], *, touch: bool = True) -> dict[str, Any]:
+    def store_many(self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True) -> dict[str, Any]:
         """Store many facts; return `{"results"}` with what each became, in order, or its error.
+
+        Those without `decay_class` get one by their words, or with `classify=False` none, and so no expiry.
 
         Raises:
             UnavailableError: Redis or the workers do not answer.
         """
-        return self.wait(self.send_many(facts, touch=touch), BATCH_SECONDS)
+        return self.wait(self.send_many(facts, touch=touch, classify=classify), BATCH_SECONDS)
 
-    def send_many(self, facts: Sequence[Any], *, touch: bool = True, namespace: str | None = None) -> AsyncResult:
+    def send_many(
+        self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True, namespace: str | None = None
+    ) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result."""
         with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
         arguments = {
             "facts": with_ids,
             "namespace": namespace or self.namespace,
             "touch": touch,
+            "classify": classify,
             "now": _now(),
         }
         return self.send("memory.store_many", arguments)

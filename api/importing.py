@@ -90,10 +90,12 @@ def import_file(
     on_progress: Callable[[Progress], None],
     *,
     into: str | None = None,
+    classify: bool = False,
 ) -> Progress:
     """Store every good line of a file and report every bad one; return what became of them all.
 
-    Each fact goes into the namespace `into`, else into its line's own, else into the client's.
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's. A fact without decay
+    class stays so unless `classify` is true: an archive must not be given a lifetime unasked.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
@@ -104,7 +106,7 @@ def import_file(
     on_progress(progress)
     waiting: deque[Window] = deque()
     for window in _windows(file, progress, client.namespace, into):
-        waiting.append(_send(client, window))
+        waiting.append(_send(client, window, classify=classify))
         if len(waiting) == IN_FLIGHT:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
     while waiting:
@@ -173,10 +175,10 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def _send(client: Client, window: Window) -> Window:
+def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for namespace, numbered in window.facts.items():
         facts = [fact for _, fact in numbered]
-        window.sent[namespace] = client.send_many(facts, touch=False, namespace=namespace)
+        window.sent[namespace] = client.send_many(facts, touch=False, classify=classify, namespace=namespace)
     return window
 
 

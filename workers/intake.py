@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from workers.core.lifetime import DecayClass
 from workers.core.text import strip_injected
 from workers.errors import InvalidInputError
 
@@ -36,9 +37,7 @@ DERIVED = (
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
 
-DecayClass = Literal[
-    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
-]
+ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk"]
 
 
@@ -140,6 +139,7 @@ class NewFact(BaseModel):
     coactivations: Count = 0
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
+    decay_class_source: ClassSource | None = None
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:

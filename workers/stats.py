@@ -12,16 +12,22 @@ from workers.storage.connection import transaction
 
 UNCLASSED = "none"
 FIDELITIES = ("full", "pooled", "fingerprint")
+SOURCES = ("auto", "explicit", UNCLASSED)
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten."""
+    """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten.
+
+    `decay_class_sources` says how many were classified by their own words, and how many by whoever stored them;
+    `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them.
+    """
 
     facts: int
     tiers: dict[str, int]
     fidelity: dict[str, int]
     decay_classes: dict[str, int]
+    decay_class_sources: dict[str, int]
     expired_pending: int
     forgotten: int
     pending_embeddings: int
@@ -34,21 +40,23 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         rows = [] if tenant is None else exports.tally(db, tenant.id, now)
-    tiers, kept, classes = Counter[str](), Counter[str](), Counter[str]()
+    tiers, kept, classes, sources = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     ended = forgotten = due = held = 0
-    for decay_class, tier, code, gone, is_held, over, is_due, facts in rows:
+    for decay_class, source, tier, code, gone, is_held, over, is_due, facts in rows:
         if gone:
             forgotten += facts
             continue
         tiers[Tier(tier).name.lower()] += facts
         kept[fidelity.name(code)] += facts
         classes[decay_class or UNCLASSED] += facts
+        sources[source or UNCLASSED] += facts
         ended, due, held = ended + facts * over, due + facts * is_due, held + facts * is_held
     return Stats(
         facts=sum(tiers.values()),
         tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
         fidelity={name: kept[name] for name in FIDELITIES},
         decay_classes=dict(sorted(classes.items())),
+        decay_class_sources={source: sources[source] for source in SOURCES},
         expired_pending=ended,
         forgotten=forgotten,
         pending_embeddings=kept["pending"],

@@ -42,15 +42,23 @@ class Stored:
 
 
 def store_many(
-    context: Context, namespace: str, given: Sequence[NewFact], now: datetime, *, touch: bool = True
+    context: Context,
+    namespace: str,
+    given: Sequence[NewFact],
+    now: datetime,
+    *,
+    touch: bool = True,
+    classify: bool = True,
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false.
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. A fact without decay
+    class gets one by its words, unless `classify` is false: then it has no lifetime, and never expires.
 
     Raises:
         UnavailableError: the database does not answer; nothing was stored.
     """
+    given = [_with_class(fact, classify=classify) for fact in given]
     rows = [_row(fact, now) for fact in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
@@ -81,6 +89,15 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))
+
+
+def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
+    """Return the fact with its decay class, and with who chose it (D16, D27)."""
+    if fact.decay_class is None and classify:
+        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
+        return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
+    source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
+    return fact.model_copy(update={"decay_class_source": source})
 
 
 def _row(fact: NewFact, now: datetime) -> Fact:
@@ -158,7 +175,7 @@ def _add_activity(
     faded = written(anchors, now.timestamp(), context.rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
-    activity.add(db, tenant, ids, segments, anchors, classes, faded)
+    activity.add(db, tenant, ids, segments, anchors, classes, [fact.decay_class_source for _, fact in new], faded)
 
 
 def _anchor(row: Fact, fact: NewFact) -> dict[str, float]:

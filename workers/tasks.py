@@ -65,11 +65,12 @@ def store(
     text: Any = None,
     namespace: Any = "default",
     touch: bool = True,
+    classify: bool = True,
     now: Any = None,
     **fact: Any,
 ) -> dict[str, Any]:
     """Store one fact; return its id, what it became, and whether it has a vector."""
-    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, touch=touch)
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, touch=touch, classify=classify)
     if isinstance(answer, InvalidInputError):
         raise answer
     return answers.stored(answer)
@@ -81,12 +82,13 @@ def store_many(
     facts: Any,
     namespace: Any = "default",
     touch: bool = True,
+    classify: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
     if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
         raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
-    return answers.stored_many(_store(self, facts, namespace, now, touch=touch))
+    return answers.stored_many(_store(self, facts, namespace, now, touch=touch, classify=classify))
 
 
 @app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
@@ -259,7 +261,7 @@ def _leave_answer_to_others(task: Task, said: str) -> NoReturn:
 
 
 def _store(
-    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool
+    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool
 ) -> list[storing.Stored | InvalidInputError]:
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
@@ -268,7 +270,7 @@ def _store(
         at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else _instant(now)
         checked = [_check(fact, uuid5(_uuid(task_id), str(i))) for i, fact in enumerate(given)]
         good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-        stored = iter(storing.store_many(context, name, good, at, touch=touch) if good else [])
+        stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
         if good:
             signals.mark_grown(context.redis, name)
         outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]

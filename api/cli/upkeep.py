@@ -19,11 +19,18 @@ WAITS_FOR_WORKERS = 20.0
 
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
+    classify: Annotated[
+        bool,
+        typer.Option("--classify", help="Give facts without decay_class one by their words, and with it a lifetime."),
+    ] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there."""
+    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
+
+    Facts without decay_class never expire, unless --classify is given.
+    """
     from api import importing  # noqa: PLC0415 - Celery would slow down every other command
 
     errors: list[importing.BadLine] = []
@@ -46,6 +53,7 @@ def import_(
             on_bad,
             lambda now: show(now.lines, now.offset, total),
             into=namespace,
+            classify=classify,
         )
     counts = {
         "lines": done.lines, "added": done.added, "duplicates": done.duplicates, "unchanged": done.unchanged,

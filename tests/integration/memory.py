@@ -29,7 +29,7 @@ DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 ROW = """
     select text, session, forgotten_at, forgotten_reason, segment, base, coactivations, confidence, decay_class,
-        halvings,
+        decay_class_source, halvings,
         recall_count, last_accessed_at, tier, fidelity, held, live, coalesce(full_dims, 0) as full_dims,
         coalesce(vector_dims(embedding), 0) as dims,
         ((extract(epoch from last_seen_at) - %(day_0)s) / 86400)::float8 as last_seen,
@@ -85,11 +85,15 @@ class Memory:
         at: float = 0,
         namespace: str = "default",
         touch: bool = True,
+        classify: bool = False,
     ) -> list[Stored | InvalidInputError]:
-        """Store facts given as texts or as objects, checked as every door checks them."""
+        """Store facts given as texts or as objects, checked as every door checks them.
+
+        Without a decay class they have no lifetime, unless `classify` is true: most tests are about something else.
+        """
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
         facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
-        return store.store_many(self.context, namespace, facts, day(at), touch=touch)
+        return store.store_many(self.context, namespace, facts, day(at), touch=touch, classify=classify)
 
     def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
         """Store one new fact and return its id."""

@@ -82,6 +82,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "coactivations": 7,
         "confidence": 0.25,
         "decay_class": "durable",
+        "decay_class_source": "auto",
     }
 
     given = fact(**fields).model_dump()

@@ -16,16 +16,16 @@ PERMANENT = "permanent"
 
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
-        last_confirmed_at, expires_at, decay_class, tier, fidelity, ends_at, due_at)
+        last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
     select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
-        to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, tier,
+        to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, decay_class_source, tier,
         fidelity, to_timestamp(ends_at), to_timestamp(due_at)
     from unnest(%(ids)s::uuid[], %(segments)s::int[], %(base)s::float8[], %(coactivations)s::int[],
         %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
-        %(decay_classes)s::text[], %(tier)s::int[], %(fidelity)s::int[],
+        %(decay_classes)s::text[], %(decay_class_sources)s::text[], %(tier)s::int[], %(fidelity)s::int[],
         %(ends_at)s::float8[], %(due_at)s::float8[])
         as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
-            decay_class, tier, fidelity, ends_at, due_at)
+            decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
     order by fact
 """
 
@@ -132,6 +132,7 @@ def add(
     segments: Sequence[int],
     anchors: Anchors,
     decay_classes: Sequence[str | None],
+    decay_class_sources: Sequence[str | None],
     faded: Faded,
 ) -> None:
     """Write the activity of new facts."""
@@ -140,6 +141,7 @@ def add(
         "ids": list(ids),
         "segments": list(segments),
         "decay_classes": list(decay_classes),
+        "decay_class_sources": list(decay_class_sources),
     }
     db.execute(ADD, given)
 

@@ -14,7 +14,7 @@ ROWS = """
         facts.source_date, facts.created_at, base, coactivations,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
-        date_part('epoch', activity.expires_at) as expires_at, decay_class, fidelity,
+        date_part('epoch', activity.expires_at) as expires_at, decay_class, decay_class_source, fidelity,
         date_part('epoch', due_at) as due_at, forgotten_at, forgotten_reason,
         full_dims, vector_dims(embedding) as dims
     from facts
@@ -26,12 +26,12 @@ ROWS = """
 """
 
 TALLY = """
-    select decay_class, tier, fidelity, forgotten_at is not null as forgotten, held,
+    select decay_class, decay_class_source, tier, fidelity, forgotten_at is not null as forgotten, held,
         ends_at <= %(now)s and not held as ended, due_at <= %(now)s as due, count(*)
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
     where activity.namespace = %(namespace)s and superseded_at is null
-    group by 1, 2, 3, 4, 5, 6, 7
+    group by 1, 2, 3, 4, 5, 6, 7, 8
 """
 
 
@@ -43,5 +43,5 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
 
 
 def tally(db: Connection, namespace: int, now: datetime) -> list[tuple[Any, ...]]:
-    """Return (decay class, tier, fidelity, forgotten, held, ended, due, facts) of a namespace."""
+    """Return (decay class, its source, tier, fidelity, forgotten, held, ended, due, facts) of a namespace."""
     return db.execute(TALLY, {"namespace": namespace, "now": now}).fetchall()
