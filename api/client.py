@@ -125,6 +125,18 @@ class Client:
         arguments = {"now": now or _now(), "hard": hard, "soft": soft, "dry_run": dry_run}
         return self.wait(self.send("decay.prune", arguments), DECAY_SECONDS)
 
+    def backfill(
+        self, *, everywhere: bool = False, dry_run: bool = False, prune: bool = False, now: str | None = None
+    ) -> dict[str, Any]:
+        """Classify anew what nobody chose a decay class for; return `{"examined", "changes", "overdue"}`.
+
+        `changes` are `{"from", "to", "facts"}`; `overdue` counts the facts that would be over by their new lifetime,
+        which keep what they have unless `prune` is true.
+        """
+        namespace = None if everywhere else self.namespace
+        arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or _now()}
+        return self.wait(self.send("decay.backfill", arguments), DECAY_SECONDS)
+
     def call(self, task: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a task that is of no use after `seconds`, and return its result."""
         return self.wait(self.send(task, arguments, expires=seconds), seconds)

@@ -1,9 +1,11 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from workers.backfill import Backfilled
 from workers.decay import Report
 from workers.errors import InvalidInputError
 from workers.recall import Recalled, Result
@@ -59,6 +61,20 @@ def _pruned(report: Report) -> dict[str, Any]:
         "duration_ms": round(done.duration_ms, 1),
         "segments": done.segments,
     }
+
+
+def backfilled(done: Backfilled) -> dict[str, Any]:
+    """Return how many facts got which class."""
+    changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
+    return {"examined": done.examined, "changes": changes, "overdue": done.overdue}
+
+
+def backfilled_so_far(answer: dict[str, Any] | None) -> Backfilled:
+    """Return what an earlier part of a backfill had to answer."""
+    if answer is None:
+        return Backfilled()
+    changes = {(change["from"], change["to"]): change["facts"] for change in answer["changes"]}
+    return Backfilled(answer["examined"], Counter(changes), answer["overdue"])
 
 
 def recalled(found: Recalled) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
 from workers import answers, decay, embed, intake, search
+from workers import backfill as backfilling
 from workers import recall as recalling
 from workers import regenerate as regenerating
 from workers import stats as counting
@@ -205,6 +206,39 @@ def apply(run: str, segment: int, part: int) -> None:
     report = decay.finish(context, UUID(run))
     if report.finished and report.asked_by:
         app.backend.mark_as_done(report.asked_by, answers.passed(report))
+
+
+@app.task(base=EbbTask, bind=True, name="decay.backfill")
+def backfill(
+    self: Task,
+    namespace: Any = "default",
+    dry_run: bool = False,
+    prune: bool = False,
+    now: Any = None,
+    after: list[Any] | None = None,
+    so_far: dict[str, Any] | None = None,
+    asked_by: str | None = None,
+) -> dict[str, Any]:
+    """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
+
+    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    """
+    name = None if namespace is None else intake.namespace_name(namespace)
+    at, until = _instant(now), time.monotonic() + WORK_SECONDS
+    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
+    done = answers.backfilled_so_far(so_far)
+    while place is not None and time.monotonic() < until:
+        place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
+        done += more
+    answer = answers.backfilled(done)
+    waiting = asked_by or self.request.id or ""
+    if place is not None:
+        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
+        backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
+        _leave_answer_to_others(self, f"{done.examined} facts so far")
+    if asked_by:
+        app.backend.mark_as_done(asked_by, answer)
+    return answer
 
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)

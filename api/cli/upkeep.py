@@ -1,4 +1,4 @@
-"""`ebb import`, `export`, `decay`, `prune` and `reembed`: what is done to many facts at once."""
+"""`ebb import`, `export`, `decay`, `prune`, `backfill-decay` and `reembed`: what is done to many facts at once."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ def import_(
 ) -> None:
     """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
 
-    Facts without decay_class never expire, unless --classify is given.
+    Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
     """
     from api import importing  # noqa: PLC0415 - Celery would slow down every other command
 
@@ -143,6 +143,34 @@ def prune(
     _print_held(done["held"])
 
 
+def backfill_decay(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Also classify, and so forget, what would be over by its new lifetime.")
+    ] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Give facts whose decay class nobody chose the one that their words have today; explicit classes stay.
+
+    Lifetimes begin when a fact was last confirmed.
+    """
+    with client(home, namespace) as memory, _spinner("facts are classified …"):
+        done = memory.backfill(everywhere=everywhere, dry_run=dry_run, prune=prune)
+    if as_json:
+        output.print_json(done)
+        return
+    output.print_table(["from", "to", "facts"], [[one["from"], one["to"], one["facts"]] for one in done["changes"]])
+    output.console().print(f"{done['examined']} facts looked at{', nothing changed' if dry_run else ''}")
+    if done["overdue"]:
+        fate = (
+            "are over by that; the next pass forgets them" if prune else "would be over by that and stay: see --prune"
+        )
+        output.console().print(f"{done['overdue']} {fate}")
+
+
 def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make all vectors anew with the configured embedder; until then facts are found by their words."""
     from workers import embed  # noqa: PLC0415
@@ -213,6 +241,6 @@ def _plain(value: Any) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "import": import_, "export": export, "decay": decay, "prune": prune,
+    "import": import_, "export": export, "decay": decay, "prune": prune, "backfill-decay": backfill_decay,
     "reembed": reembed,
 }  # fmt: skip

@@ -14,7 +14,8 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from api.system.servers import Postgres
-from workers import decay, intake, recall, regenerate, stats, store, touch
+from workers import backfill, decay, embed, intake, recall, regenerate, stats, store, touch
+from workers.backfill import Backfilled
 from workers.context import Context
 from workers.decay import Report
 from workers.errors import InvalidInputError
@@ -124,6 +125,15 @@ class Memory:
         for part in decay.plan(self.context, run, day(at), **plan):
             decay.apply(self.context, part, lambda: None)
         return decay.finish(self.context, run)
+
+    def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
+        """Classify all facts of a namespace whose decay class nobody chose."""
+        place: embed.Place | None = embed.START
+        done = Backfilled()
+        while place is not None:
+            place, more = backfill.backfill(self.context, namespace, place, day(at), **options)
+            done += more
+        return done
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return what a namespace holds."""
