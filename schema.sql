@@ -88,6 +88,10 @@ create table if not exists activity (
     last_confirmed_at timestamptz not null,
     expires_at timestamptz not null default 'infinity',
     decay_class text,
+    -- whether its own words decided, or whoever stored it; null without class
+    decay_class_source text check (decay_class_source in ('auto', 'explicit')),
+    -- how often a pass has seen the confidence halved by soft decay; `confidence` itself stays as it was confirmed
+    halvings smallint not null default 0,
     recall_count integer not null default 0,
     last_accessed_at timestamptz,
     tier smallint not null,
@@ -103,7 +107,8 @@ create table if not exists activity (
     -- the seconds to live that a pin without end keeps back, for it has no expiry meanwhile
     kept_lifetime double precision,
     primary key (namespace, fact),
-    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
+    check ((decay_class is null) = (decay_class_source is null))
 ) with (fillfactor = 75);
 
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
@@ -112,8 +117,20 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
     date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
     coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at,
-    coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until
+    coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
+    halvings, decay_class_source
 from activity;
+
+-- Whether a pass takes a fact that is due: decay all of them; a prune what has expired (hard), or what is in the last
+-- quarter of its lifetime (soft). Seconds since the epoch.
+create or replace function pass_takes(
+    work text, confirmed_at double precision, expires_at double precision, instant double precision
+) returns boolean
+    language sql immutable parallel safe
+return work = 'decay'
+    or (work in ('prune', 'hard prune', 'startup prune') and expires_at < instant)
+    or (work in ('prune', 'soft prune') and expires_at > instant
+        and confirmed_at + (expires_at - confirmed_at) * 0.75 < instant);
 
 create table if not exists vectors (
     namespace integer not null,
@@ -169,7 +186,7 @@ create table if not exists lexemes (
 -- answers it: without statistics the planner takes one of those for the way to single facts, and reads all of them.
 create or replace view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-    case when held then 'infinity' else ends_at end as ends_at
+    case when held then 'infinity' else ends_at end as ends_at, coalesce(pinned_until, '-infinity') as pinned_until
 from facts
 join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 where coalesce(forgotten_at, superseded_at) is null;
@@ -195,15 +212,18 @@ create table if not exists fading_rules (
 
 create table if not exists decay_runs (
     id uuid primary key,
+    work text not null default 'decay'
+        check (work in ('decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review')),
     planned_for timestamptz not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
     -- one scheduled plan a minute, however many beats there are; null for a pass that somebody asked for
-    slot timestamptz unique,
+    slot timestamptz,
     -- the task that waits for the counters
     asked_by text not null,
     dry_run boolean not null default false,
-    force boolean not null default false
+    force boolean not null default false,
+    unique (work, slot)
 );
 
 create table if not exists decay_parts (
@@ -222,6 +242,7 @@ create table if not exists decay_parts (
     expired bigint not null default 0,
     faded bigint not null default 0,
     culled bigint not null default 0,
+    decayed bigint not null default 0,
     held bigint not null default 0,
     duration_ms double precision not null default 0,
     primary key (run, segment, part)

@@ -46,6 +46,8 @@ class Client:
     def store(self, text: str, *, wait: bool = True, touch: bool = True, **fact: Any) -> dict[str, Any]:
         """Store one fact; return `{"id", "action", "embedded"}`.
 
+        Without `decay_class` it gets one by its words.
+
         With `wait=False` it returns `{"id", "task"}` as soon as the fact is in the outbox, from which it cannot be
         lost: what does not reach a worker is sent again until it is committed.
 
@@ -62,21 +64,26 @@ class Client:
         self.send("memory.store", arguments, task_id=task_id)
         return {"id": fact["id"], "task": task_id}
 
-    def store_many(self, facts: Sequence[Any], *, touch: bool = True) -> dict[str, Any]:
+    def store_many(self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True) -> dict[str, Any]:
         """Store many facts; return `{"results"}` with what each became, in order, or its error.
+
+        Those without `decay_class` get one by their words, or with `classify=False` none, and so no expiry.
 
         Raises:
             UnavailableError: Redis or the workers do not answer.
         """
-        return self.wait(self.send_many(facts, touch=touch), BATCH_SECONDS)
+        return self.wait(self.send_many(facts, touch=touch, classify=classify), BATCH_SECONDS)
 
-    def send_many(self, facts: Sequence[Any], *, touch: bool = True, namespace: str | None = None) -> AsyncResult:
+    def send_many(
+        self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True, namespace: str | None = None
+    ) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result."""
         with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
         arguments = {
             "facts": with_ids,
             "namespace": namespace or self.namespace,
             "touch": touch,
+            "classify": classify,
             "now": _now(),
         }
         return self.send("memory.store_many", arguments)
@@ -164,6 +171,28 @@ class Client:
         """Run one pass over all namespaces, as of `now`; return its counters when it is done."""
         arguments = {"now": now or _now(), "dry_run": dry_run, "force": force}
         return self.wait(self.send("decay.plan", arguments), DECAY_SECONDS)
+
+    def prune(
+        self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Forget what has expired in any namespace (hard), and halve or remove what nears its expiry (soft).
+
+        Return `{"expired", "decayed", "deleted", …}`: of those decayed, soft decay deleted so many.
+        """
+        arguments = {"now": now or _now(), "hard": hard, "soft": soft, "dry_run": dry_run}
+        return self.wait(self.send("decay.prune", arguments), DECAY_SECONDS)
+
+    def backfill(
+        self, *, everywhere: bool = False, dry_run: bool = False, prune: bool = False, now: str | None = None
+    ) -> dict[str, Any]:
+        """Classify anew what nobody chose a decay class for; return `{"examined", "changes", "overdue"}`.
+
+        `changes` are `{"from", "to", "facts"}`; `overdue` counts the facts that would be over by their new lifetime,
+        which keep what they have unless `prune` is true.
+        """
+        namespace = None if everywhere else self.namespace
+        arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or _now()}
+        return self.wait(self.send("decay.backfill", arguments), DECAY_SECONDS)
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a task that is of no use after `seconds`, and return its result."""

@@ -99,11 +99,13 @@ def import_file(
     *,
     into: str | None = None,
     again: bool = False,
+    classify: bool = False,
 ) -> Progress:
     """Store every good line of a file and report every bad one; return what became of them all.
 
     Each fact goes into the namespace `into`, else into its line's own, else into the client's. With `again`, what was
-    forgotten on request is stored as well.
+    forgotten on request is stored as well. A fact without decay class stays so unless `classify` is true: an archive
+    must not be given a lifetime unasked.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
@@ -118,7 +120,7 @@ def import_file(
         most = 0 if window.supersedes or (waiting and waiting[-1].supersedes) else IN_FLIGHT - 1
         while len(waiting) > most:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
-        waiting.append(_send(client, window))
+        waiting.append(_send(client, window, classify=classify))
     while waiting:
         progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
     if checkpoint:
@@ -189,10 +191,10 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def _send(client: Client, window: Window) -> Window:
+def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for namespace, numbered in window.facts.items():
         facts = [fact for _, fact in numbered]
-        window.sent[namespace] = client.send_many(facts, touch=False, namespace=namespace)
+        window.sent[namespace] = client.send_many(facts, touch=False, classify=classify, namespace=namespace)
     return window
 
 

@@ -1,10 +1,12 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from workers.backfill import Backfilled
 from workers.core.fading import REASONS
 from workers.decay import Report
 from workers.errors import InvalidInputError
@@ -69,8 +71,12 @@ def shown(instant: datetime) -> str:
     return instant.isoformat().replace("+00:00", "Z")
 
 
-def counters(report: Report) -> dict[str, Any]:
-    """Return what a pass did."""
+def passed(report: Report) -> dict[str, Any]:
+    """Return what a pass did, in the terms of what it was for."""
+    return _decayed(report) if report.work == "decay" else _pruned(report)
+
+
+def _decayed(report: Report) -> dict[str, Any]:
     done = report.counters
     return {
         "processed": done.processed,
@@ -85,6 +91,34 @@ def counters(report: Report) -> dict[str, Any]:
         "duration_ms": round(done.duration_ms, 1),
         "segments": done.segments,
     }
+
+
+def _pruned(report: Report) -> dict[str, Any]:
+    """Return how many facts had expired, and of how many soft decay halved the confidence, or deleted them (C-D11)."""
+    done = report.counters
+    return {
+        "expired": done.expired,
+        "decayed": done.decayed,
+        "deleted": done.faded + done.culled,
+        "held": done.held,
+        "dry_run": report.dry_run,
+        "duration_ms": round(done.duration_ms, 1),
+        "segments": done.segments,
+    }
+
+
+def backfilled(done: Backfilled) -> dict[str, Any]:
+    """Return how many facts got which class."""
+    changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
+    return {"examined": done.examined, "changes": changes, "overdue": done.overdue}
+
+
+def backfilled_so_far(answer: dict[str, Any] | None) -> Backfilled:
+    """Return what an earlier part of a backfill had to answer."""
+    if answer is None:
+        return Backfilled()
+    changes = {(change["from"], change["to"]): change["facts"] for change in answer["changes"]}
+    return Backfilled(answer["examined"], Counter(changes), answer["overdue"])
 
 
 def recalled(found: Recalled) -> dict[str, Any]:

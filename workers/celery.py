@@ -18,6 +18,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+PRUNE_SECONDS = 3_600.0
+"""Between two prunes (D34); like the lifetimes themselves no setting."""
+
+
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
@@ -52,6 +56,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return what beat sends, and how often; a message that waited longer than its period is dropped."""
     entries = {
         "decay.plan": (settings.decay_interval_minutes * 60, {"scheduled": True}),
+        "decay.prune": (PRUNE_SECONDS, {"scheduled": True}),
         "memory.embed_pending": (60.0, {}),
         "memory.lexemes": (60.0, {}),
         "memory.sweep_outbox": (60.0, {}),

@@ -1,5 +1,8 @@
 """Decay: what is due cools, shrinks, is fingerprinted or forgotten; a pass costs what changes, not what is stored.
 
+A prune is a pass that takes only what has expired (hard) or nears its expiry (soft): what it finds would be found by
+the next pass just as well. Each expiry and each halving is counted once, by the pass that finds it.
+
 Any number of passes, at any moments, on any number of workers, repeated or missed, leaves what one pass leaves: each
 computes the state from the anchors and the instant, and claims only facts whose next change has come.
 """
@@ -16,13 +19,14 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints
-from workers.core.fading import REASONS, Faded, fade
+from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.forget import forget_within
 from workers.storage import due, facts, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
+from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,8 @@ class Report:
     counters: Counters
     finished: bool
     asked_by: str
+    work: Work = "decay"
+    dry_run: bool = False
 
 
 def plan(
@@ -52,6 +58,7 @@ def plan(
     run: UUID,
     now: datetime,
     *,
+    work: Work = "decay",
     asked_by: str = "",
     slot: datetime | None = None,
     dry_run: bool = False,
@@ -63,15 +70,16 @@ def plan(
     """
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
-        begun = runs.begin(db, run, now, slot, asked_by, dry_run=dry_run, force=force)
+        begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force)
         if not begun:
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
-        if not dry_run:
+        if work == "decay" and not dry_run:
             _heed_changed_rules(context, db, now)
         if force and not dry_run:
             due.take_up_held(db)
             namespaces.release(db)
-        parts = _split(due.segments(db, now, with_held=force and dry_run), context)
+        taken = due.segments(db, now, work=work, with_held=force and dry_run)
+        parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
@@ -86,12 +94,12 @@ def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None
         rules.make_all_due(db, now)
 
 
-def _split(due_facts: dict[int, int], context: Context) -> list[tuple[int, int, int]]:
+def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
     """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment (C-O16, C-O20)."""
     settings = context.settings
     parts = []
     for segment, count in due_facts.items():
-        quota = math.ceil(count * settings.decay_ratio)
+        quota = math.ceil(count * share)
         tasks = min(settings.decay_threads, math.ceil(quota / settings.decay_batch))
         parts += [(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
     return parts
@@ -116,14 +124,30 @@ def finish(context: Context, run: UUID) -> Report:
     """Finish a run if all its parts are done, and return what it did so far; the caller that finished it logs it."""
     with transaction(context.database_url) as db:
         just_finished = runs.finish(db, run)
-        finished, asked_by = runs.state(db, run)
-        report = Report(runs.totals(db, run), finished, asked_by)
+        state = runs.state(db, run)
+        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run)
     if just_finished:
-        _log(report.counters)
+        _log(report)
     return report
 
 
-def _log(done: Counters) -> None:
+def _log(report: Report) -> None:
+    done = report.counters
+    if report.work == "decay":
+        _log_decay(done)
+    elif report.work == "startup prune":
+        log.info("startup prune removed %d expired facts", done.expired)
+    elif not report.dry_run:
+        log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
+    if done.held:
+        log.warning(
+            "FORGET LIMIT MET: %d facts would fade for good but are kept. Look at them, then run "
+            "`ebb decay --force`, or raise EBB_FORGET_LIMIT.",
+            done.held,
+        )
+
+
+def _log_decay(done: Counters) -> None:
     log.info(
         "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | "
         "%.1fms across %d segments",
@@ -139,12 +163,6 @@ def _log(done: Counters) -> None:
     )
     if done.forgotten:
         log.info("forgotten: expired=%d faded=%d culled=%d", done.expired, done.faded, done.culled)
-    if done.held:
-        log.warning(
-            "FORGET LIMIT MET: %d facts would fade for good but are kept. Look at them, then run "
-            "`ebb decay --force`, or raise EBB_FORGET_LIMIT.",
-            done.held,
-        )
 
 
 def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
@@ -156,16 +174,16 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
-        rows = due.preview(db, segment, now, limit, part.place, with_held=part.force)
+        rows = due.preview(db, segment, now, limit, part.place, with_held=part.force, work=part.work)
     else:
-        rows = due.claim(db, segment, now, limit)
+        rows = due.claim(db, segment, now, limit, work=part.work)
     if not rows.ids:
         return 0
     faded = fade(rows.anchors, now.timestamp(), context.rules)
     forgotten, held = _sentence(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
         _write(db, rows, faded, forgotten, held, now)
-    counters = _count(rows, faded, forgotten, held)
+    counters = _count(rows, faded, forgotten, held, now)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows)
@@ -174,10 +192,13 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
 def _sentence(
     context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded
 ) -> tuple[Bools, Bools]:
-    """Return who is forgotten now, and who is over but held back because the run met the forget limit."""
-    ended = faded.ends_at <= part.planned_for.timestamp()
-    forgotten = ended & (faded.end_reason == EXPIRED)
-    fading = ended & ~forgotten
+    """Return who is forgotten now, and who is over but held back because the run met the forget limit.
+
+    A lifetime that is over counts towards no limit, whether by expiry or by soft decay: it was given with the fact.
+    """
+    instant = part.planned_for.timestamp()
+    forgotten = faded.lifetime_ends_at <= instant
+    fading = (faded.ends_at <= instant) & ~forgotten
     for tenant in np.unique(rows.namespaces[fading]).tolist():
         wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
         granted = len(wanted) if part.force else allowed(context, db, run, tenant, len(wanted), part)
@@ -202,9 +223,12 @@ def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: in
 
 
 def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> None:
-    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next."""
+    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next.
+
+    What is held waits for `--force`, or for the end of its lifetime.
+    """
     stay = ~forgotten
-    waiting = replace(faded, due_at=np.where(held, np.inf, faded.due_at))
+    waiting = replace(faded, due_at=np.where(held, faded.lifetime_ends_at + GUARD, faded.due_at))
     _shrink(db, rows.only(stay), faded.fidelity[stay])
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)
@@ -242,10 +266,18 @@ def _pool(
         vectors.write(db, tenants, [rows.ids[i] for i in targets], full_dims, list(smaller))
 
 
-def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools) -> Counters:
+def reasons(facts: Anchors, faded: Faded, instant: float) -> Ints:
+    """Return why facts ended that are over: what has expired by an instant (epoch seconds) did so, whatever came."""
+    return np.where(facts.expires_at <= instant, EXPIRED, faded.end_reason)
+
+
+def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:
+    expired = rows.anchors.expires_at <= now.timestamp()
+    reason = reasons(rows.anchors, faded, now.timestamp())
+    by_reason = [int((forgotten & (reason == code)).sum()) for code in range(len(REASONS))]
+    decayed = ~expired & (faded.halvings > rows.anchors.halvings)
     falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
-    changed = forgotten | falls | (faded.tier != rows.tier)
-    by_reason = [int((forgotten & (faded.end_reason == code)).sum()) for code in range(len(REASONS))]
+    changed = forgotten | falls | decayed | (faded.tier != rows.tier)
     hot, warm, cold = (int((faded.tier == tier).sum()) for tier in Tier)
     return Counters(
         processed=len(rows),
@@ -258,5 +290,6 @@ def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools) -> Count
         expired=by_reason[0],
         faded=by_reason[1],
         culled=by_reason[2],
+        decayed=int(decayed.sum()),
         held=int(held.sum()),
     )

@@ -13,7 +13,7 @@ from workers.core.arrays import Bools, Ints
 from workers.core.fading import REASONS, Faded, FadingRules, chosen, fade
 from workers.core.fidelity import FINGERPRINT
 from workers.core.tiers import Tier
-from workers.decay import EXPIRED, forget_limit
+from workers.decay import forget_limit, reasons
 from workers.storage import due, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot
@@ -38,10 +38,15 @@ class Foreseen:
 
 @dataclass(slots=True)
 class Day:
-    """What a pass at the end of one day will do, if one came each day until then; `held` are past the forget limit."""
+    """What a pass at the end of one day will do, if one came each day until then.
+
+    Of those that end, `limited` count towards the forget limit, and `held` are past it; that a lifetime ends them
+    later, while they are held, is not counted again.
+    """
 
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
+    limited: int = 0
     held: int = 0
     facts: list[Foreseen] = field(default_factory=list)
     examples: list[tuple[UUID, str]] = field(default_factory=list)
@@ -68,21 +73,23 @@ def forecast(context: Context, namespace: str, days: int, now: datetime, shown: 
 
 def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, shown: int) -> None:
     """Let the days pass over some facts, and add to each day what it changes."""
-    tier, fidelity = rows.tier.copy(), rows.anchors.fidelity.copy()
+    tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
     for day in ahead:
         places = np.flatnonzero(due_at <= day.at.timestamp())
-        before = replace(chosen(rows.anchors, places), fidelity=fidelity[places])
-        faded = fade(before, day.at.timestamp(), rules)
-        ended = faded.ends_at <= day.at.timestamp()
-        for change, which in _changes(faded, ended, tier[places], fidelity[places]):
+        instant = day.at.timestamp()
+        before = replace(chosen(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places])
+        faded = fade(before, instant, rules)
+        ended, why = faded.ends_at <= instant, reasons(before, faded, instant)
+        day.limited += int((ended & (faded.lifetime_ends_at > instant)).sum())
+        for change, which in _changes(faded, ended, why, tier[places], fidelity[places]):
             day.counts[change] += int(which.sum())
             room = shown - sum(known == change for _, known in day.examples)
             day.examples += [(rows.ids[i], change) for i in places[which][: max(room, 0)].tolist()]
-        tier[places], fidelity[places] = faded.tier, faded.fidelity
+        tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         due_at[places] = np.where(ended, np.inf, faded.due_at)
 
 
-def _changes(faded: Faded, ended: Bools, tier: Ints, fidelity: Ints) -> Iterator[tuple[str, Bools]]:
+def _changes(faded: Faded, ended: Bools, reason: Ints, tier: Ints, fidelity: Ints) -> Iterator[tuple[str, Bools]]:
     """Yield each change with a mask of the facts that it happens to, as a pass counts them."""
     stays = ~ended
     for cooler in COOLING:
@@ -91,15 +98,14 @@ def _changes(faded: Faded, ended: Bools, tier: Ints, fidelity: Ints) -> Iterator
     falls = stays & (faded.fidelity > fidelity)
     yield "compressed", falls & (faded.fidelity < FINGERPRINT)
     yield "fingerprinted", falls & (faded.fidelity == FINGERPRINT)
-    for number, reason in enumerate(REASONS):
-        yield reason, ended & (faded.end_reason == number)
+    for number, name in enumerate(REASONS):
+        yield name, ended & (reason == number)
 
 
 def _hold(context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:
     """Count as held what is past each day's forget limit; from then on nothing more fades out of the namespace."""
     live, holding = facts.count_live(db, tenant.id), tenant.held
     for day in ahead:
-        wanted = sum(day.counts[reason] for code, reason in enumerate(REASONS) if code != EXPIRED)
-        granted = min(wanted, 0 if holding else forget_limit(context, live))
-        day.held, holding = wanted - granted, holding or wanted > granted
-        live -= granted + day.counts[REASONS[EXPIRED]]
+        granted = min(day.limited, 0 if holding else forget_limit(context, live))
+        day.held, holding = day.limited - granted, holding or day.limited > granted
+        live -= sum(day.counts[reason] for reason in REASONS) - day.held

@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from workers.core.lifetime import DecayClass
 from workers.core.text import strip_injected
 from workers.errors import InvalidInputError
 
@@ -38,9 +39,7 @@ DERIVED = (
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
 
-DecayClass = Literal[
-    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
-]
+ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk"]
 
 
@@ -142,6 +141,7 @@ class NewFact(BaseModel):
     coactivations: Count = 0
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
+    decay_class_source: ClassSource | None = None
     supersedes: UUID | None = None
     again: StrictBool = False
 

@@ -77,7 +77,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
         tenant = namespaces.find(db, namespace)
         if tenant is None or remembered.count(db, tenant.id, KIND, now) < threshold:
             return None
-        runs.begin(db, run, now, None, "", dry_run=False, force=False)
+        runs.begin(db, run, now, None, "", work="review", dry_run=False, force=False)
         runs.finish(db, run)
         return tenant.id
 
@@ -103,7 +103,7 @@ def _ask(context: Context, facts: Sequence[Remembered]) -> dict[UUID, UUID]:
 
 def _reviewed(fact: Remembered) -> Reviewed:
     statement = Statement(fact.id, fact.text, fact.entity, fact.key, fact.value, fact.created_at)
-    return Reviewed(statement, keep=fact.decay_class == PERMANENT)
+    return Reviewed(statement, keep=fact.decay_class == PERMANENT or fact.pinned)
 
 
 def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, UUID], now: datetime) -> tuple[int, bool]:
@@ -118,10 +118,9 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, UUID]
         concerned = sorted({*found.keys(), *found.values()})
         activity.lock(db, tenant, concerned)
         there = remembered.among(db, tenant, concerned, now)
-        wanted = [id_ for id_, other in found.items() if id_ in there and other in there]
-        granted = allowed(
-            context, db, run, tenant, len(wanted), Part(now, dry_run=False, force=False, quota=0, place=0)
-        )
+        wanted = [id_ for id_, other in found.items() if id_ in there and other in there and not there[id_].pinned]
+        part = Part("review", now, dry_run=False, force=False, quota=0, place=0)
+        granted = allowed(context, db, run, tenant, len(wanted), part)
         gone = wanted[:granted]
         forget_within(db, [tenant] * granted, gone, [REASON] * granted, now)
     if granted < len(wanted):

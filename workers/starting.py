@@ -3,13 +3,14 @@
 import logging
 from typing import Any
 
-from celery.signals import beat_init, worker_init, worker_process_shutdown
+from celery.signals import beat_init, worker_init, worker_process_shutdown, worker_ready
 
 from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.queues import MAINTENANCE
 from workers.storage import schema
 from workers.storage.connection import close_pools, connect
-from workers.tasks import context
+from workers.tasks import context, prune
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,13 @@ def check_worker(**_: Any) -> None:
         raise SystemExit(f"ebb: {error}") from None
     finally:
         context.close()
+
+
+@worker_ready.connect
+def prune_at_start(**_: Any) -> None:
+    """Forget what expired while nothing ran (D33, D43); a worker of other queues leaves that to those it concerns."""
+    if MAINTENANCE in prune.app.amqp.queues.consume_from:
+        prune.apply_async(kwargs={"soft": False, "startup": True})
 
 
 @beat_init.connect

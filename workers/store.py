@@ -11,7 +11,8 @@ from zlib import crc32
 import numpy as np
 from uuid_utils.compat import uuid7
 
-from workers import classify, supersede
+from workers import supersede
+from workers.classify import judge
 from workers.context import Context
 from workers.contradictions import find_within
 from workers.core import lifetime, tiers
@@ -51,18 +52,26 @@ class Stored:
 
 
 def store_many(
-    context: Context, namespace: str, given: Sequence[NewFact], now: datetime, *, touch: bool = True
+    context: Context,
+    namespace: str,
+    given: Sequence[NewFact],
+    now: datetime,
+    *,
+    touch: bool = True,
+    classify: bool = True,
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. What its owner wished
-    forgotten is not stored, unless the fact says `again`.
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. A fact without decay
+    class gets one by its words, unless `classify` is false: then it has no lifetime, and never expires. What its owner
+    wished forgotten is not stored, unless the fact says `again`.
 
     Raises:
         UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
+    given = [_with_class(fact, classify=classify) for fact in given]
     rows = [_row(fact, now) for fact in given]
     hashes = [row.hash for row in rows]
     told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
@@ -78,7 +87,7 @@ def store_many(
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
     intents = [asked(fact.supersedes) for fact in given]
     if context.settings.classify_before_write:
-        rows, given, intents = classify.judge(context, owner, rows, given, intents, embedded, now, until)
+        rows, given, intents = judge(context, owner, rows, given, intents, embedded, now, until)
     with transaction(context.database_url) as db:
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
@@ -150,6 +159,15 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))
+
+
+def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
+    """Return the fact with its decay class, and with who chose it (D16, D27)."""
+    if fact.decay_class is None and classify:
+        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
+        return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
+    source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
+    return fact.model_copy(update={"decay_class_source": source})
 
 
 def _row(fact: NewFact, now: datetime) -> Fact:
@@ -280,7 +298,7 @@ def _add_activity(
     faded = written(anchors, now.timestamp(), context.rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
-    activity.add(db, tenant, ids, segments, anchors, classes, faded)
+    activity.add(db, tenant, ids, segments, anchors, classes, [fact.decay_class_source for _, fact in new], faded)
 
 
 def _anchor(row: Fact, fact: NewFact) -> dict[str, float]:

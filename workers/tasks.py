@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import psycopg
@@ -14,6 +14,7 @@ from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
 from workers import answers, contradictions, decay, embed, intake, search
+from workers import backfill as backfilling
 from workers import forecast as forecasting
 from workers import recall as recalling
 from workers import regenerate as regenerating
@@ -72,11 +73,12 @@ def store(
     text: Any = None,
     namespace: Any = "default",
     touch: bool = True,
+    classify: bool = True,
     now: Any = None,
     **fact: Any,
 ) -> dict[str, Any]:
     """Store one fact; return its id, what it became, and whether it has a vector."""
-    (answer,) = _store(self, [{"text": text, **fact}], namespace, touch, now)
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, touch=touch, classify=classify)
     if isinstance(answer, InvalidInputError):
         raise answer
     return answers.stored(answer)
@@ -84,12 +86,17 @@ def store(
 
 @app.task(base=EbbTask, bind=True, name="memory.store_many")
 def store_many(
-    self: Task, facts: Any, namespace: Any = "default", touch: bool = True, now: Any = None
+    self: Task,
+    facts: Any,
+    namespace: Any = "default",
+    touch: bool = True,
+    classify: bool = True,
+    now: Any = None,
 ) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
     if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
         raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
-    return answers.stored_many(_store(self, facts, namespace, touch, now))
+    return answers.stored_many(_store(self, facts, namespace, now, touch=touch, classify=classify))
 
 
 @app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
@@ -214,17 +221,27 @@ def plan(
     at = _instant(now)
     if scheduled and not signals.may_pass(context.redis, time.time()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
-    run = _uuid(self.request.id or "")
-    slot = at.replace(second=0, microsecond=0) if scheduled else None
-    asked_by = self.request.id or ""
-    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, dry_run=dry_run, force=force)
-    for part_run, segment, part in parts:
-        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
-    report = decay.finish(context, run)
-    if not report.finished and any(part_run == run for part_run, _, _ in parts):
-        self.send_event("task-succeeded", result=f"{len(parts)} parts sent", runtime=0.0)
-        raise Ignore
-    return answers.counters(report)
+    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force)
+
+
+@app.task(base=EbbTask, bind=True, name="decay.prune")
+def prune(
+    self: Task,
+    now: Any = None,
+    hard: bool = True,
+    soft: bool = True,
+    dry_run: bool = False,
+    scheduled: bool = False,
+    startup: bool = False,
+) -> dict[str, Any]:
+    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
+    at = _instant(now)
+    if startup and not signals.starts_first(context.redis, self.request.id or ""):
+        return {"skipped": "another worker has just started, and prunes"}
+    if not hard and not soft:
+        raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
+    asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
+    return _pass(self, at, work="startup prune" if startup else asked, scheduled=scheduled, dry_run=dry_run)
 
 
 @app.task(base=EbbTask, name="decay.apply", ignore_result=True)
@@ -233,7 +250,40 @@ def apply(run: str, segment: int, part: int) -> None:
     decay.apply(context, (UUID(run), segment, part), _yield_to_users)
     report = decay.finish(context, UUID(run))
     if report.finished and report.asked_by:
-        app.backend.mark_as_done(report.asked_by, answers.counters(report))
+        app.backend.mark_as_done(report.asked_by, answers.passed(report))
+
+
+@app.task(base=EbbTask, bind=True, name="decay.backfill")
+def backfill(
+    self: Task,
+    namespace: Any = "default",
+    dry_run: bool = False,
+    prune: bool = False,
+    now: Any = None,
+    after: list[Any] | None = None,
+    so_far: dict[str, Any] | None = None,
+    asked_by: str | None = None,
+) -> dict[str, Any]:
+    """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
+
+    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    """
+    name = None if namespace is None else intake.namespace_name(namespace)
+    at, until = _instant(now), time.monotonic() + WORK_SECONDS
+    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
+    done = answers.backfilled_so_far(so_far)
+    while place is not None and time.monotonic() < until:
+        place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
+        done += more
+    answer = answers.backfilled(done)
+    waiting = asked_by or self.request.id or ""
+    if place is not None:
+        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
+        backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
+        _leave_answer_to_others(self, f"{done.examined} facts so far")
+    if asked_by:
+        app.backend.mark_as_done(asked_by, answer)
+    return answer
 
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
@@ -286,8 +336,27 @@ def sweep_outbox() -> None:
         app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id)
 
 
+def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[str, Any]:
+    """Begin a pass and send its parts; return its counters if nothing is left to do, or else leave that to the last."""
+    asked_by = task.request.id or ""
+    run, slot = _uuid(asked_by), at.replace(second=0, microsecond=0) if scheduled else None
+    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
+    for part_run, segment, part in parts:
+        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+    report = decay.finish(context, run)
+    if not report.finished and any(part_run == run for part_run, _, _ in parts):
+        _leave_answer_to_others(task, f"{len(parts)} parts sent")
+    return answers.passed(report)
+
+
+def _leave_answer_to_others(task: Task, said: str) -> NoReturn:
+    """End a task whose answer comes from a later one; Flower is told that it went well."""
+    task.send_event("task-succeeded", result=said, runtime=0.0)
+    raise Ignore
+
+
 def _store(
-    task: Task, given: list[Any], namespace: Any, touch: bool, now: Any
+    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool
 ) -> list[storing.Stored | InvalidInputError]:
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
@@ -296,7 +365,7 @@ def _store(
         at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else _instant(now)
         checked = [_check(fact, uuid5(_uuid(task_id), str(i))) for i, fact in enumerate(given)]
         good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-        stored = iter(storing.store_many(context, name, good, at, touch=touch) if good else [])
+        stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
         if good:
             signals.mark_grown(context.redis, name)
         outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]

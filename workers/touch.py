@@ -94,7 +94,8 @@ def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: in
 def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
     """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
 
-    The lifetime of a pinned fact begins when its pin ends.
+    The lifetime of a pinned fact begins when its pin ends. What soft decay had taken of their confidence comes back,
+    for it follows from the confirmation (C-D15).
     """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()
@@ -105,6 +106,7 @@ def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) 
     return replace(
         anchors,
         confirmed_at=np.where(confirmed, instant, anchors.confirmed_at),
+        halvings=np.where(confirmed, 0, anchors.halvings),
         expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
     )
 

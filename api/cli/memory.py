@@ -17,6 +17,8 @@ EXPLAINED = {
 }  # fmt: skip
 """The parts of a score and the ranks by some of them, with their headings."""
 
+STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
+
 
 def store(
     text: Annotated[str, typer.Argument(help="What to remember; `-` reads it from standard input.")],
@@ -29,7 +31,9 @@ def store(
     importance: Annotated[float, typer.Option(help="0 to 1.")] = 0.5,
     salience: Annotated[float, typer.Option(help="How strongly to remember it, 0 to 1.")] = 0.5,
     confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
-    decay_class: Annotated[str | None, typer.Option(help="Its lifetime, such as permanent or session.")] = None,
+    decay_class: Annotated[
+        str | None, typer.Option(help="Its lifetime, such as permanent or session; else by its words.")
+    ] = None,
     kind: Annotated[str, typer.Option(help="semantic, episodic or chunk.")] = "semantic",
     session: Annotated[str | None, typer.Option(help="The conversation it is from.")] = None,
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
@@ -139,7 +143,8 @@ def stats(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
         output.print_json(found)
         return
     rows = [
-        [name.replace("_", " "), _counts(value) if isinstance(value, dict) else value] for name, value in found.items()
+        [STATS_LABELS.get(name, name.replace("_", " ")), _counts(value) if isinstance(value, dict) else value]
+        for name, value in found.items()
     ]
     output.print_table(["", memory.namespace], rows)
     if found["held"]:

@@ -1,4 +1,4 @@
-"""`ebb import`, `export`, `decay`, `purge` and `reembed`: what is done to many facts at once, with progress shown."""
+"""`ebb import`, `export`, `decay`, `prune`, `purge`, `backfill-decay` and `reembed`: what is done to many facts."""
 
 import contextlib
 import json
@@ -20,11 +20,18 @@ WAITS_FOR_WORKERS = 20.0
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
     again: Annotated[bool, typer.Option("--again", help="Also what was forgotten on request.")] = False,
+    classify: Annotated[
+        bool,
+        typer.Option("--classify", help="Give facts without decay_class one by their words, and with it a lifetime."),
+    ] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there."""
+    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
+
+    Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
+    """
     from api import importing  # noqa: PLC0415 - Celery would slow down every other command
 
     errors: list[importing.BadLine] = []
@@ -48,6 +55,7 @@ def import_(
             lambda now: show(now.lines, now.offset, total),
             into=namespace,
             again=again,
+            classify=classify,
         )
     counts = {
         "lines": done.lines, "added": done.added, "updated": done.updated, "duplicates": done.duplicates,
@@ -129,6 +137,60 @@ def purge(
         output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
 
 
+def prune(
+    hard: Annotated[bool, typer.Option("--hard", help="Only forget what has expired.")] = False,
+    soft: Annotated[bool, typer.Option("--soft", help="Only halve or remove what nears its expiry.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    now: Annotated[str | None, typer.Option(help="Any instant, such as a month from now.")] = None,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Forget what has expired, and let fade what nears its expiry, in every namespace; workers do so every hour."""
+    from workers import intake  # noqa: PLC0415
+
+    at = None if now is None else intake.instant(now, "--now").isoformat()
+    with client(home, namespace) as memory, _spinner("expired facts are forgotten …"):
+        done = memory.prune(at, hard=hard or not soft, soft=soft or not hard, dry_run=dry_run)
+    if as_json:
+        output.print_json(done)
+        return
+    label = "dry run" if dry_run else "periodic prune"
+    output.console().print(f"{label} - {done['expired']} expired, {done['decayed']} decayed")
+    if done["deleted"]:
+        output.console().print(f"{done['deleted']} of those that decayed {'would be' if dry_run else 'are'} forgotten")
+    if done["held"]:
+        output.say_held(done["held"])
+
+
+def backfill_decay(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Also classify, and so forget, what would be over by its new lifetime.")
+    ] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Give facts whose decay class nobody chose the one that their words have today; explicit classes stay.
+
+    Lifetimes begin when a fact was last confirmed.
+    """
+    with client(home, namespace) as memory, _spinner("facts are classified …"):
+        done = memory.backfill(everywhere=everywhere, dry_run=dry_run, prune=prune)
+    if as_json:
+        output.print_json(done)
+        return
+    output.print_table(["from", "to", "facts"], [[one["from"], one["to"], one["facts"]] for one in done["changes"]])
+    output.console().print(f"{done['examined']} facts looked at{', nothing changed' if dry_run else ''}")
+    if done["overdue"]:
+        fate = (
+            "are over by that; the next pass forgets them" if prune else "would be over by that and stay: see --prune"
+        )
+        output.console().print(f"{done['overdue']} {fate}")
+
+
 def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make all vectors anew with the configured embedder; until then facts are found by their words."""
     from workers import embed  # noqa: PLC0415
@@ -199,5 +261,6 @@ def _plain(value: Any) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "import": import_, "export": export, "decay": decay, "purge": purge, "reembed": reembed,
+    "import": import_, "export": export, "decay": decay, "prune": prune, "purge": purge,
+    "backfill-decay": backfill_decay, "reembed": reembed,
 }  # fmt: skip

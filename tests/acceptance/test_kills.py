@@ -18,7 +18,7 @@ from workers.context import Context
 from workers.errors import EbbError
 from workers.intake import new_fact
 from workers.settings import Settings
-from workers.storage import schema
+from workers.storage import schema, signals
 from workers.storage.runs import Counters
 from workers.store import store_many
 
@@ -110,6 +110,11 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str
     return state_of(copy.database_url), counters
 
 
+def without_startup_prune(system: LiveSystem) -> None:
+    """Have starting workers believe that another prunes: they would forget as of today, and the twin does as of NOW."""
+    system.own_keys.set(signals.STARTED, "another worker")
+
+
 def processed(system: LiveSystem) -> int:
     ((done,),) = system.rows("select coalesce(sum(processed), 0)::int from decay_parts")
     return int(done)
@@ -127,6 +132,7 @@ def test_children_killed_while_facts_fade_change_nothing_in_the_end(
     assert min(counters.compressed, counters.fingerprinted, counters.forgotten) > 100
     assert counters.held == 0
     idle.settings |= SLOW_PASS
+    without_startup_prune(idle)
     idle.start("maintenance")
     result = idle.send("decay.plan", {"now": NOW.isoformat()})
     for _ in range(KILLS):
@@ -152,6 +158,7 @@ def test_a_worker_killed_while_facts_fade_changes_nothing_in_the_end(
     """What its messages were is lost for a while; the next plan finds what is still due."""
     expected, counters = undisturbed
     idle.settings |= SLOW_PASS
+    without_startup_prune(idle)
     for _ in range(2):
         idle.start("maintenance")
         before = processed(idle)

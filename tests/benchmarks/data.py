@@ -206,6 +206,7 @@ def _anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anc
         permanent=np.zeros(count, np.bool_),
         fidelity=np.full(count, FULL, np.int64),
         pinned_until=np.full(count, -np.inf),
+        halvings=np.zeros(count, np.int64),
     )
 
 

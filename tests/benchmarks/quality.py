@@ -100,7 +100,7 @@ def _filled(context: Context, told: list[dict[str, Any]]) -> list[Query]:
             )
             for turn, place in zip(one["turns"], places, strict=True)
         ]
-        stored = store.store_many(context, name, facts, AT, touch=False)
+        stored = store.store_many(context, name, facts, AT, touch=False, classify=False)
         for turn, became in zip(one["turns"], stored, strict=True):
             if isinstance(became, store.Stored):
                 places_of[turn["id"]] = became.id

@@ -14,7 +14,23 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from api.system.servers import Postgres
-from workers import decay, forget, history, intake, pin, purge, recall, regenerate, restore, stats, store, touch
+from workers import (
+    backfill,
+    decay,
+    embed,
+    forget,
+    history,
+    intake,
+    pin,
+    purge,
+    recall,
+    regenerate,
+    restore,
+    stats,
+    store,
+    touch,
+)
+from workers.backfill import Backfilled
 from workers.context import Context
 from workers.decay import Report
 from workers.errors import InvalidInputError
@@ -30,6 +46,7 @@ DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 ROW = """
     select text, session, forgotten_at, forgotten_reason, segment, base, coactivations, confidence, decay_class,
+        decay_class_source, halvings,
         recall_count, last_accessed_at, tier, fidelity, held, live, coalesce(full_dims, 0) as full_dims,
         coalesce(vector_dims(embedding), 0) as dims,
         ((extract(epoch from last_seen_at) - %(day_0)s) / 86400)::float8 as last_seen,
@@ -81,12 +98,20 @@ class Memory:
         return Memory(Context(Settings(**(self.context.settings.model_dump() | changes))))
 
     def store(
-        self, *given: str | dict[str, Any], at: float = 0, namespace: str = "default", touch: bool = True
+        self,
+        *given: str | dict[str, Any],
+        at: float = 0,
+        namespace: str = "default",
+        touch: bool = True,
+        classify: bool = False,
     ) -> list[Stored | InvalidInputError]:
-        """Store facts given as texts or as objects, checked as every door checks them."""
+        """Store facts given as texts or as objects, checked as every door checks them.
+
+        Without a decay class they have no lifetime, unless `classify` is true: most tests are about something else.
+        """
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
         facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
-        return store.store_many(self.context, namespace, facts, day(at), touch=touch)
+        return store.store_many(self.context, namespace, facts, day(at), touch=touch, classify=classify)
 
     def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
         """Store one new fact and return its id."""
@@ -152,6 +177,15 @@ class Memory:
         for part in decay.plan(self.context, run, day(at), **plan):
             decay.apply(self.context, part, lambda: None)
         return decay.finish(self.context, run)
+
+    def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
+        """Classify all facts of a namespace whose decay class nobody chose."""
+        place: embed.Place | None = embed.START
+        done = Backfilled()
+        while place is not None:
+            place, more = backfill.backfill(self.context, namespace, place, day(at), **options)
+            done += more
+        return done
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return what a namespace holds."""

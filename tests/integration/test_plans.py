@@ -109,16 +109,19 @@ def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled
     assert indexes(filled, signatures.NEAREST_EVER, values) == {"signatures_scan": "Index Only Scan"}
 
 
-def test_what_is_due_is_claimed_by_its_index(filled: Memory) -> None:
-    values = {"segment": 5, "now": day(1), "limit": 1000}
+@pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])
+def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str) -> None:
+    values = {"segment": 5, "now": day(1), "instant": day(1).timestamp(), "work": work, "limit": 1000}
     assert "activity_due" in indexes(filled, due.CLAIM, values)
     preview = values | {"offset": 0, "with_held": False}
     assert "activity_due" in indexes(filled, due.PREVIEW, preview)
 
 
+@pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])
 @pytest.mark.parametrize("at", [0, 1])
-def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float) -> None:
-    used = indexes(filled, due.SEGMENTS, {"now": day(at), "with_held": False})
+def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, work: str) -> None:
+    values = {"now": day(at), "instant": day(at).timestamp(), "work": work, "with_held": False}
+    used = indexes(filled, due.SEGMENTS, values)
     assert set(used) == {"activity_due"}
 
 

@@ -79,7 +79,7 @@ def test_a_fact_forgotten_meanwhile_is_not_brought_back(memory: Memory) -> None:
     memory.decay(89.9)
     assert memory.regenerate(id_, at=90) == []
     row = memory.row(id_)
-    assert (row["live"], row["dims"], row["forgotten_reason"]) == (False, 0, "culled")
+    assert (row["live"], row["dims"], row["forgotten_reason"]) == (False, 0, "faded")
 
 
 def test_who_is_not_there_is_not_regenerated(faded: Memory) -> None:

@@ -14,6 +14,7 @@ from workers.core.confidence import (
     culled_at,
     effective_confidence,
     halvings_applied,
+    next_halving_at,
     removed_by_soft_decay_at,
     soft_decay_halvings,
     soft_decay_starts,
@@ -38,6 +39,10 @@ def halvings(expires_at: float, now: float, confirmed_at: float = 0.0) -> int:
 
 def applied(confidence: float, due: int) -> int:
     return int(halvings_applied(np.array([confidence]), np.array([due]))[0])
+
+
+def next_halving(confidence: float, expires_at: float, made: int) -> float:
+    return float(next_halving_at(np.array([confidence]), np.zeros(1), np.array([expires_at]), np.array([made]))[0])
 
 
 def removed_at(confidence: float, expires_at: float) -> float:
@@ -99,6 +104,19 @@ def test_what_never_expires_is_never_halved() -> None:
 )
 def test_no_halving_is_made_of_what_is_at_the_floor_or_below(confidence: float, most: int) -> None:
     assert [applied(confidence, due) for due in (0, 1, 2, 3, 4, 50)] == [min(due, most) for due in (0, 1, 2, 3, 4, 50)]
+
+
+@pytest.mark.parametrize(("confidence", "most"), [(1.0, 4), (0.8, 3), (0.1, 0)])
+def test_the_next_halving_comes_an_hour_after_the_last_as_long_as_any_is_made(confidence: float, most: int) -> None:
+    begins = 0.75 * FORTNIGHT
+    hours = [begins + made * HOUR if made < most else NEVER for made in range(6)]
+
+    assert [next_halving(confidence, FORTNIGHT, made) for made in range(6)] == hours
+
+
+def test_no_halving_comes_after_the_lifetime_or_without_one() -> None:
+    assert next_halving(1.0, 4 * HOUR, 0) == 3 * HOUR
+    assert next_halving(1.0, 4 * HOUR, 1) == next_halving(1.0, NEVER, 0) == NEVER
 
 
 @pytest.mark.parametrize(("confidence", "steps"), [(1.0, 4), (0.9, 4), (0.7, 3), (0.3, 2), (0.15, 1)])

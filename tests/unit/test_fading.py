@@ -57,6 +57,7 @@ def fact(
     permanent: bool = False,
     fidelity: int = FULL,
     pinned_until: float = -NEVER,
+    halvings: int = 0,
 ) -> Anchors:
     """Return the anchors of one fact."""
     unpinned = Anchors(
@@ -69,6 +70,7 @@ def fact(
         permanent=np.array([permanent]),
         fidelity=np.array([fidelity]),
         pinned_until=np.array([-NEVER]),
+        halvings=np.array([halvings]),
     )
     return pin(unpinned, lifetimes(unpinned), pinned_until)
 
@@ -87,8 +89,15 @@ facts = st.builds(
 )
 
 
-def state(faded: Faded) -> tuple[int, int, float, int]:
-    return int(faded.tier[0]), int(faded.fidelity[0]), float(faded.ends_at[0]), int(faded.end_reason[0])
+def state(faded: Faded, now: float = NOW) -> tuple[int, int, int, float, int]:
+    """Return tier, fidelity, halvings (of what is not over), end and its reason."""
+    halvings = int(faded.halvings[0]) if faded.ends_at[0] > now else -1
+    return int(faded.tier[0]), int(faded.fidelity[0]), halvings, float(faded.ends_at[0]), int(faded.end_reason[0])
+
+
+def after_pass(one: Anchors, faded: Faded) -> Anchors:
+    """Return a fact as a pass leaves it that found what it has become."""
+    return replace(one, fidelity=faded.fidelity, halvings=faded.halvings)
 
 
 def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded:
@@ -96,7 +105,7 @@ def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded
     known = written(one, NOW, rules)
     for now in instants:
         if known.due_at[0] <= now:
-            known = fade(replace(one, fidelity=known.fidelity), now, rules)
+            known = fade(after_pass(one, known), now, rules)
     return known
 
 
@@ -120,7 +129,7 @@ def test_passes_at_any_moments_leave_what_one_pass_leaves(
     known = passes(one, instants, rules)
 
     assume(abs(known.due_at[0] - instants[-1]) > 2 * GUARD)
-    assert state(known) == state(fade(one, instants[-1], rules))
+    assert state(known, instants[-1]) == state(fade(one, instants[-1], rules), instants[-1])
 
 
 @given(facts, rules_of_a_database, waits)
@@ -128,9 +137,10 @@ def test_passes_at_any_moments_leave_what_one_pass_leaves(
 def test_a_pass_that_is_repeated_changes_nothing(one: Anchors, rules: FadingRules, wait: float) -> None:
     once = fade(one, NOW + wait, rules)
 
-    twice = fade(replace(one, fidelity=once.fidelity), NOW + wait, rules)
+    twice = fade(after_pass(one, once), NOW + wait, rules)
 
-    assert state(twice) == state(once)
+    assert state(twice, NOW + wait) == state(once, NOW + wait)
+    assert twice.halvings == once.halvings
     assert twice.due_at == once.due_at
 
 
@@ -152,7 +162,7 @@ def test_nothing_changes_before_a_fact_is_due(one: Anchors, rules: FadingRules, 
     until = min(float(faded.due_at[0]) - 2 * GUARD, now + 5_000 * DAY)
     between = now + share * max(until - now, 0.0)
 
-    assert state(fade(one, between, rules)) == state(faded)
+    assert state(fade(one, between, rules), between) == state(faded, between)
     assert faded.ends_at[0] > between
 
 
@@ -163,9 +173,9 @@ def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRul
     due_at = float(before.due_at[0])
     assume(due_at < NEVER)
 
-    after = fade(replace(one, fidelity=before.fidelity), due_at, rules)
+    after = fade(after_pass(one, before), due_at, rules)
 
-    assert state(after)[:2] != state(before)[:2] or after.ends_at[0] <= due_at
+    assert state(after, due_at)[:3] != state(before, NOW + wait)[:3] or after.ends_at[0] <= due_at
 
 
 @given(facts, rules_of_a_database, st.floats(0, 2_000 * DAY) | st.floats(-10, 10), st.booleans())
@@ -183,14 +193,14 @@ def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
 
 @given(facts, rules_of_a_database, waits)
 @properties
-def test_vectors_just_written_that_should_be_smaller_are_due_at_once(
+def test_what_was_just_written_and_should_be_smaller_or_halved_is_due_at_once(
     one: Anchors, rules: FadingRules, wait: float
 ) -> None:
     now = NOW + wait
     faded, new = fade(one, now, rules), written(one, now, rules)
 
-    assert new.fidelity == one.fidelity
-    if faded.fidelity > one.fidelity:
+    assert (new.fidelity, new.halvings) == (one.fidelity, one.halvings)
+    if faded.fidelity > one.fidelity or faded.halvings > one.halvings:
         assert new.due_at <= now
     else:
         assert new.due_at == faded.due_at
@@ -300,6 +310,45 @@ def test_a_fact_without_lifetime_is_culled_when_nobody_confirms_it() -> None:
 
     assert reason == "culled"
     assert seconds / DAY == pytest.approx(598, abs=0.5)
+
+
+def test_a_fact_that_only_its_halvings_take_below_the_floor_fades_and_is_not_culled() -> None:
+    """After 67.5 days 1.0 is believed to 0.77, so that the third halving leads below a tenth."""
+    assert ending(fact(lifetime=90 * DAY), RULES) == (67.5 * DAY + 2 * 3600, "faded")
+
+
+def test_a_fact_that_nobody_confirmed_is_culled_before_its_lifetime_ends() -> None:
+    doubtful = fact(belief=0.11, lifetime=90 * DAY)
+    seconds, reason = ending(doubtful, RULES)
+
+    assert (round(seconds / DAY, 1), reason) == (24.8, "culled")
+    assert fade(doubtful, NOW, RULES).lifetime_ends_at == NOW + 67.5 * DAY
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_no_fact_ends_later_than_its_lifetime(one: Anchors, rules: FadingRules, wait: float) -> None:
+    faded = fade(one, NOW + wait, rules)
+
+    assert faded.ends_at <= faded.lifetime_ends_at <= np.where(one.permanent, NEVER, one.expires_at)
+    if faded.end_reason[0] != REASONS.index("culled"):
+        assert faded.ends_at == faded.lifetime_ends_at
+
+
+def test_a_fact_is_due_for_each_of_its_halvings() -> None:
+    one, made = fact(0.0, lifetime=14 * DAY), []
+    known = fade(one, NOW + 10 * DAY, WITHOUT_FLOOR)
+    while known.ends_at[0] > known.due_at[0]:
+        made.append((round((float(known.due_at[0]) - NOW) / 3600), int(known.halvings[0])))
+        known = fade(after_pass(one, known), float(known.due_at[0]), WITHOUT_FLOOR)
+
+    assert made == [(252, 0), (253, 1), (254, 2)]
+
+
+def test_permanent_facts_are_never_halved() -> None:
+    faded = fade(fact(lifetime=14 * DAY, permanent=True), NOW + 10.6 * DAY, RULES)
+
+    assert faded.halvings == 0
 
 
 def test_a_database_without_floor_keeps_facts_without_lifetime_for_ever() -> None:

@@ -90,6 +90,8 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "confidence": 0.25,
         "decay_class": "durable",
         "supersedes": "018f6b2e-7c3d-7000-8000-000000000002",
+        "decay_class_source": "auto",
+        "again": True,
     }
 
     given = fact(**fields).model_dump()

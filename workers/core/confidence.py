@@ -27,7 +27,7 @@ def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:
     return confirmed_at + (expires_at - confirmed_at) * SOFT_DECAY_FROM
 
 
-def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float) -> Ints:
+def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | Floats) -> Ints:
     """Return how often confidence has been halved by `now`: once an hour past 75 % of the lifetime (C-D1).
 
     None once the lifetime is over: what has expired is not halved but gone (D38).
@@ -45,6 +45,13 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
     for step in range(MOST_HALVINGS):
         wanted += (due > step) & (confidence * HALF**step > SOFT_DECAY_FLOOR)
     return wanted
+
+
+def next_halving_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, made: Ints) -> Floats:
+    """Return when confidence is halved after so many halvings, in epoch seconds; infinite where it no longer is."""
+    most = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
+    at = soft_decay_starts(confirmed_at, expires_at) + made * SOFT_DECAY_STEP
+    return np.where((made < most) & (at < expires_at), at, np.inf)
 
 
 def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats) -> Floats:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.confidence import DAY, culled_at, removed_by_soft_decay_at
+from workers.core.confidence import (
+    DAY,
+    culled_at,
+    halvings_applied,
+    next_halving_at,
+    removed_by_soft_decay_at,
+    soft_decay_halvings,
+)
 from workers.core.fidelity import FINGERPRINT, PENDING, ladder
 from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 
@@ -18,13 +25,18 @@ GUARD = 1e-3
 """Seconds from a crossing to the instant called due, so that float rounding cannot call it early."""
 
 REASONS = ("expired", "faded", "culled")
+"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, or nobody confirmed it for long."""
+
+OF_LIFETIME = 2
+"""So many of the reasons follow from the lifetime alone that a fact was given; what ends for them is no surprise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
     """What n facts were at their last access, one array each; times are epoch seconds, never is infinity.
 
-    A fact that nobody pinned was pinned until minus infinity.
+    A fact that nobody pinned was pinned until minus infinity. Of vectors and halvings it is what the last pass made, or
+    noted, of them.
     """
 
     base: Floats
@@ -36,6 +48,7 @@ class Anchors:
     permanent: Bools
     fidelity: Ints
     pinned_until: Floats
+    halvings: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +63,17 @@ class FadingRules:
 
 @dataclass(frozen=True, slots=True)
 class Faded:
-    """What n facts have become: codes of `Tier`, fidelity, and when they end, why, and next change."""
+    """What n facts have become: codes of `Tier`, fidelity, halvings, when they end, why, and when they next change.
+
+    Their lifetimes end when they expire or soft decay removes them, whatever else may end them before.
+    """
 
     tier: Ints
     fidelity: Ints
+    halvings: Ints
     ends_at: Floats
     end_reason: Ints
+    lifetime_ends_at: Floats
     due_at: Floats
 
 
@@ -70,17 +88,27 @@ def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
     fidelity, next_fidelity = _fidelity(facts, bends, age, rules)
-    ends_at, reason = ends(facts, rules)
+    halvings, next_halving = _halvings(facts, now)
+    instants = _end_instants(facts, rules)
     next_age = np.minimum(next_fidelity, _next_tier(bends, age))
-    due_at = np.minimum(facts.last_seen_at + next_age * DAY, ends_at) + GUARD
-    return Faded(tier(bends, age), fidelity, ends_at, reason, due_at)
+    next_change = np.minimum(facts.last_seen_at + next_age * DAY, next_halving)
+    return Faded(
+        tier=tier(bends, age),
+        fidelity=fidelity,
+        halvings=halvings,
+        ends_at=instants.min(axis=0),
+        end_reason=instants.argmin(axis=0),
+        lifetime_ends_at=instants[:OF_LIFETIME].min(axis=0),
+        due_at=np.minimum(next_change, instants.min(axis=0)) + GUARD,
+    )
 
 
 def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
-    """Return the state of facts just written with the vectors they have, due at once where those should shrink."""
+    """Return the state of facts just written as they are, due at once where a pass has something to make of them."""
     faded = fade(facts, now, rules)
-    due_at = np.where(faded.fidelity > facts.fidelity, np.minimum(now, faded.due_at), faded.due_at)
-    return replace(faded, fidelity=facts.fidelity, due_at=due_at)
+    behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings)
+    due_at = np.where(behind, np.minimum(now, faded.due_at), faded.due_at)
+    return replace(faded, fidelity=facts.fidelity, halvings=facts.halvings, due_at=due_at)
 
 
 def sustained(facts: Anchors) -> Anchors:
@@ -108,6 +136,7 @@ def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
     return replace(
         facts,
         pinned_until=np.full_like(facts.pinned_until, until),
+        halvings=np.zeros_like(facts.halvings),
         expires_at=np.maximum(facts.confirmed_at, until) + lifetimes,
     )
 
@@ -117,16 +146,32 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
 
     None ends before its pin does, and permanent ones never.
     """
-    facts = sustained(facts)
-    instants = np.stack(
-        [
-            facts.expires_at,
-            removed_by_soft_decay_at(facts.confidence, facts.confirmed_at, facts.expires_at),
-            culled_at(facts.confidence, facts.confirmed_at, facts.expires_at, rules.half_life, rules.cull_floor),
-        ]
-    )
-    reason: Ints = instants.argmin(axis=0)
-    return np.where(facts.permanent, np.inf, np.maximum(instants.min(axis=0), facts.pinned_until)), reason
+    instants = _end_instants(sustained(facts), rules)
+    return instants.min(axis=0), instants.argmin(axis=0)
+
+
+def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
+    """Return the (3, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
+
+    A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth (C-X1).
+    """
+    confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
+    never = np.full_like(expires_at, np.inf)
+    removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
+    halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, rules.cull_floor)
+    culled = culled_at(confidence, confirmed_at, never, rules.half_life, rules.cull_floor)
+    faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
+    instants = np.maximum(np.stack([expires_at, faded, culled]), facts.pinned_until)
+    return np.where(facts.permanent, np.inf, instants)
+
+
+def _halvings(facts: Anchors, now: float) -> tuple[Ints, Floats]:
+    """Return how often soft decay has halved the confidence, and when it next does (infinite if it does not)."""
+    confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
+    due = soft_decay_halvings(confirmed_at, expires_at, np.minimum(now, expires_at - GUARD))
+    halvings = np.maximum(facts.halvings, halvings_applied(confidence, due))
+    next_halving = next_halving_at(confidence, confirmed_at, expires_at, halvings)
+    return np.where(facts.permanent, 0, halvings), np.where(facts.permanent, np.inf, next_halving)
 
 
 def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> tuple[Ints, Floats]:

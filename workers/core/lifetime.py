@@ -1,9 +1,24 @@
-"""How long a fact may live without use: nine decay classes, whose lifetimes are constants (D5-D15)."""
+"""How long a fact may live without use: nine decay classes, each a constant, and how a fact gets its class (D5-D31).
 
+Everything about a class stands here. To change one or to add another:
+
+1. name it in `DecayClass`, and give it its lifetime in `LIFETIMES`: how long, and whether each use starts it anew;
+2. give it a `Rule` if facts shall get it by what they say, at the place where it shall be tried;
+3. restart the workers, and run `ebb backfill-decay` to classify what is stored already.
+
+No setting changes a lifetime (D15, D52).
+"""
+
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 DAY = 86_400.0
 HOUR = 3_600.0
+
+DecayClass = Literal[
+    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,90 @@ LIFETIMES: dict[str, Lifetime] = {
 
 UNCLASSED = Lifetime(None, refreshed_by_use=True)
 """A fact that was given no class has no expiry: it fades by strength and confidence alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What makes a fact one of a class: an identifier in its key, or a phrase in its text.
+
+    Of some classes the entity may hold the identifier instead, or be one of `entities` as a whole.
+    """
+
+    decay_class: DecayClass
+    identifiers: frozenset[str]
+    phrases: tuple[str, ...]
+    entity_too: bool = False
+    entities: frozenset[str] = frozenset()
+
+
+RULES = (
+    Rule(
+        "permanent",
+        frozenset({
+            "name", "email", "api_key", "api_endpoint", "architecture", "decision", "birthday", "born", "phone",
+            "language", "location",
+        }),
+        ("decided", "architecture", "always use", "never use"),
+        entity_too=True,
+        entities=frozenset({"decision", "convention"}),
+    ),
+    Rule(
+        "session",
+        frozenset({"current_file", "temp", "debug", "working_on_right_now"}),
+        ("currently debugging", "right now", "this session"),
+    ),
+    Rule(
+        "active",
+        frozenset({"task", "todo", "wip", "branch", "sprint", "blocker"}),
+        ("working on", "need to", "todo", "blocker", "sprint"),
+    ),
+    Rule("checkpoint", frozenset({"checkpoint", "preflight"}), ("checkpoint", "preflight")),
+)  # fmt: skip
+"""The first rule that a fact fulfils gives its class (D17-D25)."""
+
+OTHERWISE: DecayClass = "stable"
+
+LONGEST = max(identifier.count("_") + 1 for rule in RULES for identifier in rule.identifiers)
+"""Words of the longest identifier."""
+
+SEPARATORS = re.compile(r"[\s_.-]+")
+HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def classify_decay(entity: str | None, key: str | None, value: str | None, text: str) -> DecayClass:  # noqa: ARG001
+    """Return the decay class of a fact that was given none, by what it is about and what it says (D16-D26, C-D7-C-D9).
+
+    Key and entity are compared word by word, so that `apiKey` and `openai_api_key` hold an `api_key`, but `hostname`
+    no `name`; texts by whole words. The value is an argument as documented, though no rule looks at it.
+    """
+    about, named, said = _words(entity), _words(key), " ".join(text.lower().split())
+    of_entity, of_key = _sequences(about), _sequences(named)
+    for rule in RULES:
+        if (
+            not rule.identifiers.isdisjoint(of_key)
+            or (rule.entity_too and not rule.identifiers.isdisjoint(of_entity))
+            or "_".join(about) in rule.entities
+            or _says(said, rule.phrases)
+        ):
+            return rule.decay_class
+    return OTHERWISE
+
+
+def _words(identifier: str | None) -> list[str]:
+    if not identifier:
+        return []
+    return [word.lower() for word in SEPARATORS.split(HUMPS.sub("_", identifier)) if word]
+
+
+def _sequences(words: list[str]) -> set[str]:
+    """Return every run of words as an identifier, as far as one may be that long."""
+    starts = range(len(words))
+    return {"_".join(words[start : start + length]) for start in starts for length in range(1, LONGEST + 1)}
+
+
+def _says(text: str, phrases: tuple[str, ...]) -> bool:
+    # Few texts hold any of the phrases, and a plain string is found several times as fast as an expression.
+    return any(phrase in text and re.search(rf"\b{phrase}\b", text) for phrase in phrases)
 
 
 def lifetime(decay_class: str | None) -> Lifetime:

@@ -16,21 +16,22 @@ PERMANENT = "permanent"
 
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
-        last_confirmed_at, expires_at, decay_class, tier, fidelity, ends_at, due_at)
+        last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
     select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
-        to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, tier, fidelity,
-        to_timestamp(ends_at), to_timestamp(due_at)
+        to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, decay_class_source, tier,
+        fidelity, to_timestamp(ends_at), to_timestamp(due_at)
     from unnest(%(ids)s::uuid[], %(segments)s::int[], %(base)s::float8[], %(coactivations)s::int[],
         %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
-        %(decay_classes)s::text[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[])
+        %(decay_classes)s::text[], %(decay_class_sources)s::text[], %(tier)s::int[], %(fidelity)s::int[],
+        %(ends_at)s::float8[], %(due_at)s::float8[])
         as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
-            decay_class, tier, fidelity, ends_at, due_at)
+            decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
     order by fact
 """
 
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until
+        fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)s)
     order by fact
@@ -42,15 +43,16 @@ WRITE_USED = """
     update activity
     set base = new.base, coactivations = new.coactivations, last_seen_at = to_timestamp(new.last_seen_at),
         last_confirmed_at = to_timestamp(new.confirmed_at), expires_at = to_timestamp(new.expires_at),
-        confidence = new.confidence, recall_count = recall_count + new.recalls,
+        confidence = new.confidence, halvings = new.halvings, recall_count = recall_count + new.recalls,
         last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), held = false
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(base)s::float8[], %(coactivations)s::int[],
         %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
-        %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[], %(recalls)s::int[])
-        as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, tier,
-            fidelity, ends_at, due_at, recalls)
+        %(halvings)s::int[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[],
+        %(recalls)s::int[])
+        as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
+            tier, fidelity, ends_at, due_at, recalls)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -122,6 +124,7 @@ def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fi
         permanent=permanent,
         fidelity=np.full(len(permanent), fidelity, dtype=np.int64),
         pinned_until=np.full(len(permanent), -np.inf),
+        halvings=np.zeros(len(permanent), dtype=np.int64),
     )
 
 
@@ -132,6 +135,7 @@ def add(
     segments: Sequence[int],
     anchors: Anchors,
     decay_classes: Sequence[str | None],
+    decay_class_sources: Sequence[str | None],
     faded: Faded,
 ) -> None:
     """Write the activity of new facts."""
@@ -140,6 +144,7 @@ def add(
         "ids": list(ids),
         "segments": list(segments),
         "decay_classes": list(decay_classes),
+        "decay_class_sources": list(decay_class_sources),
     }
     db.execute(ADD, given)
 
@@ -179,6 +184,7 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
         "confidence": anchors.confidence.tolist(),
         "confirmed_at": anchors.confirmed_at.tolist(),
         "expires_at": anchors.expires_at.tolist(),
+        "halvings": faded.halvings.tolist(),
         "tier": faded.tier.tolist(),
         "fidelity": faded.fidelity.tolist(),
         "ends_at": faded.ends_at.tolist(),
@@ -203,6 +209,7 @@ def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
             permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_),
             fidelity=np.array(columns[10], dtype=np.int64),
             pinned_until=np.array(columns[13], dtype=np.float64),
+            halvings=np.array(columns[14], dtype=np.int64),
         ),
         decay_classes=decay_classes,
         tier=np.array(columns[9], dtype=np.int64),

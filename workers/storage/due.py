@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -10,12 +11,16 @@ from workers.core.fading import Faded
 from workers.storage.activity import Activity, rows_of
 from workers.storage.connection import Connection
 
+Work: TypeAlias = Literal["decay", "prune", "hard prune", "soft prune", "startup prune", "review"]
+"""What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both."""
+
 # Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.
 CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until
+        fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
     where segment = %(segment)s and due_at <= %(now)s
+        and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at
     limit %(limit)s
     for no key update skip locked
@@ -23,9 +28,10 @@ CLAIM = """
 
 PREVIEW = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until
+        fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
+        and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at, namespace, fact
     offset %(offset)s
     limit %(limit)s
@@ -34,17 +40,18 @@ PREVIEW = """
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 COMING = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, date_part('epoch', due_at)
+        fidelity, last_accessed_at, held, pinned_until, halvings, date_part('epoch', due_at)
     from anchors
     where namespace = %(namespace)s and due_at <= %(until)s
 """
 
 WRITE_FADED = """
     update activity
-    set tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
+    set tier = new.tier, fidelity = new.fidelity, halvings = new.halvings, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), held = new.held
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[],
-        %(due_at)s::float8[], %(held)s::bool[]) as new (namespace, fact, tier, fidelity, ends_at, due_at, held)
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(tier)s::int[], %(fidelity)s::int[], %(halvings)s::int[],
+        %(ends_at)s::float8[], %(due_at)s::float8[], %(held)s::bool[])
+        as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -53,9 +60,10 @@ SEGMENTS = """
     select series.segment, due.facts
     from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
     cross join lateral (
-        select count(*) as facts from activity
-        where activity.segment = series.segment
+        select count(*) as facts from anchors
+        where anchors.segment = series.segment
             and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
+            and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     ) as due
     where due.facts > 0
 """
@@ -63,14 +71,17 @@ SEGMENTS = """
 TAKE_UP_HELD = "update activity set due_at = ends_at where held"
 
 
-def claim(db: Connection, segment: int, now: datetime, limit: int) -> Activity:
-    """Return what is due in a segment, oldest first, locked until the commit; what others hold is passed over."""
-    return rows_of(db.execute(CLAIM, {"segment": segment, "now": now, "limit": limit}).fetchall())
+def claim(db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay") -> Activity:
+    """Return what a pass takes of a segment, oldest first, locked until the commit; what others hold is passed over."""
+    given = _as_of(now, work) | {"segment": segment, "limit": limit}
+    return rows_of(db.execute(CLAIM, given).fetchall())
 
 
-def preview(db: Connection, segment: int, now: datetime, limit: int, offset: int, *, with_held: bool) -> Activity:
-    """Return a page of what is due in a segment, or would be if held facts were taken up, oldest first and unlocked."""
-    given = {"segment": segment, "now": now, "limit": limit, "offset": offset, "with_held": with_held}
+def preview(
+    db: Connection, segment: int, now: datetime, limit: int, offset: int, *, with_held: bool, work: Work = "decay"
+) -> Activity:
+    """Return a page of what a pass would take of a segment, with held facts taken up or not, oldest first, unlocked."""
+    given = _as_of(now, work) | {"segment": segment, "limit": limit, "offset": offset, "with_held": with_held}
     return rows_of(db.execute(PREVIEW, given).fetchall())
 
 
@@ -83,12 +94,13 @@ def coming(db: Connection, namespace: int, until: datetime, batch: int) -> Itera
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
-    """Write what a pass found: tier, fidelity, end, and when each fact is due next."""
+    """Write what a pass found: tier, fidelity, halvings, end, and when each fact is due next."""
     given = {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
         "tier": faded.tier.tolist(),
         "fidelity": faded.fidelity.tolist(),
+        "halvings": faded.halvings.tolist(),
         "ends_at": faded.ends_at.tolist(),
         "due_at": faded.due_at.tolist(),
         "held": held.tolist(),
@@ -96,11 +108,15 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
     db.execute(WRITE_FADED, given)
 
 
-def segments(db: Connection, now: datetime, *, with_held: bool = False) -> dict[int, int]:
-    """Return how many facts are due in each segment that has any, or would be if held facts were taken up."""
-    return dict(db.execute(SEGMENTS, {"now": now, "with_held": with_held}).fetchall())
+def segments(db: Connection, now: datetime, *, work: Work = "decay", with_held: bool = False) -> dict[int, int]:
+    """Return how many facts a pass would take of each segment that has any, with held facts taken up or not."""
+    return dict(db.execute(SEGMENTS, _as_of(now, work) | {"with_held": with_held}).fetchall())
 
 
 def take_up_held(db: Connection) -> int:
     """Make facts due again that a pass held back at the forget limit; return how many."""
     return db.execute(TAKE_UP_HELD).rowcount
+
+
+def _as_of(now: datetime, work: Work) -> dict[str, Any]:
+    return {"now": now, "instant": now.timestamp(), "work": work}

@@ -14,7 +14,7 @@ ROWS = """
         facts.source_date, facts.created_at, base, coactivations,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
-        date_part('epoch', activity.expires_at) as expires_at, decay_class, fidelity,
+        date_part('epoch', activity.expires_at) as expires_at, decay_class, decay_class_source, fidelity,
         date_part('epoch', due_at) as due_at, coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
         forgotten_at, forgotten_reason, valid_from, valid_until, superseded_at, superseded_by, supersedes_id, full_dims,
         vector_dims(embedding) as dims
@@ -27,13 +27,13 @@ ROWS = """
 """
 
 TALLY = """
-    select decay_class, tier, fidelity, forgotten_reason, held,
+    select decay_class, decay_class_source, tier, fidelity, forgotten_reason, held,
         ends_at <= %(now)s and not held as ended, due_at <= %(now)s as due,
         coalesce(pinned_until > %(now)s, false) as pinned, count(*)
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
     where activity.namespace = %(namespace)s and superseded_at is null
-    group by 1, 2, 3, 4, 5, 6, 7, 8
+    group by 1, 2, 3, 4, 5, 6, 7, 8, 9
 """
 
 
@@ -45,5 +45,5 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
 
 
 def tally(db: Connection, namespace: int, now: datetime) -> list[tuple[Any, ...]]:
-    """Return (decay class, tier, fidelity, why forgotten, held, ended, due, pinned, facts) of a namespace."""
+    """Return (decay class, source, tier, fidelity, why forgotten, held, ended, due, pinned, facts) of a namespace."""
     return db.execute(TALLY, {"namespace": namespace, "now": now}).fetchall()

@@ -8,10 +8,11 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
+from workers.storage.due import Work
 
 BEGIN = """
-    insert into decay_runs (id, planned_for, slot, asked_by, dry_run, force)
-    values (%(id)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s)
+    insert into decay_runs (id, work, planned_for, slot, asked_by, dry_run, force)
+    values (%(id)s, %(work)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s)
     on conflict do nothing
     returning id
 """
@@ -25,7 +26,7 @@ ADD_PARTS = """
 
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
-    select planned_for, dry_run, force, quota - processed as quota, part * quota + processed as place
+    select work, planned_for, dry_run, force, quota - processed as quota, part * quota + processed as place
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
@@ -36,8 +37,8 @@ COUNT = """
     set processed = processed + %(processed)s, changed = changed + %(changed)s, hot = hot + %(hot)s,
         warm = warm + %(warm)s, cold = cold + %(cold)s, compressed = compressed + %(compressed)s,
         fingerprinted = fingerprinted + %(fingerprinted)s, expired = expired + %(expired)s,
-        faded = faded + %(faded)s, culled = culled + %(culled)s, held = held + %(held)s,
-        duration_ms = duration_ms + %(duration_ms)s
+        faded = faded + %(faded)s, culled = culled + %(culled)s, decayed = decayed + %(decayed)s,
+        held = held + %(held)s, duration_ms = duration_ms + %(duration_ms)s
     where run = %(run)s and segment = %(segment)s and part = %(part)s
 """
 
@@ -60,6 +61,7 @@ TOTALS = """
         coalesce(sum(cold), 0)::bigint as cold, coalesce(sum(compressed), 0)::bigint as compressed,
         coalesce(sum(fingerprinted), 0)::bigint as fingerprinted, coalesce(sum(expired), 0)::bigint as expired,
         coalesce(sum(faded), 0)::bigint as faded, coalesce(sum(culled), 0)::bigint as culled,
+        coalesce(sum(decayed), 0)::bigint as decayed,
         coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
         count(distinct segment)::int as segments
     from decay_parts where run = %(run)s
@@ -67,7 +69,7 @@ TOTALS = """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
 
-STATE = "select finished_at is not null, asked_by from decay_runs where id = %(run)s"
+STATE = "select finished_at is not null as finished, asked_by, work, dry_run from decay_runs where id = %(run)s"
 
 OPEN_PARTS = """
     select run, segment, part
@@ -103,6 +105,7 @@ class Part:
     `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order.
     """
 
+    work: Work
     planned_for: datetime
     dry_run: bool
     force: bool
@@ -111,8 +114,22 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """Whether a run is finished, the id of the task that asked for it, and what it is for."""
+
+    finished: bool = False
+    asked_by: str = ""
+    work: Work = "decay"
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
-    """What a pass, or a part of it, did; tiers are those of the facts that it processed."""
+    """What a pass, or a part of it, did; tiers are those of the facts that it processed.
+
+    Of what it forgot, it counts as expired whatever was past its expiry; as decayed whatever else soft decay had
+    halved once more since the last pass.
+    """
 
     processed: int = 0
     changed: int = 0
@@ -124,6 +141,7 @@ class Counters:
     expired: int = 0
     faded: int = 0
     culled: int = 0
+    decayed: int = 0
     held: int = 0
     duration_ms: float = 0.0
     segments: int = 0
@@ -141,12 +159,13 @@ def begin(
     slot: datetime | None,
     asked_by: str,
     *,
+    work: Work,
     dry_run: bool,
     force: bool,
 ) -> bool:
-    """Begin a run; false if this one, or another of the same slot, has begun already."""
-    given = {"id": run, "now": now, "slot": slot, "asked_by": asked_by, "dry_run": dry_run, "force": force}
-    return db.execute(BEGIN, given).fetchone() is not None
+    """Begin a run; false if this one, or another of the same work and slot, has begun already."""
+    given = {"id": run, "work": work, "now": now, "slot": slot, "asked_by": asked_by}
+    return db.execute(BEGIN, given | {"dry_run": dry_run, "force": force}).fetchone() is not None
 
 
 def add_parts(db: Connection, run: UUID, parts: Sequence[tuple[int, int, int]]) -> None:
@@ -188,10 +207,10 @@ def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
     return db.execute(PARTS, {"run": run}).fetchall()
 
 
-def state(db: Connection, run: UUID) -> tuple[bool, str]:
-    """Return whether a run is finished, and the id of the task that asked for it."""
-    row = db.execute(STATE, {"run": run}).fetchone()
-    return (bool(row[0]), str(row[1])) if row else (False, "")
+def state(db: Connection, run: UUID) -> State:
+    """Return whether a run is finished, who asked for it, and what it is for; of one that never began the defaults."""
+    with db.cursor(row_factory=class_row(State)) as cursor:
+        return cursor.execute(STATE, {"run": run}).fetchone() or State()
 
 
 def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:

@@ -14,6 +14,7 @@ GROWN = "ebb:grown"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 WORKING = "ebb:working"
+STARTED = "ebb:started"
 
 ACTIVE_SECONDS = 10
 """A recall that died leaves its mark no longer than this."""
@@ -22,6 +23,8 @@ COOLDOWN_SECONDS = 60
 MOST_SKIPS = 3
 REGENERATION_SECONDS = 60
 FIRST_SEEN_SECONDS = 3_600
+STARTED_SECONDS = 60
+"""Workers that start within this time start together."""
 
 
 @contextmanager
@@ -66,6 +69,12 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
     stored = redis.get(key)
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
+
+
+def starts_first(redis: Redis, task_id: str) -> bool:
+    """Return whether this task is the first of those that starting workers send; its second delivery is so again."""
+    redis.set(STARTED, task_id, nx=True, ex=STARTED_SECONDS)
+    return bool(redis.get(STARTED) == task_id.encode())
 
 
 @contextmanager
