@@ -84,7 +84,7 @@ def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> di
         return _purge(at, dry_run=dry_run)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(at, dry_run=dry_run) if alone else {"skipped": "another purge is at work"}
-    if done.get("left") and not dry_run:
+    if done.get("purged") and done["left"]:
         purge.apply_async(kwargs={"now": at.isoformat(), "scheduled": True})
     return done
 

@@ -249,10 +249,15 @@ def node(name: str) -> str:
 
 
 def state_of(database_url: str) -> dict[str, list[str]]:
-    """Return every row of every table that holds memory, as text."""
+    """Return every row of every table that holds memory, as text, but for numbers that say who came first."""
     every = sql.SQL("select row_::text from {} as row_ order by 1")
+    events = sql.SQL("select (namespace, fact, at, what, details)::text from {} order by 1")
+    statements = {table: events if table == "events" else every for table in TABLES}
     with psycopg.connect(database_url) as db:
-        return {table: [row for (row,) in db.execute(every.format(sql.Identifier(table)))] for table in TABLES}
+        return {
+            table: [row for (row,) in db.execute(statement.format(sql.Identifier(table)))]
+            for table, statement in statements.items()
+        }
 
 
 def kill_child(child: int | psutil.Process) -> None:
