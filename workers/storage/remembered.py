@@ -10,7 +10,8 @@ from psycopg.rows import class_row
 from workers.storage.connection import Connection
 
 AMONG = """
-    select id, text, category, entity, key, value, importance, created_at, decay_class
+    select id, text, category, entity, key, value, importance, created_at, decay_class,
+        coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
 """
@@ -26,7 +27,8 @@ ABOUT = """
 
 # What is about the same stands together.
 FOLLOWING = """
-    select id, text, category, entity, key, value, importance, created_at, decay_class
+    select id, text, category, entity, key, value, importance, created_at, decay_class,
+        coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
         and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
@@ -53,6 +55,7 @@ class Remembered:
     importance: float
     created_at: datetime
     decay_class: str | None
+    pinned: bool
 
 
 def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Remembered]:
