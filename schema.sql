@@ -186,7 +186,7 @@ create table if not exists lexemes (
 -- answers it: without statistics the planner takes one of those for the way to single facts, and reads all of them.
 create or replace view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-    case when held then 'infinity' else ends_at end as ends_at, coalesce(pinned_until, '-infinity') as pinned_until
+    case when held then 'infinity' else ends_at end as ends_at, pinned_until
 from facts
 join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 where coalesce(forgotten_at, superseded_at) is null;

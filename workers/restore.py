@@ -13,7 +13,7 @@ from workers.core.fading import Anchors, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError
 from workers.forget import Fate, came_later, forget_ended, forget_over
-from workers.storage import activity, facts, forgotten_hashes, namespaces, signatures, tombstones
+from workers.storage import activity, contradictions, facts, forgotten_hashes, namespaces, signatures, tombstones
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
@@ -102,6 +102,8 @@ def _revive(
     anchors = _as_recalled(context, live, now)
     faded = written(anchors, now.timestamp(), context.rules)
     activity.write_used(db, live, anchors, faded, np.zeros(len(live), dtype=np.int64), now)
+    if live.ids:
+        contradictions.find(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids
 
 

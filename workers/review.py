@@ -103,7 +103,11 @@ def _ask(context: Context, facts: Sequence[Remembered]) -> dict[UUID, UUID]:
 
 def _reviewed(fact: Remembered) -> Reviewed:
     statement = Statement(fact.id, fact.text, fact.entity, fact.key, fact.value, fact.created_at)
-    return Reviewed(statement, keep=fact.decay_class == PERMANENT or fact.pinned)
+    return Reviewed(statement, keep=_must_stay(fact))
+
+
+def _must_stay(fact: Remembered) -> bool:
+    return fact.pinned or fact.decay_class == PERMANENT
 
 
 def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, UUID], now: datetime) -> tuple[int, bool]:
@@ -118,7 +122,7 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, UUID]
         concerned = sorted({*found.keys(), *found.values()})
         activity.lock(db, tenant, concerned)
         there = remembered.among(db, tenant, concerned, now)
-        wanted = [id_ for id_, other in found.items() if id_ in there and other in there and not there[id_].pinned]
+        wanted = [id_ for id_, other in found.items() if id_ in there and other in there and not _must_stay(there[id_])]
         part = Part("review", now, dry_run=False, force=False, quota=0, place=0)
         granted = allowed(context, db, run, tenant, len(wanted), part)
         gone = wanted[:granted]

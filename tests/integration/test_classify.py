@@ -166,6 +166,33 @@ def test_a_text_too_long_to_be_shown_whole_is_not_judged(judged: Memory, llm: St
     assert [known["text"] for known in shown(llm)[0]["known"]] == [PORTO]
 
 
+@pytest.mark.parametrize("action", ["UPDATE", "DELETE"])
+def test_a_pinned_fact_is_neither_superseded_nor_retracted_by_a_judgement(
+    judged: Memory, llm: StandIn, action: str
+) -> None:
+    old = judged.add(PORTO)
+    judged.pin(old, at=1)
+    llm.always = always(action)
+    ((became, new),) = stored(judged, LISBON)
+    assert (became, live(judged)) == ("added", {old, new})
+
+
+def test_a_pinned_fact_may_be_known_already(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO)
+    judged.pin(old, at=1)
+    llm.always = always("NOOP")
+    assert stored(judged, LISBON) == [("unchanged", old)]
+
+
+def test_what_was_wished_forgotten_is_not_judged(judged: Memory, llm: StandIn) -> None:
+    judged.forget(judged.add(LISBON), at=1)
+    judged.add(PORTO, at=2)
+    llm.always = always("UPDATE")
+    (answer,) = judged.store(LISBON, at=10)
+    assert isinstance(answer, Stored)
+    assert (answer.action, llm.requests) == ("forgotten", [])
+
+
 def test_an_update_inherits_what_it_does_not_say(judged: Memory, llm: StandIn) -> None:
     judged.add(
         PORTO, entity="Ana", key="home", value="Porto", category="people", decay_class="permanent", importance=0.9

@@ -97,6 +97,15 @@ def test_it_vanishes_when_one_of_both_is_superseded_or_over(memory: Memory) -> N
     assert pairs(memory, at=3) == []
 
 
+def test_a_restored_fact_contradicts_what_was_stored_meanwhile(memory: Memory) -> None:
+    old = add(memory, PORTO)
+    memory.forget(old, at=1)
+    new = add(memory, LISBON, at=2)
+    assert pairs(memory) == []
+    memory.restore(old, at=3)
+    assert pairs(memory) == [{old, new}]
+
+
 def test_a_repeat_finds_nothing_more(memory: Memory) -> None:
     add(memory, PORTO)
     fact = LISBON | {"id": str(uuid4())}

@@ -109,9 +109,13 @@ def test_only_what_is_remembered_is_reviewed(tidy: Memory, llm: StandIn) -> None
     assert {fact["text"] for fact in shown(llm)[0]} == live
 
 
-def test_permanent_facts_are_shown_but_stay(tidy: Memory, llm: StandIn) -> None:
+@pytest.mark.parametrize("how", ["permanent", "pinned"])
+def test_permanent_and_pinned_facts_are_shown_but_stay(tidy: Memory, llm: StandIn, how: str) -> None:
     first, second, third = filled(tidy, 3)
-    tidy.rows("update activity set decay_class = 'permanent' where fact = %s", second)
+    if how == "pinned":
+        tidy.pin(second, at=1)
+    else:
+        tidy.rows("update activity set decay_class = 'permanent' where fact = %s", second)
     assert reviewed(tidy).forgotten == 0
     assert [fact.get("keep", False) for fact in shown(llm)[0]] == [False, True, False]
     llm.always = naming(lambda facts: [(facts[0]["id"], facts[1]["id"])])
@@ -220,6 +224,17 @@ def test_what_was_used_for_something_else_meanwhile_stays(tidy: Memory, memory: 
     llm.always = naming(meanwhile)
     assert reviewed(tidy) == Progress(reviewed=3)
     assert forgotten(tidy) == {}
+
+
+def test_what_is_pinned_while_the_llm_thinks_stays(tidy: Memory, memory: Memory, llm: StandIn) -> None:
+    ids = filled(tidy, 3)
+
+    def meanwhile(facts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        memory.pin(ids[1], at=10)
+        return second_for_the_first(facts)
+
+    llm.always = naming(meanwhile)
+    assert reviewed(tidy).forgotten == 0
 
 
 def test_a_repeat_of_the_same_run_finds_only_what_is_left(tidy: Memory) -> None:

@@ -75,7 +75,7 @@ ENDED_AMONG = """
 """
 
 
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 14
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 15
 
 
 @dataclass(frozen=True, slots=True)

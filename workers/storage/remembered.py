@@ -11,7 +11,7 @@ from workers.storage.connection import Connection
 
 AMONG = """
     select id, text, category, entity, key, value, importance, created_at, decay_class,
-        pinned_until > %(now)s as pinned
+        coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
 """
@@ -28,7 +28,7 @@ ABOUT = """
 # What is about the same stands together.
 FOLLOWING = """
     select id, text, category, entity, key, value, importance, created_at, decay_class,
-        pinned_until > %(now)s as pinned
+        coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
         and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
