@@ -50,10 +50,10 @@ ADD = """
         importance, session, turn, source_date, created_at, valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
         string_to_array(tags, ','), importance, session, turn, source_date, created_at, valid_from
-    from unnest(%(id)s::uuid[], %(kind)s::text[], %(text)s::text[], %(hash)s::bytea[], %(summary)s::text[],
-        %(category)s::text[], %(entity)s::text[], %(key)s::text[], %(value)s::text[], %(source)s::text[],
-        %(tags)s::text[], %(importance)s::float8[], %(session)s::jsonb[], %(turn)s::int[],
-        %(source_date)s::timestamptz[], %(created_at)s::timestamptz[], %(valid_from)s::timestamptz[])
+    from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
+        %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
+        %(tags)b::text[], %(importance)b::float8[], %(session)b::jsonb[], %(turn)b::int[],
+        %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, session,
             turn, source_date, created_at, valid_from)
     order by hash
@@ -63,19 +63,19 @@ ADD = """
 
 KNOWN_BY_HASH = """
     select id, hash, true as live from facts
-    where namespace = %(namespace)s and hash = any(%(hashes)s) and forgotten_at is null and superseded_at is null
+    where namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null and superseded_at is null
 """
 
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
-    where namespace = %(namespace)s and id = any(%(ids)s)
+    where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-TEXTS = "select id, text from facts where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null"
+TEXTS = "select id, text from facts where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null"
 
 FORGET = """
     update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(reasons)s::text[]) as new (namespace, id, reason)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[]) as new (namespace, id, reason)
     where facts.namespace = new.namespace and facts.id = new.id and forgotten_at is null
 """
 
