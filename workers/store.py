@@ -22,7 +22,7 @@ from workers.forget import forget_ended
 from workers.intake import NewFact
 from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, namespaces, pending
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact, Known
 from workers.touch import touch_within
 
@@ -58,7 +58,7 @@ def store_many(
         known = facts.known_by_hash(db, tenant, [row.hash for row in rows])
     fresh = {row.hash: row.text for row in rows if row.hash not in known}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
-    with transaction(context.database_url) as db:
+    with writing(context.database_url) as db:
         added = _add(context, db, tenant, rows, given, embedded, now)
         answers = _answers(db, tenant, rows, added)
         repeated = [answer.id for answer in answers if isinstance(answer, Stored) and answer.action == "duplicate"]

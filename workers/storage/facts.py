@@ -62,7 +62,7 @@ ADD = """
 """
 
 KNOWN_BY_HASH = """
-    select id, hash, true as live from facts
+    select hash, id from facts
     where namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null and superseded_at is null
 """
 
@@ -100,19 +100,19 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
     columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
     columns["tags"] = [",".join(fact.tags) for fact in facts]
     columns["session"] = [None if fact.session is None else Jsonb(fact.session) for fact in facts]
-    return {id_: bytes(hash_) for id_, hash_ in db.execute(ADD, columns | {"namespace": namespace})}
+    return dict(db.execute(ADD, columns | {"namespace": namespace}, binary=True).fetchall())
 
 
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that says each of these things, where there is one."""
-    rows = db.execute(KNOWN_BY_HASH, {"namespace": namespace, "hashes": list(hashes)})
-    return {bytes(hash_): id_ for id_, hash_, _ in rows}
+    rows = db.execute(KNOWN_BY_HASH, {"namespace": namespace, "hashes": list(hashes)}, binary=True)
+    return dict(rows.fetchall())
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
     """Return which of these ids are taken, and by what."""
     with db.cursor(row_factory=class_row(Known)) as cursor:
-        rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)})
+        rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
         return {known.id: known for known in rows}
 
 
