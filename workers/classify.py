@@ -156,10 +156,12 @@ def _inheriting(row: Fact, fact: NewFact, old: Remembered | None) -> tuple[Fact,
     """Return a fact with what it does not say itself as the one had it whose place it takes."""
     if old is None:
         return row, fact
-    told = {"category": old.category, "decay_class": old.decay_class}
+    told = {"category": old.category}
     if fact.entity is None and fact.key is None:
         told |= {"entity": old.entity, "key": old.key}
     missing = {name: value for name, value in told.items() if getattr(fact, name) is None}
+    if old.decay_class is not None and fact.decay_class_source != "explicit":
+        missing |= {"decay_class": old.decay_class, "decay_class_source": "explicit"}
     fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance)})
     named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance")}
     return replace(row, **named), fact

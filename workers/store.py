@@ -26,7 +26,7 @@ from workers.forget import forget_ended
 from workers.intake import NewFact
 from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, forgotten_hashes, namespaces, pending
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact, Known
 from workers.supersede import Decision, Settled
 from workers.touch import touch_within
@@ -88,7 +88,7 @@ def store_many(
     intents = [asked(fact.supersedes) for fact in given]
     if context.settings.classify_before_write:
         rows, given, intents = judge(context, owner, rows, given, intents, embedded, now, until)
-    with transaction(context.database_url) as db:
+    with writing(context.database_url) as db:
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         answers = _merged(rows, unwanted, _write(context, db, tenant, *wanted, embedded, now))

@@ -20,10 +20,10 @@ ADD = """
     select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
         to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, decay_class_source, tier,
         fidelity, to_timestamp(ends_at), to_timestamp(due_at)
-    from unnest(%(ids)s::uuid[], %(segments)s::int[], %(base)s::float8[], %(coactivations)s::int[],
-        %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
-        %(decay_classes)s::text[], %(decay_class_sources)s::text[], %(tier)s::int[], %(fidelity)s::int[],
-        %(ends_at)s::float8[], %(due_at)s::float8[])
+    from unnest(%(ids)b::uuid[], %(segments)b::int[], %(base)b::float8[], %(coactivations)b::int[],
+        %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
+        %(decay_classes)b::text[], %(decay_class_sources)b::text[], %(tier)b::int[], %(fidelity)b::int[],
+        %(ends_at)b::float8[], %(due_at)b::float8[])
         as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
             decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
     order by fact
@@ -33,7 +33,7 @@ LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
-    where namespace = %(namespace)s and fact = any(%(ids)s)
+    where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
     for no key update
 """
@@ -47,10 +47,10 @@ WRITE_USED = """
         last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), held = false
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(base)s::float8[], %(coactivations)s::int[],
-        %(last_seen_at)s::float8[], %(confidence)s::float8[], %(confirmed_at)s::float8[], %(expires_at)s::float8[],
-        %(halvings)s::int[], %(tier)s::int[], %(fidelity)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[],
-        %(recalls)s::int[])
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::int[],
+        %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
+        %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
+        %(recalls)b::int[])
         as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
             tier, fidelity, ends_at, due_at, recalls)
     where activity.namespace = new.namespace and activity.fact = new.fact
@@ -61,7 +61,7 @@ WRITE_USED = """
 RETIRE = """
     update activity
     set due_at = 'infinity', held = false, fidelity = case when fidelity = 0 then 0 else 32767 end
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
@@ -69,7 +69,7 @@ ENDED_AMONG = """
     select fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and hash = any(%(hashes)s) and forgotten_at is null
+    where facts.namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null
         and superseded_at is null and ends_at <= %(now)s and not held
     order by fact
 """

@@ -32,6 +32,9 @@ CONFIGURE = """
     set timezone = 'UTC'
 """
 
+# What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
+KEEP_PLANS = "set local plan_cache_mode = 'auto'"
+
 _pools: dict[tuple[int, str], Pool] = {}
 _opening = Lock()
 
@@ -48,6 +51,22 @@ def transaction(url: str) -> Iterator[Connection]:
             yield db
     except PoolTimeout:
         raise UnavailableError(_explain(url)) from None
+
+
+@contextmanager
+def writing(url: str) -> Iterator[Connection]:
+    """Give a connection in a transaction that writes many rows, or few without waiting for each statement's answer.
+
+    Statements are sent at once, and an error is raised when the next answer is read, at the latest at the end of the
+    block; `rowcount` is not known within it.
+
+    Raises:
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
+    with transaction(url) as db, db.pipeline():
+        db.execute(KEEP_PLANS)
+        yield db
+        db.commit()
 
 
 @contextmanager

@@ -49,8 +49,8 @@ WRITE_FADED = """
     update activity
     set tier = new.tier, fidelity = new.fidelity, halvings = new.halvings, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), held = new.held
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(tier)s::int[], %(fidelity)s::int[], %(halvings)s::int[],
-        %(ends_at)s::float8[], %(due_at)s::float8[], %(held)s::bool[])
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(tier)b::int[], %(fidelity)b::int[], %(halvings)b::int[],
+        %(ends_at)b::float8[], %(due_at)b::float8[], %(held)b::bool[])
         as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """

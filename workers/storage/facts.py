@@ -50,10 +50,10 @@ ADD = """
         importance, session, turn, source_date, created_at, valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
         string_to_array(tags, ','), importance, session, turn, source_date, created_at, valid_from
-    from unnest(%(id)s::uuid[], %(kind)s::text[], %(text)s::text[], %(hash)s::bytea[], %(summary)s::text[],
-        %(category)s::text[], %(entity)s::text[], %(key)s::text[], %(value)s::text[], %(source)s::text[],
-        %(tags)s::text[], %(importance)s::float8[], %(session)s::jsonb[], %(turn)s::int[],
-        %(source_date)s::timestamptz[], %(created_at)s::timestamptz[], %(valid_from)s::timestamptz[])
+    from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
+        %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
+        %(tags)b::text[], %(importance)b::float8[], %(session)b::jsonb[], %(turn)b::int[],
+        %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, session,
             turn, source_date, created_at, valid_from)
     order by hash
@@ -62,20 +62,20 @@ ADD = """
 """
 
 KNOWN_BY_HASH = """
-    select id, hash, true as live from facts
-    where namespace = %(namespace)s and hash = any(%(hashes)s) and forgotten_at is null and superseded_at is null
+    select hash, id from facts
+    where namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null and superseded_at is null
 """
 
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
-    where namespace = %(namespace)s and id = any(%(ids)s)
+    where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-BEGINNINGS = "select id, left(text, %(length)s) from facts where namespace = %(namespace)s and id = any(%(ids)s)"
+BEGINNINGS = "select id, left(text, %(length)s) from facts where namespace = %(namespace)s and id = any(%(ids)b)"
 
 TEXTS = """
     select id, text from facts
-    where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
+    where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
 """
 
 WISHED = ("asked", "retracted")
@@ -85,7 +85,7 @@ WISHED = ("asked", "retracted")
 FORGET = """
     with gone as (
         update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
-        from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(reasons)s::text[]) as new (namespace, id, reason)
+        from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[]) as new (namespace, id, reason)
         where facts.namespace = new.namespace and facts.id = new.id
             and (forgotten_at is null or new.reason = any(%(wished)s) and forgotten_reason <> all(%(wished)s))
         returning facts.namespace, facts.id, forgotten_reason
@@ -114,19 +114,19 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
     columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
     columns["tags"] = [",".join(fact.tags) for fact in facts]
     columns["session"] = [None if fact.session is None else Jsonb(fact.session) for fact in facts]
-    return {id_: bytes(hash_) for id_, hash_ in db.execute(ADD, columns | {"namespace": namespace})}
+    return dict(db.execute(ADD, columns | {"namespace": namespace}, binary=True).fetchall())
 
 
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that says each of these things, where there is one."""
-    rows = db.execute(KNOWN_BY_HASH, {"namespace": namespace, "hashes": list(hashes)})
-    return {bytes(hash_): id_ for id_, hash_, _ in rows}
+    rows = db.execute(KNOWN_BY_HASH, {"namespace": namespace, "hashes": list(hashes)}, binary=True)
+    return dict(rows.fetchall())
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
     """Return which of these ids are taken, and by what."""
     with db.cursor(row_factory=class_row(Known)) as cursor:
-        rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)})
+        rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
         return {known.id: known for known in rows}
 
 

@@ -22,7 +22,7 @@ COUNT = """
 """
 
 AMONG = """
-    select fact from activity where namespace = %(namespace)s and fact = any(%(ids)s) and fidelity = 0
+    select fact from activity where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0
 """
 
 FORGET_VECTORS = "update activity set fidelity = 0 where fidelity <> 0"

@@ -15,7 +15,7 @@ BIT_HEADER = 4
 ADD = """
     insert into signatures (namespace, fact, signature)
     select %(namespace)s, fact, signature
-    from unnest(%(ids)s::uuid[], %(signatures)s::bit(1024)[]) as new (fact, signature)
+    from unnest(%(ids)b::uuid[], %(signatures)b::bit(1024)[]) as new (fact, signature)
     order by fact
     on conflict (namespace, fact) do update set signature = excluded.signature, live = true
 """
@@ -44,7 +44,7 @@ NEAREST_AMONG = """
 
 RETIRE = """
     update signatures set live = false
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where signatures.namespace = gone.namespace and signatures.fact = gone.id
 """
 

@@ -15,7 +15,7 @@ HALFVEC_HEADER = 4
 WRITE = """
     insert into vectors (namespace, fact, full_dims, embedding)
     select namespace, fact, full_dims, embedding
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(full_dims)s::int[], %(vectors)s::halfvec[])
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(full_dims)b::int[], %(vectors)b::halfvec[])
         as new (namespace, fact, full_dims, embedding)
     order by namespace, fact
     on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
@@ -23,13 +23,13 @@ WRITE = """
 
 READ = """
     select wanted.place::int, halfvec_send(embedding)
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) with ordinality as wanted (namespace, fact, place)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) with ordinality as wanted (namespace, fact, place)
     join vectors on vectors.namespace = wanted.namespace and vectors.fact = wanted.fact
 """
 
 DROP = """
     delete from vectors
-    using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, fact)
+    using unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, fact)
     where vectors.namespace = gone.namespace and vectors.fact = gone.fact
 """
 
