@@ -73,7 +73,7 @@ def _classify(
 def _classified(rows: Activity, said: Sequence[classes.Said]) -> Activity:
     """Return facts with the classes that their words give them, and the lifetimes of those."""
     chosen = [classify_decay(*one) for one in said]
-    confirmed = rows.anchors.confirmed_at.tolist()
+    confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()
     was_permanent = np.array([name == PERMANENT for name in rows.decay_classes], dtype=np.bool_)
     is_permanent = np.array([name == PERMANENT for name in chosen], dtype=np.bool_)
     anchors = replace(

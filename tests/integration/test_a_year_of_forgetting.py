@@ -97,7 +97,10 @@ class Life:
             left = left / 2 if left > 0.1 else left
         if halvings and left < 0.1:
             return "faded"
-        return "culled" if left * 0.5 ** ((now - self.begins) / 180) < 0.1 else None
+        share = 0.5 ** ((now - self.begins) / 180)
+        if self.confidence * share < 0.1:
+            return "culled"
+        return "faded" if left * share < 0.1 else None
 
     def end_by(self, now: float) -> str | None:
         """Return why it was over first, if it is over by `now`."""
