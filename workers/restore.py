@@ -116,6 +116,7 @@ def _as_recalled(context: Context, rows: Activity, now: datetime) -> Anchors:
     anchors = replace(
         anchors,
         confirmed_at=np.maximum(anchors.confirmed_at, instant),
+        halvings=np.zeros_like(anchors.halvings),
         expires_at=np.array(expires, dtype=np.float64),
     )
     over = ends(anchors, context.rules)[0] <= instant

@@ -240,6 +240,16 @@ def test_a_restored_fact_lives_on_though_nobody_believed_it_any_more(memory: Mem
     assert (memory.row(id_)["confidence"], memory.ids("key", at=100)) == (1.0, [id_])
 
 
+def test_what_soft_decay_took_comes_back_with_the_fact(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="normal")
+    memory.decay(10.55)
+    assert memory.value("select halvings::int from activity") == 2
+    memory.forget(id_, at=10.56)
+    memory.restore(id_, at=10.57)
+    assert memory.value("select halvings::int from activity") == 0
+    assert (memory.row(id_)["expires"], memory.row(id_)["confidence"]) == (24.57, 1.0)
+
+
 def test_a_restored_fact_is_found_by_its_signature_until_its_vector_is_made_anew(memory: Memory) -> None:
     id_ = memory.add("Grandmother keeps the violoncello upstairs.")
     memory.forget(id_, at=1)

@@ -115,7 +115,9 @@ def test_permanent_and_pinned_facts_are_shown_but_stay(tidy: Memory, llm: StandI
     if how == "pinned":
         tidy.pin(second, at=1)
     else:
-        tidy.rows("update activity set decay_class = 'permanent' where fact = %s", second)
+        tidy.rows(
+            "update activity set decay_class = 'permanent', decay_class_source = 'explicit' where fact = %s", second
+        )
     assert reviewed(tidy).forgotten == 0
     assert [fact.get("keep", False) for fact in shown(llm)[0]] == [False, True, False]
     llm.always = naming(lambda facts: [(facts[0]["id"], facts[1]["id"])])
