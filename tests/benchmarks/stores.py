@@ -62,6 +62,7 @@ def _round(context: Context, number: int, count: int) -> tuple[float, float, dic
         rows = {table: _read(db, table, source, target) for table in data.TABLES}
         db.execute("checkpoint")
     with connect(context.database_url) as db:
+        db.execute("set plan_cache_mode = auto")  # as any plain session has it
         copied = seconds(lambda: _copy(db, rows))
         _check(db, source, target)
     _clear(context, source, target)

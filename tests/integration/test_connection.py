@@ -8,7 +8,7 @@ from memory import Memory
 
 from workers.errors import UnavailableError
 from workers.storage import connection
-from workers.storage.connection import close_pools, connect, snapshot, transaction
+from workers.storage.connection import close_pools, connect, snapshot, transaction, writing
 
 AWAY = "postgresql://postgres@127.0.0.1:1/ebb"
 ADD = "insert into namespaces (name) values ('ours')"
@@ -58,6 +58,28 @@ def test_a_transaction_commits_at_its_end_and_vanishes_on_an_error(memory: Memor
     with transaction(url) as db:
         db.execute(ADD)
     assert memory.value(COUNT) == 1
+
+
+def write(url: str, *statements: str) -> None:
+    with writing(url) as db:
+        for statement in statements:
+            db.execute(statement.encode())
+
+
+def test_what_is_written_without_waiting_is_committed_at_the_end_or_vanishes(memory: Memory) -> None:
+    url = memory.context.database_url
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        write(url, ADD, "select 1 / 0")
+    assert memory.value(COUNT) == 0
+    write(url, ADD)
+    assert memory.value(COUNT) == 1
+
+
+def test_a_large_statement_at_the_end_is_sent_whole(memory: Memory) -> None:
+    with writing(memory.context.database_url) as db:
+        db.execute("set local statement_timeout = '20s'")
+        db.execute("insert into namespaces (name) select left(%s, 20)", ["ours" * 5_000_000])
+    assert memory.value("select name from namespaces") == "ours" * 5
 
 
 def test_a_pool_replaces_connections_that_the_server_has_ended(memory: Memory) -> None:

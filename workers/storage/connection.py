@@ -65,8 +65,8 @@ def writing(url: str) -> Iterator[Connection]:
     """
     with transaction(url) as db, db.pipeline():
         db.execute(KEEP_PLANS)
+        # The commit comes behind the pipeline, whose end sends what is still to be sent; within, it would wait for it.
         yield db
-        db.commit()
 
 
 @contextmanager
