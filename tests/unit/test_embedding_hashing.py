@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.embedding import make_embedder
@@ -114,3 +114,13 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
 
     for text, vector in zip(texts, together, strict=True):
         np.testing.assert_array_equal(embedder.embed([text])[0], vector)
+
+
+@given(st.lists(st.text(max_size=60), max_size=6))
+@settings(deadline=None)
+def test_counting_word_by_word_is_counting_whole_texts(texts: list[str]) -> None:
+    embedder = HashingEmbedder(Settings())
+
+    whole = embedder._vectorizer.transform(texts).toarray() if texts else np.empty((0, embedder.dims))
+
+    assert np.array_equal(embedder._counts(texts), whole)
