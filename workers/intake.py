@@ -192,15 +192,15 @@ def fact_id(given: Any) -> UUID:
         raise InvalidInputError(f"id: {_show(given)} is no UUID; give the id that `store` printed.") from None
 
 
-def fact_ids(given: Any) -> list[UUID]:
-    """Return the ids of one or more facts, each once.
+def fact_ids(given: Any, most: int) -> list[UUID]:
+    """Return the ids of up to `most` facts, in order.
 
     Raises:
-        InvalidInputError: it is no list, an empty one, or has something else than UUIDs in it.
+        InvalidInputError: it is no list, is empty or too long, or has something else than UUIDs in it.
     """
-    if not isinstance(given, list) or not given:
-        raise InvalidInputError(f"ids: {_show(given)} is no list of ids; give at least one.")
-    return list(dict.fromkeys(fact_id(one) for one in given))
+    if not isinstance(given, list) or not 0 < len(given) <= most:
+        raise InvalidInputError(f"ids: {_show(given)} is not allowed; give a list of 1 to {most} ids.")
+    return [fact_id(one) for one in given]
 
 
 def instant(given: Any, name: str) -> datetime:

@@ -14,17 +14,16 @@ from workers import pin as pinning
 from workers import purge as purging
 from workers import restore as restoring
 from workers.celery import app, settings
-from workers.context import utc_now
 from workers.errors import InvalidInputError
 from workers.storage import signals
-from workers.tasks import MOST_FACTS, WORK_SECONDS, EbbTask, context, regenerate
+from workers.tasks import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, regenerate
 
 
 @app.task(base=EbbTask, bind=True, name="memory.forget")
 def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False, now: Any = None) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""
-    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
-    name, facts = intake.namespace_name(namespace), _ids(ids)
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
     fates = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
     return answers.fates(facts, fates)
@@ -33,8 +32,8 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
 @app.task(base=EbbTask, bind=True, name="memory.restore")
 def restore(self: Task, ids: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Bring forgotten facts back and have their vectors made anew; return what became of each, in order."""
-    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
-    name, facts = intake.namespace_name(namespace), _ids(ids)
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
     done = restoring.restore(context, name, facts, at)
     signals.mark_grown(context.redis, name)
     _regenerate(name, done.faded)
@@ -51,7 +50,7 @@ def pin(
     now: Any = None,
 ) -> dict[str, Any]:
     """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
-    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     if off and until is not None:
         raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
@@ -70,7 +69,7 @@ def history(
 ) -> dict[str, Any]:
     """Return a fact and everything that happened to it, oldest first."""
     name = intake.namespace_name(namespace)
-    return answers.history(telling.history(context, name, intake.fact_id(id), _instant(now)))
+    return answers.history(telling.history(context, name, intake.fact_id(id), instant(now)))
 
 
 @app.task(base=EbbTask, name="memory.purge")
@@ -79,7 +78,7 @@ def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> di
 
     A scheduled one hands over what is left to its successor; who asks for one, asks again.
     """
-    at = _instant(now)
+    at = instant(now)
     if not scheduled:
         return _purge(at, dry_run=dry_run)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
@@ -103,21 +102,6 @@ def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
         "left": purging.waiting(context, at),
         "forgotten_before": answers.shown(purging.before(context, at)),
     }
-
-
-def _ids(given: Any) -> list[UUID]:
-    """Return the ids of a list.
-
-    Raises:
-        InvalidInputError: it is none, has too many, or holds what is no id.
-    """
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_FACTS:
-        raise InvalidInputError(f"ids: give a list of 1 to {MOST_FACTS} ids.")
-    return [intake.fact_id(one) for one in given]
-
-
-def _instant(now: Any) -> datetime:
-    return utc_now() if now is None else intake.instant(now, "now")
 
 
 def _regenerate(namespace: str, ids: list[UUID]) -> None:

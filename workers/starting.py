@@ -7,10 +7,11 @@ from celery.signals import beat_init, worker_init, worker_process_shutdown, work
 
 from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.passing import prune
 from workers.queues import MAINTENANCE
 from workers.storage import schema
 from workers.storage.connection import close_pools, connect
-from workers.tasks import context, prune
+from workers.tasks import context
 
 log = logging.getLogger(__name__)
 

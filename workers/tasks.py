@@ -5,16 +5,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import psycopg
 from celery import Task
-from celery.exceptions import Ignore
 from psycopg_pool import PoolTimeout
 
-from workers import answers, contradictions, decay, embed, intake, search
-from workers import backfill as backfilling
+from workers import answers, contradictions, embed, intake, search
 from workers import forecast as forecasting
 from workers import recall as recalling
 from workers import regenerate as regenerating
@@ -118,7 +116,7 @@ def recall(
 
     What is recalled as of an instant is read only, and never touched.
     """
-    at = _instant(now)
+    at = instant(now)
     name = intake.namespace_name(namespace)
     question = recalling.Question(
         text=intake.query_text(query, settings.max_text),
@@ -157,7 +155,7 @@ def reinforce(
     now: Any = None,
 ) -> dict[str, Any]:
     """Strengthen one fact and confirm it; return its salience."""
-    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     salience = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
     if salience is None:
@@ -169,7 +167,7 @@ def reinforce(
 def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
     """Make the full vectors of facts that had faded and were used again."""
     try:
-        regenerating.regenerate(context, namespace, [UUID(id_) for id_ in ids], _instant(now))
+        regenerating.regenerate(context, namespace, [UUID(id_) for id_ in ids], instant(now))
     except EmbeddingError as error:
         log.warning("not regenerated until the next hit: %s", error)
 
@@ -177,7 +175,7 @@ def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
 @app.task(base=EbbTask, name="memory.stats")
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
-    return asdict(counting.stats(context, intake.namespace_name(namespace), _instant(now)))
+    return asdict(counting.stats(context, intake.namespace_name(namespace), instant(now)))
 
 
 @app.task(base=EbbTask, name="memory.forecast")
@@ -185,14 +183,14 @@ def forecast(namespace: Any = "default", days: Any = 7, shown: Any = 3, now: Any
     """Return what passes will do on each of the coming days."""
     name, ahead = intake.namespace_name(namespace), intake.whole(days, "days", forecasting.MOST_DAYS)
     named = 0 if shown == 0 else intake.whole(shown, "shown", MOST_SHOWN)
-    return answers.foreseen(forecasting.forecast(context, name, ahead, _instant(now), named))
+    return answers.foreseen(forecasting.forecast(context, name, ahead, instant(now), named))
 
 
 @app.task(base=EbbTask, name="memory.contradictions")
 def list_contradictions(namespace: Any = "default", limit: Any = 100, now: Any = None) -> dict[str, Any]:
     """Return which remembered facts contradict each other."""
     name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
-    return answers.contradicting(*contradictions.contradicting(context, name, _instant(now), most))
+    return answers.contradicting(*contradictions.contradicting(context, name, instant(now), most))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.resolve")
@@ -200,8 +198,8 @@ def resolve(
     self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
 ) -> dict[str, Any]:
     """Settle a contradiction: one fact supersedes the others, or both are accepted."""
-    at = signals.first_seen(context.redis, self.request.id or "", _instant(now))
-    given, name = intake.fact_ids(ids), intake.namespace_name(namespace)
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    given, name = list(dict.fromkeys(intake.fact_ids(ids, MOST_FACTS))), intake.namespace_name(namespace)
     if both and keep is None and len(given) == PAIR:
         contradictions.accept(context, name, given[0], given[1], at)
         return {"accepted": [str(id_) for id_ in given]}
@@ -211,79 +209,6 @@ def resolve(
         raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
     contradictions.keep(context, name, kept, others, at)
     return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
-
-
-@app.task(base=EbbTask, bind=True, name="decay.plan")
-def plan(
-    self: Task, now: Any = None, dry_run: bool = False, force: bool = False, scheduled: bool = False
-) -> dict[str, Any]:
-    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
-    at = _instant(now)
-    if scheduled and not signals.may_pass(context.redis, time.time()):
-        return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
-    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force)
-
-
-@app.task(base=EbbTask, bind=True, name="decay.prune")
-def prune(
-    self: Task,
-    now: Any = None,
-    hard: bool = True,
-    soft: bool = True,
-    dry_run: bool = False,
-    scheduled: bool = False,
-    startup: bool = False,
-) -> dict[str, Any]:
-    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
-    at = _instant(now)
-    if startup and not signals.starts_first(context.redis, self.request.id or ""):
-        return {"skipped": "another worker has just started, and prunes"}
-    if not hard and not soft:
-        raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
-    asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
-    return _pass(self, at, work="startup prune" if startup else asked, scheduled=scheduled, dry_run=dry_run)
-
-
-@app.task(base=EbbTask, name="decay.apply", ignore_result=True)
-def apply(run: str, segment: int, part: int) -> None:
-    """Decay what is due in one segment, and close the run if this was its last part."""
-    decay.apply(context, (UUID(run), segment, part), _yield_to_users)
-    report = decay.finish(context, UUID(run))
-    if report.finished and report.asked_by:
-        app.backend.mark_as_done(report.asked_by, answers.passed(report))
-
-
-@app.task(base=EbbTask, bind=True, name="decay.backfill")
-def backfill(
-    self: Task,
-    namespace: Any = "default",
-    dry_run: bool = False,
-    prune: bool = False,
-    now: Any = None,
-    after: list[Any] | None = None,
-    so_far: dict[str, Any] | None = None,
-    asked_by: str | None = None,
-) -> dict[str, Any]:
-    """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
-
-    `after`, `so_far` and `asked_by` are what a successor goes on from.
-    """
-    name = None if namespace is None else intake.namespace_name(namespace)
-    at, until = _instant(now), time.monotonic() + WORK_SECONDS
-    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
-    done = answers.backfilled_so_far(so_far)
-    while place is not None and time.monotonic() < until:
-        place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
-        done += more
-    answer = answers.backfilled(done)
-    waiting = asked_by or self.request.id or ""
-    if place is not None:
-        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
-        _leave_answer_to_others(self, f"{done.examined} facts so far")
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
-    return answer
 
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
@@ -304,8 +229,8 @@ def prune_by_llm(
 ) -> dict[str, Any]:
     """Have an LLM look for needless facts, if that is wanted; a task that follows goes on from there."""
     task_id, name = self.request.id or "", intake.namespace_name(namespace)
-    at = signals.first_seen(context.redis, task_id, _instant(now))
-    own_run = _uuid(task_id) if run is None else intake.fact_id(run)
+    at = signals.first_seen(context.redis, task_id, instant(now))
+    own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
     place = None if after is None else intake.fact_id(after)
     done = reviewing.review(context, name, own_run, at, place, time.monotonic() + REVIEW_SECONDS)
     if done.rest is not None:
@@ -336,25 +261,6 @@ def sweep_outbox() -> None:
         app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id)
 
 
-def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[str, Any]:
-    """Begin a pass and send its parts; return its counters if nothing is left to do, or else leave that to the last."""
-    asked_by = task.request.id or ""
-    run, slot = _uuid(asked_by), at.replace(second=0, microsecond=0) if scheduled else None
-    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
-    for part_run, segment, part in parts:
-        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
-    report = decay.finish(context, run)
-    if not report.finished and any(part_run == run for part_run, _, _ in parts):
-        _leave_answer_to_others(task, f"{len(parts)} parts sent")
-    return answers.passed(report)
-
-
-def _leave_answer_to_others(task: Task, said: str) -> NoReturn:
-    """End a task whose answer comes from a later one; Flower is told that it went well."""
-    task.send_event("task-succeeded", result=said, runtime=0.0)
-    raise Ignore
-
-
 def _store(
     task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool
 ) -> list[storing.Stored | InvalidInputError]:
@@ -362,8 +268,8 @@ def _store(
     task_id = task.request.id or ""
     try:
         name = intake.namespace_name(namespace)
-        at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else _instant(now)
-        checked = [_check(fact, uuid5(_uuid(task_id), str(i))) for i, fact in enumerate(given)]
+        at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
+        checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
         good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
         stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
         if good:
@@ -397,17 +303,12 @@ def _walk(step: Callable[[embed.Place], embed.Place | None], place: embed.Place)
     return at
 
 
-def _yield_to_users() -> None:
-    """Pause between two batches while users wait for answers (C-O18)."""
-    if signals.users_wait(context.redis, time.time()):
-        time.sleep(settings.decay_sleep_ms / 1000)
-
-
-def _instant(now: Any) -> datetime:
+def instant(now: Any) -> datetime:
+    """Return the instant that a task was given, or the present one."""
     return utc_now() if now is None else intake.instant(now, "now")
 
 
-def _uuid(task_id: str) -> UUID:
+def uuid_of(task_id: str) -> UUID:
     """Return a task's id as UUID, or one that follows from it."""
     try:
         return UUID(task_id)

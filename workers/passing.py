@@ -1,0 +1,114 @@
+"""The tasks by which facts fade and end: plan, prune, apply, and the backfill of decay classes."""
+
+import time
+from datetime import datetime
+from typing import Any, NoReturn
+from uuid import UUID
+
+from celery import Task
+from celery.exceptions import Ignore
+
+from workers import answers, decay, embed, intake
+from workers import backfill as backfilling
+from workers.celery import app, settings
+from workers.errors import InvalidInputError
+from workers.storage import signals
+from workers.tasks import WORK_SECONDS, EbbTask, context, instant, uuid_of
+
+
+@app.task(base=EbbTask, bind=True, name="decay.plan")
+def plan(
+    self: Task, now: Any = None, dry_run: bool = False, force: bool = False, scheduled: bool = False
+) -> dict[str, Any]:
+    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
+    at = instant(now)
+    if scheduled and not signals.may_pass(context.redis, time.time()):
+        return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
+    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force)
+
+
+@app.task(base=EbbTask, bind=True, name="decay.prune")
+def prune(
+    self: Task,
+    now: Any = None,
+    hard: bool = True,
+    soft: bool = True,
+    dry_run: bool = False,
+    scheduled: bool = False,
+    startup: bool = False,
+) -> dict[str, Any]:
+    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
+    at = instant(now)
+    if startup and not signals.starts_first(context.redis, self.request.id or ""):
+        return {"skipped": "another worker has just started, and prunes"}
+    if not hard and not soft:
+        raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
+    asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
+    return _pass(self, at, work="startup prune" if startup else asked, scheduled=scheduled, dry_run=dry_run)
+
+
+@app.task(base=EbbTask, name="decay.apply", ignore_result=True)
+def apply(run: str, segment: int, part: int) -> None:
+    """Decay what is due in one segment, and close the run if this was its last part."""
+    decay.apply(context, (UUID(run), segment, part), _yield_to_users)
+    report = decay.finish(context, UUID(run))
+    if report.finished and report.asked_by:
+        app.backend.mark_as_done(report.asked_by, answers.passed(report))
+
+
+@app.task(base=EbbTask, bind=True, name="decay.backfill")
+def backfill(
+    self: Task,
+    namespace: Any = "default",
+    dry_run: bool = False,
+    prune: bool = False,
+    now: Any = None,
+    after: list[Any] | None = None,
+    so_far: dict[str, Any] | None = None,
+    asked_by: str | None = None,
+) -> dict[str, Any]:
+    """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
+
+    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    """
+    name = None if namespace is None else intake.namespace_name(namespace)
+    at, until = instant(now), time.monotonic() + WORK_SECONDS
+    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
+    done = answers.backfilled_so_far(so_far)
+    while place is not None and time.monotonic() < until:
+        place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
+        done += more
+    answer = answers.backfilled(done)
+    waiting = asked_by or self.request.id or ""
+    if place is not None:
+        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
+        backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
+        _leave_answer_to_others(self, f"{done.examined} facts so far")
+    if asked_by:
+        app.backend.mark_as_done(asked_by, answer)
+    return answer
+
+
+def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[str, Any]:
+    """Begin a pass and send its parts; return its counters if nothing is left to do, or else leave that to the last."""
+    asked_by = task.request.id or ""
+    run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if scheduled else None
+    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
+    for part_run, segment, part in parts:
+        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+    report = decay.finish(context, run)
+    if not report.finished and any(part_run == run for part_run, _, _ in parts):
+        _leave_answer_to_others(task, f"{len(parts)} parts sent")
+    return answers.passed(report)
+
+
+def _leave_answer_to_others(task: Task, said: str) -> NoReturn:
+    """End a task whose answer comes from a later one; Flower is told that it went well."""
+    task.send_event("task-succeeded", result=said, runtime=0.0)
+    raise Ignore
+
+
+def _yield_to_users() -> None:
+    """Pause between two batches while users wait for answers (C-O18)."""
+    if signals.users_wait(context.redis, time.time()):
+        time.sleep(settings.decay_sleep_ms / 1000)
