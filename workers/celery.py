@@ -25,7 +25,15 @@ PRUNE_SECONDS = 3_600.0
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
-        "imports": ("workers.tasks", "workers.passing", "workers.keeping", "workers.starting"),
+        "imports": (
+            "workers.tasks.storing",
+            "workers.tasks.recalling",
+            "workers.tasks.telling",
+            "workers.tasks.keeping",
+            "workers.tasks.passing",
+            "workers.tasks.upkeep",
+            "workers.starting",
+        ),
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
         "task_retry_on_worker_lost": True,

@@ -7,11 +7,11 @@ from celery.signals import beat_init, worker_init, worker_process_shutdown, work
 
 from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
-from workers.passing import prune
 from workers.queues import MAINTENANCE
 from workers.storage import schema
 from workers.storage.connection import close_pools, connect
-from workers.tasks import context
+from workers.tasks.passing import prune
+from workers.tasks.task import context
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ import numpy as np
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import CHECKOUT, Machine, session
-from workers import decay, intake, recall, search, store
+from workers import add, decay, intake, recall, search, store
 from workers.context import Context
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.storage import vectors
@@ -102,7 +102,7 @@ def _filled(context: Context, told: list[dict[str, Any]]) -> list[Query]:
         ]
         stored = store.store_many(context, name, facts, AT, touch=False, classify=False)
         for turn, became in zip(one["turns"], stored, strict=True):
-            if isinstance(became, store.Stored):
+            if isinstance(became, add.Stored):
                 places_of[turn["id"]] = became.id
         search.count_lexemes(context, name, AT)
         asked += [_query(name, question, places_of) for question in one["questions"]]

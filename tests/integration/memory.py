@@ -30,6 +30,7 @@ from workers import (
     store,
     touch,
 )
+from workers.add import Stored
 from workers.backfill import Backfilled
 from workers.context import Context
 from workers.decay import Report
@@ -39,7 +40,6 @@ from workers.recall import Recalled
 from workers.settings import Settings
 from workers.stats import Stats
 from workers.storage.connection import transaction
-from workers.store import Stored
 from workers.touch import Touched
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from memory import Memory, day
 
 from workers import backfill, export
-from workers.store import Stored
+from workers.add import Stored
 
 WORDS = {
     "Ana decided to stay.": "permanent",

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
 from workers import store
+from workers.add import Stored
 from workers.errors import InvalidInputError, JudgementError
 from workers.judging.chat import Chat
 from workers.settings import Settings
 from workers.storage import verdicts
-from workers.store import Stored
 
 PORTO, LISBON = "Ana lives in Porto by the river.", "Ana lives in Lisbon by the river."
 GONE = "Ana no longer lives in Porto by the river."

@@ -8,10 +8,10 @@ import pytest
 from memory import Memory, day
 
 from workers import contradictions
+from workers.add import Stored
 from workers.errors import InvalidInputError
 from workers.storage.connection import connect
 from workers.storage.contradictions import COUNT
-from workers.store import Stored
 
 PORTO = {"text": "Ana lives in Porto.", "entity": "Ana", "key": "city", "value": "Porto"}
 LISBON = {"text": "Ana lives in Lisbon.", "entity": "Ana", "key": "city", "value": "Lisbon"}

@@ -6,11 +6,11 @@ import pytest
 from memory import Memory, day, wait_for
 
 from workers import embed
+from workers.add import Stored
 from workers.embed import check_embedder
 from workers.errors import EmbedderMismatchError, EmbeddingError
 from workers.storage import due, vectors
 from workers.storage.connection import connect
-from workers.store import Stored
 
 TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(30)]
 DIMS = "select distinct full_dims, vector_dims(embedding) from vectors"

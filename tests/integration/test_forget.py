@@ -9,12 +9,12 @@ import pytest
 from memory import Memory, day, wait_for
 
 from workers import embed, search
+from workers.add import Stored
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
 from workers.forget import Fate, forget_within
 from workers.storage import activity
 from workers.storage.connection import connect, transaction
-from workers.store import Stored
 
 TEXT = "The spare key lies under the flower pot."
 BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

@@ -9,7 +9,7 @@ import pytest
 from memory import Memory, day
 
 from workers import decay
-from workers.store import Stored
+from workers.add import Stored
 
 FADED = 200
 """Days after which a fact of confidence 0.2 is no longer believed, and one of 1.0 still is."""

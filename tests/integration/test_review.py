@@ -12,9 +12,9 @@ from memory import Memory, day
 from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
 
 from workers import review
+from workers.add import Stored
 from workers.judging.chat import Chat
 from workers.review import Progress
-from workers.store import Stored
 
 Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 

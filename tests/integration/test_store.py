@@ -16,12 +16,12 @@ import pytest
 from memory import Memory, day
 
 from workers import embed
+from workers.add import Stored
 from workers.context import Context
 from workers.embedding.openai import OpenAIEmbedder
 from workers.errors import InvalidInputError
 from workers.settings import Settings
 from workers.storage.connection import close_pools
-from workers.store import Stored
 
 TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(1000)]
 COUNTS = """

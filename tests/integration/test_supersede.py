@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers import embed
+from workers.add import Stored
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError
-from workers.store import Stored
 
 PORTO, LISBON, BRAGA = "Ana lives in Porto.", "Ana lives in Lisbon.", "Ana lives in Braga."
 ASKED = "Where does Ana live?"

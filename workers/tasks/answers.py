@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from workers.add import Stored
 from workers.backfill import Backfilled
 from workers.core.fading import REASONS
 from workers.decay import Report
@@ -16,7 +17,6 @@ from workers.history import History
 from workers.pin import Pinned
 from workers.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
-from workers.store import Stored
 
 
 def stored(answer: Stored) -> dict[str, Any]:

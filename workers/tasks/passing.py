@@ -8,12 +8,13 @@ from uuid import UUID
 from celery import Task
 from celery.exceptions import Ignore
 
-from workers import answers, decay, embed, intake
 from workers import backfill as backfilling
+from workers import decay, embed, intake
 from workers.celery import app, settings
 from workers.errors import InvalidInputError
 from workers.storage import signals
-from workers.tasks import WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks import answers
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
 
 
 @app.task(base=EbbTask, bind=True, name="decay.plan")

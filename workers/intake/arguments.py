@@ -1,0 +1,127 @@
+"""What arguments of tasks may be: names, ids, instants, numbers and queries."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    ValidationError,
+)
+
+from workers.errors import InvalidInputError
+from workers.intake.values import LONGEST_FIELD, Instant, fault, own_words, show, storable
+
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
+
+
+def namespace_name(given: Any) -> str:
+    """Return a namespace's name.
+
+    Raises:
+        InvalidInputError: it has characters that no name has, or too many.
+    """
+    if not isinstance(given, str) or not NAMESPACE.fullmatch(given):
+        raise InvalidInputError(
+            f"namespace: {show(given)} is no name; use up to 128 letters, digits and . _ : @ / + -, "
+            "a letter or digit first."
+        )
+    return given
+
+
+def fact_id(given: Any) -> UUID:
+    """Return a fact's id.
+
+    Raises:
+        InvalidInputError: it is no UUID.
+    """
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidInputError(f"id: {show(given)} is no UUID; give the id that `store` printed.") from None
+
+
+def fact_ids(given: Any, most: int) -> list[UUID]:
+    """Return the ids of up to `most` facts, in order.
+
+    Raises:
+        InvalidInputError: it is no list, is empty or too long, or has something else than UUIDs in it.
+    """
+    if not isinstance(given, list) or not 0 < len(given) <= most:
+        raise InvalidInputError(f"ids: {show(given)} is not allowed; give a list of 1 to {most} ids.")
+    return [fact_id(one) for one in given]
+
+
+def instant(given: Any, name: str) -> datetime:
+    """Return an instant from ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds.
+
+    Raises:
+        InvalidInputError: it is none of these; `name` says whose value it was.
+    """
+    try:
+        parsed = _Instant.model_validate({"at": given}).at
+    except ValidationError as error:
+        raise InvalidInputError(f"{name}: {fault(error.errors()[0], named=False)}.") from None
+    return parsed.astimezone(UTC)
+
+
+def query_text(given: Any, max_text: int) -> str:
+    """Return what somebody asks.
+
+    Raises:
+        InvalidInputError: it is blank, no text, too long, or has NUL characters or lone surrogates.
+    """
+    if not isinstance(given, str):
+        raise InvalidInputError(f"query: {show(given)} is no text; ask in words.")
+    try:
+        query = own_words(storable(given), "query", max_text)
+    except ValueError as error:
+        raise InvalidInputError(f"query: {error}; given {show(given)}.") from None
+    if not query:
+        raise InvalidInputError(f"query: {show(given)} is blank; ask in words.")
+    return query
+
+
+def share(given: Any, name: str) -> float:
+    """Return a number in (0, 1].
+
+    Raises:
+        InvalidInputError: it is none; `name` says whose value it was.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise InvalidInputError(f"{name}: {show(given)} is not allowed; give a number above 0 and up to 1.")
+    return float(given)
+
+
+def whole(given: Any, name: str, most: int) -> int:
+    """Return a whole number from 1 to `most`.
+
+    Raises:
+        InvalidInputError: it is none; `name` says whose value it was.
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        raise InvalidInputError(f"{name}: {show(given)} is not allowed; give a whole number from 1 to {most}.")
+    return given
+
+
+def optional_name(given: Any, name: str) -> str | None:
+    """Return a short text or nothing.
+
+    Raises:
+        InvalidInputError: it is neither; `name` says whose value it was.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_FIELD:
+        raise InvalidInputError(
+            f"{name}: {show(given)} is not allowed; give a text of 1 to {LONGEST_FIELD} characters."
+        )
+    try:
+        return str(storable(given))
+    except ValueError as error:
+        raise InvalidInputError(f"{name}: {error}; given {show(given)}.") from None
+
+
+class _Instant(BaseModel):
+    at: Instant

@@ -1,0 +1,89 @@
+"""What a fact may be that somebody wants stored."""
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StrictBool,
+    ValidationError,
+)
+
+from workers.core.lifetime import DecayClass
+from workers.errors import InvalidInputError
+from workers.intake.values import (
+    ClassSource,
+    Count,
+    Instant,
+    Kind,
+    Name,
+    Session,
+    Share,
+    Tags,
+    Text,
+    Value,
+    fault,
+    own_words,
+    show,
+)
+
+DERIVED = (
+    "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
+    "forgotten_at", "forgotten_reason", "pinned", "pinned_until", "valid_from", "valid_until", "superseded_at",
+    "superseded_by", "supersedes_id",
+)  # fmt: skip
+"""What an exported fact says beyond what can be stored: it follows from the rest."""
+
+
+class NewFact(BaseModel):
+    """A fact as somebody gives it; whatever is missing gets its default when it is stored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Text
+    id: UUID | None = None
+    kind: Kind = "semantic"
+    session: Session | None = None
+    turn: Count | None = None
+    source_date: Instant | None = None
+    created_at: Instant | None = None
+    last_seen_at: Instant | None = None
+    category: Name | None = None
+    entity: Name | None = None
+    key: Name | None = None
+    value: Value | None = None
+    summary: Value | None = None
+    source: Name | None = None
+    tags: Tags = []
+    importance: Share = 0.5
+    salience: Share = 0.5
+    strength: Share | None = None
+    coactivations: Count = 0
+    confidence: Share = 1.0
+    decay_class: DecayClass | None = None
+    decay_class_source: ClassSource | None = None
+    supersedes: UUID | None = None
+    again: StrictBool = False
+
+
+def new_fact(given: Any, max_text: int) -> NewFact:
+    """Return the fact that a JSON object describes.
+
+    Raises:
+        InvalidInputError: it is none, or a field is unknown or has a value that cannot be; all faults are named.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {show(given)}.")
+    try:
+        fact = NewFact.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError(
+            "; ".join(fault(detail, known=NewFact.model_fields) for detail in error.errors()) + "."
+        ) from None
+    text = own_words(fact.text, "text", max_text)
+    if not text:
+        raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
+    if fact.supersedes is not None and fact.supersedes == fact.id:
+        raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
+    return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})

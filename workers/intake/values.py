@@ -1,0 +1,133 @@
+"""What single values may be, as types for pydantic; and how a fault is told."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+)
+from pydantic_core import ErrorDetails
+
+from workers.core.text import strip_injected
+from workers.errors import InvalidInputError
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+FEW_DIGITS = re.compile(r"\d{1,8}")
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+LONGEST_FIELD = 1_024
+LONGEST_VALUE = 8_192
+MOST_TAGS = 64
+LONGEST_TAG = 128
+SHOWN = 80
+
+ClassSource = Literal["auto", "explicit"]
+Kind = Literal["semantic", "episodic", "chunk"]
+
+
+def storable(value: Any) -> Any:
+    """Return what PostgreSQL can store as text, and anything that is no text at all as it is."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("must not contain NUL characters; remove them")
+    if isinstance(value, str) and LONE_SURROGATE.search(value):
+        raise ValueError("must not contain lone surrogates, which are halves of characters; remove them")
+    return value
+
+
+def _midnight(value: Any) -> Any:
+    """Return a date as the instant at which it begins in UTC (C-S16), anything else as it is."""
+    if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
+        raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
+    return f"{value}T00:00:00Z" if isinstance(value, str) and DATE.fullmatch(value) else value
+
+
+def _in_utc(instant: datetime) -> datetime:
+    """Return the instant if it lies in years that UTC's calendar has, which not every local time does."""
+    try:
+        instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must lie in the years 1 to 9999 of UTC") from None
+    return instant
+
+
+def _session(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("must be a text or a whole number")  # noqa: TRY004 - pydantic collects ValueErrors
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("must be below 2^63 if it is a number; give it as text")
+    value = storable(value)
+    # In bytes, for sessions stand in an index, whose entries must fit a third of a page.
+    if isinstance(value, str) and len(value.encode()) > LONGEST_FIELD:
+        raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank; leave it out instead")
+    return text
+
+
+def _tags(value: Any) -> Any:
+    """Return tags from a list, or from a text with commas (S89)."""
+    return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
+
+
+def _tag(tag: str) -> str:
+    cleaned = " ".join(tag.lower().split())
+    if not cleaned or "," in cleaned:
+        raise ValueError("a tag must not be blank and has no comma")
+    return cleaned
+
+
+Text = Annotated[str, BeforeValidator(storable)]
+Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(_not_blank)]
+Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
+Session = Annotated[str | int, BeforeValidator(_session)]
+Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
+Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
+
+
+def own_words(text: str, name: str, max_text: int) -> str:
+    """Return a text without the recalled context in it, which may be nothing, unless it is too long."""
+    text = strip_injected(text)
+    size = len(text.encode())
+    if size > max_text:
+        raise InvalidInputError(
+            f"{name}: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it."
+        )
+    return text
+
+
+def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
+    """Return what is wrong with a value, what was given, and which fields are known if it is none of them."""
+    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str")) or "a field's name"
+    if detail["type"] == "extra_forbidden":
+        return f"{show(where)[1:-1]}: is no field of a fact; known are {', '.join(known)}"
+    if detail["type"] == "timezone_aware":
+        message = "needs a time zone, such as Z or +01:00 at its end"
+    else:
+        message = detail["msg"].removeprefix("Value error, ")
+    said = message if message.startswith("UUID") else f"{message[0].lower()}{message[1:]}"
+    given = "" if detail["type"] == "missing" else f"; given {show(detail['input'])}"
+    return f"{where}: {said}{given}" if named else f"{said}{given}"
+
+
+def show(value: Any) -> str:
+    """Return a value as an error message shows it: in ASCII, and not all of a long one."""
+    shown = ascii(value)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"

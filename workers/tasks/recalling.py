@@ -1,0 +1,109 @@
+"""The tasks of recall, and of what follows from it: touch, reinforce and regenerate."""
+
+import logging
+import time
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from celery import Task
+
+from workers import intake
+from workers import recall as finding
+from workers import regenerate as regenerating
+from workers import touch as touching
+from workers.celery import app, settings
+from workers.errors import EmbeddingError, InvalidInputError
+from workers.storage import signals
+from workers.tasks import answers
+from workers.tasks.task import MOST_RESULTS, EbbTask, context, instant
+
+DEFAULT_BOOST = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class RecallTask(EbbTask):
+    """A task that sends the touch of what it returned once the answer is out."""
+
+    def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send the touch that this call noted on its request, if it did; a second delivery repeats the first one's."""
+        arguments = self.request.get("touch_after")
+        if arguments:
+            at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
+            touch.apply_async(kwargs=arguments | {"at": at.isoformat()})
+
+
+@app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
+def recall(
+    self: Task,
+    query: Any,
+    namespace: Any = "default",
+    limit: Any = 10,
+    tag: Any = None,
+    category: Any = None,
+    kind: Any = None,
+    as_of: Any = None,
+    known_as_of: Any = None,
+    explain: bool = False,
+    touch: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
+
+    What is recalled as of an instant is read only, and never touched.
+    """
+    at = instant(now)
+    name = intake.namespace_name(namespace)
+    question = finding.Question(
+        text=intake.query_text(query, settings.max_text),
+        limit=intake.whole(limit, "limit", MOST_RESULTS),
+        tag=intake.optional_name(tag, "tag"),
+        category=intake.optional_name(category, "category"),
+        kind=intake.optional_name(kind, "kind"),
+        as_of=None if as_of is None else intake.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
+        explain=explain,
+    )
+    with signals.active(context.redis, self.request.id or "", time.time()):
+        found = finding.recall(context, name, question, at)
+    if touch and as_of is None and known_as_of is None and found.results:
+        ids = [str(result.id) for result in found.results]
+        self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
+    return answers.recalled(found)
+
+
+@app.task(base=EbbTask, name="memory.touch", ignore_result=True)
+def touch(ids: list[str], namespace: str, at: str) -> None:
+    """Note that these facts were recalled, and have those regenerated that had faded."""
+    touched = touching.touch(context, namespace, [UUID(id_) for id_ in ids], datetime.fromisoformat(at))
+    if touched.faded and settings.regeneration_enabled:
+        claimed = signals.claim_regeneration(context.redis, namespace, touched.faded)
+        if claimed:
+            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
+
+
+@app.task(base=EbbTask, bind=True, name="memory.reinforce")
+def reinforce(
+    self: Task,
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    boost: Any = DEFAULT_BOOST,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Strengthen one fact and confirm it; return its salience."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    fact, name = intake.fact_id(id), intake.namespace_name(namespace)
+    salience = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
+    if salience is None:
+        raise InvalidInputError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
+    return {"id": str(fact), "salience": round(salience, 6)}
+
+
+@app.task(base=EbbTask, name="memory.regenerate", ignore_result=True)
+def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
+    """Make the full vectors of facts that had faded and were used again."""
+    try:
+        regenerating.regenerate(context, namespace, [UUID(id_) for id_ in ids], instant(now))
+    except EmbeddingError as error:
+        log.warning("not regenerated until the next hit: %s", error)

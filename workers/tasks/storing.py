@@ -1,0 +1,88 @@
+"""The tasks by which facts come in: store, store_many, and the outbox that sends lost ones again."""
+
+import time
+from typing import Any
+from uuid import UUID, uuid5
+
+from celery import Task
+
+from workers import intake
+from workers import store as storing
+from workers.add import Stored
+from workers.celery import app, settings
+from workers.context import utc_now
+from workers.errors import InvalidInputError
+from workers.queues import VISIBILITY_SECONDS
+from workers.storage import outbox, signals
+from workers.tasks import answers
+from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
+
+
+@app.task(base=EbbTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
+def store(
+    self: Task,
+    text: Any = None,
+    namespace: Any = "default",
+    touch: bool = True,
+    classify: bool = True,
+    now: Any = None,
+    **fact: Any,
+) -> dict[str, Any]:
+    """Store one fact; return its id, what it became, and whether it has a vector."""
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, touch=touch, classify=classify)
+    if isinstance(answer, InvalidInputError):
+        raise answer
+    return answers.stored(answer)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.store_many")
+def store_many(
+    self: Task,
+    facts: Any,
+    namespace: Any = "default",
+    touch: bool = True,
+    classify: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Store many facts; return what each became, in order, or why it was not stored."""
+    if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
+        raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
+    return answers.stored_many(_store(self, facts, namespace, now, touch=touch, classify=classify))
+
+
+@app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
+def sweep_outbox() -> None:
+    """Send accepted writes again whose messages must be lost."""
+    now = time.time()
+    for entry in outbox.older_than(context.redis, now - VISIBILITY_SECONDS - WORK_SECONDS):
+        outbox.put(context.redis, outbox.Entry(entry.id, entry.task, entry.arguments, now))
+        app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id)
+
+
+def _store(
+    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool
+) -> list[Stored | InvalidInputError]:
+    """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
+    task_id = task.request.id or ""
+    try:
+        name = intake.namespace_name(namespace)
+        at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
+        checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
+        good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
+        stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
+        if good:
+            signals.mark_grown(context.redis, name)
+        outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
+    except InvalidInputError:
+        outbox.remove(context.redis, task_id)
+        raise
+    outbox.remove(context.redis, task_id)
+    return outcomes
+
+
+def _check(given: Any, id_: UUID) -> intake.NewFact | InvalidInputError:
+    try:
+        fact = intake.new_fact(given, settings.max_text)
+    except InvalidInputError as error:
+        return error
+    return fact if fact.id else fact.model_copy(update={"id": id_})

@@ -1,0 +1,46 @@
+"""What every task has: patience with an absent database, an instant, an id, and limits."""
+
+from datetime import datetime
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+import psycopg
+from celery import Task
+from psycopg_pool import PoolTimeout
+
+from workers import intake
+from workers.celery import settings
+from workers.context import Context, utc_now
+from workers.errors import InvalidInputError, UnavailableError
+
+MOST_FACTS = 10_000
+MOST_RESULTS = 1_000
+WORK_SECONDS = 30.0
+"""How long a task that walks many facts goes on before it hands over to its successor."""
+
+context = Context(settings)
+
+
+class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
+    """A task that waits out a short absence of the database; what was wrong with its input is an answer, no crash."""
+
+    autoretry_for = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
+    dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
+    max_retries = 6
+    default_retry_delay = 1  # after a killed child; Celery's own is longer than the visibility timeout
+    retry_backoff = 1
+    retry_backoff_max = 8
+    throws = (InvalidInputError,)
+
+
+def instant(now: Any) -> datetime:
+    """Return the instant that a task was given, or the present one."""
+    return utc_now() if now is None else intake.instant(now, "now")
+
+
+def uuid_of(task_id: str) -> UUID:
+    """Return a task's id as UUID, or one that follows from it."""
+    try:
+        return UUID(task_id)
+    except ValueError:
+        return uuid5(NAMESPACE_OID, task_id)

@@ -1,0 +1,57 @@
+"""The tasks that tell what a namespace holds, what will come of it, and what contradicts itself there."""
+
+from dataclasses import asdict
+from typing import Any
+
+from celery import Task
+
+from workers import contradictions, intake
+from workers import forecast as forecasting
+from workers import stats as counting
+from workers.celery import app
+from workers.errors import InvalidInputError
+from workers.storage import signals
+from workers.tasks import answers
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+
+MOST_SHOWN = 100
+PAIR = 2
+
+
+@app.task(base=EbbTask, name="memory.stats")
+def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
+    return asdict(counting.stats(context, intake.namespace_name(namespace), instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.forecast")
+def forecast(namespace: Any = "default", days: Any = 7, shown: Any = 3, now: Any = None) -> dict[str, Any]:
+    """Return what passes will do on each of the coming days."""
+    name, ahead = intake.namespace_name(namespace), intake.whole(days, "days", forecasting.MOST_DAYS)
+    named = 0 if shown == 0 else intake.whole(shown, "shown", MOST_SHOWN)
+    return answers.foreseen(forecasting.forecast(context, name, ahead, instant(now), named))
+
+
+@app.task(base=EbbTask, name="memory.contradictions")
+def list_contradictions(namespace: Any = "default", limit: Any = 100, now: Any = None) -> dict[str, Any]:
+    """Return which remembered facts contradict each other."""
+    name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
+    return answers.contradicting(*contradictions.contradicting(context, name, instant(now), most))
+
+
+@app.task(base=EbbTask, bind=True, name="memory.resolve")
+def resolve(
+    self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
+) -> dict[str, Any]:
+    """Settle a contradiction: one fact supersedes the others, or both are accepted."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    given, name = list(dict.fromkeys(intake.fact_ids(ids, MOST_FACTS))), intake.namespace_name(namespace)
+    if both and keep is None and len(given) == PAIR:
+        contradictions.accept(context, name, given[0], given[1], at)
+        return {"accepted": [str(id_) for id_ in given]}
+    kept = None if keep is None else intake.fact_id(keep)
+    others = [id_ for id_ in given if id_ != kept]
+    if both or kept is None or not others:
+        raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
+    contradictions.keep(context, name, kept, others, at)
+    return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}

@@ -1,0 +1,76 @@
+"""The tasks by which the system looks after itself: missing vectors, counts of words, indexes, a review by an LLM."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from celery import Task
+
+from workers import embed, intake, search
+from workers import review as reviewing
+from workers.celery import app
+from workers.context import utc_now
+from workers.errors import EmbeddingError
+from workers.storage import signals
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
+
+REVIEW_SECONDS = 20.0
+"""How long a task that asks an LLM goes on, whose last answer may take as long again."""
+
+log = logging.getLogger(__name__)
+
+
+@app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
+def embed_pending(after: list[Any] | None = None) -> None:
+    """Embed facts that still have no vector, batch by batch, one task at a time."""
+    with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
+        if not alone:
+            return
+        place = (int(after[0]), UUID(after[1])) if after else embed.START
+        rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
+    if rest is not None:
+        embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
+
+
+@app.task(base=EbbTask, bind=True, name="memory.prune_by_llm")
+def prune_by_llm(
+    self: Task, namespace: Any = "default", now: Any = None, run: Any = None, after: Any = None
+) -> dict[str, Any]:
+    """Have an LLM look for needless facts, if that is wanted; a task that follows goes on from there."""
+    task_id, name = self.request.id or "", intake.namespace_name(namespace)
+    at = signals.first_seen(context.redis, task_id, instant(now))
+    own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
+    place = None if after is None else intake.fact_id(after)
+    done = reviewing.review(context, name, own_run, at, place, time.monotonic() + REVIEW_SECONDS)
+    if done.rest is not None:
+        rest = {"namespace": name, "now": at.isoformat(), "run": str(own_run), "after": str(done.rest)}
+        prune_by_llm.apply_async(kwargs=rest)
+    return {"reviewed": done.reviewed, "forgotten": done.forgotten, "goes_on": done.rest is not None}
+
+
+@app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)
+def lexemes() -> None:
+    """Count the words of namespaces that grew."""
+    for name in signals.take_grown(context.redis):
+        search.count_lexemes(context, name, utc_now())
+
+
+@app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
+def ann() -> None:
+    """Give large namespaces a vector index of their own; a second delivery meanwhile finds it being built."""
+    search.index_large_namespaces(context)
+
+
+def _walk(step: Callable[[embed.Place], embed.Place | None], place: embed.Place) -> embed.Place | None:
+    """Go on step by step until the end or for 30 seconds; return where to go on, if anywhere."""
+    until = time.monotonic() + WORK_SECONDS
+    at: embed.Place | None = place
+    try:
+        while at is not None and time.monotonic() < until:
+            at = step(at)
+    except EmbeddingError as error:
+        log.warning("facts still wait for their vectors: %s", error)
+        return None
+    return at
