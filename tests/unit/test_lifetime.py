@@ -5,8 +5,7 @@ from typing import get_args
 
 import pytest
 
-from workers.core.lifetime import LIFETIMES, expiry, lifetime
-from workers.intake import DecayClass
+from workers.core.lifetime import LIFETIMES, DecayClass, expiry, lifetime
 
 DAY = 86_400
 
