@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 from zlib import crc32
 
@@ -76,29 +77,31 @@ def _add_activity(
 ) -> None:
     if not new:
         return
-    columns = [_anchor(row, fact) for row, fact in new]
     classes = [fact.decay_class for _, fact in new]
-    anchors = activity.anchors_for({name: [c[name] for c in columns] for name in columns[0]}, classes, fidelity)
+    anchors = activity.anchors_for(_starts(new), classes, fidelity)
     faded = written(anchors, now.timestamp(), context.rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
     activity.add(db, tenant, ids, segments, anchors, classes, [fact.decay_class_source for _, fact in new], faded)
 
 
-def _anchor(row: Fact, fact: NewFact) -> dict[str, float]:
-    """Return where a fact's forgetting starts: at its last use, or else at its creation (C-O24)."""
-    created, seen = row.created_at.timestamp(), (fact.last_seen_at or row.created_at).timestamp()
-    life = lifetime.lifetime(fact.decay_class)
-    confirmed = max(created, seen) if life.refreshed_by_use else created
-    strength = fact.salience if fact.strength is None else fact.strength
-    base = float(tiers.base_for(np.array([strength]), np.array([fact.coactivations]))[0])
+def _starts(new: Sequence[tuple[Fact, NewFact]]) -> dict[str, Any]:
+    """Return by column where facts' forgetting starts: at their last use, or else at their creation (C-O24)."""
+    created = [row.created_at.timestamp() for row, _ in new]
+    seen = [(fact.last_seen_at or row.created_at).timestamp() for row, fact in new]
+    confirmed = [
+        max(told, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else told
+        for (_, fact), told, used in zip(new, created, seen, strict=True)
+    ]
+    strength = np.array([fact.salience if fact.strength is None else fact.strength for _, fact in new])
+    coactivations = np.array([fact.coactivations for _, fact in new])
     return {
-        "base": base,
-        "coactivations": fact.coactivations,
+        "base": tiers.base_for(strength, coactivations),
+        "coactivations": coactivations,
         "last_seen_at": seen,
-        "confidence": fact.confidence,
+        "confidence": [fact.confidence for _, fact in new],
         "confirmed_at": confirmed,
-        "expires_at": lifetime.expiry(fact.decay_class, confirmed),
+        "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
     }
 
 
@@ -106,21 +109,27 @@ def answers_for(
     db: Connection, tenant: int, rows: Sequence[Fact], added: dict[UUID, bytes]
 ) -> list[Stored | InvalidInputError]:
     """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
-    said = facts.known_by_hash(db, tenant, [row.hash for row in rows])
-    taken = facts.known_by_id(db, tenant, [row.id for row in rows])
-    unembedded = pending.among(db, tenant, list(said.values()))
-    unanswered = dict(added)
+    told = _first_told(rows, added)
+    others = [row for row, new in zip(rows, told, strict=True) if not new]
+    said = facts.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
+    taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
+    unembedded = pending.among(db, tenant, [*added, *said.values()])
     answers: list[Stored | InvalidInputError] = []
-    for row in rows:
+    for row, new in zip(rows, told, strict=True):
         there = said.get(row.hash)
-        if unanswered.get(row.id) == row.hash:
-            del unanswered[row.id]
+        if new:
             answers.append(Stored(row.id, "added", row.id not in unembedded))
         elif there is not None:
             answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
         else:
             answers.append(_not_live(row, taken.get(row.id)))
     return answers
+
+
+def _first_told(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
+    """Return of each given fact whether it is the one that was added, and not one that repeats it."""
+    unanswered = dict(added)
+    return [unanswered.get(row.id) == row.hash and unanswered.pop(row.id) is not None for row in rows]
 
 
 def _not_live(row: Fact, taken: Known | None) -> Stored | InvalidInputError:

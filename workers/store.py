@@ -137,10 +137,10 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
 
     Those facts are kept all the same, found by their words, and embedded later.
     """
-    size = context.settings.embedding_batch
     until = time.monotonic() + EMBEDDING_SECONDS
     found: list[Vectors | None] = []
     try:
+        size = context.embedder.batch
         while len(found) < len(texts) and time.monotonic() < until:
             found += list(context.embedder.embed(texts[len(found) : len(found) + size]))
     except EmbeddingError as error:

@@ -25,6 +25,10 @@ class Embedder(Protocol):
     def dims(self) -> int:
         """The length of every vector."""
 
+    @property
+    def batch(self) -> int:
+        """How many texts are best given at once."""
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, dims) vectors of length 1, in the order of the texts.
 

@@ -13,6 +13,8 @@ from workers.settings import Settings
 
 DIMS = 256
 NGRAMS = (3, 5)
+BATCH = 2_048
+"""Each word of a batch is hashed once, so a larger one hashes fewer; but it must end within a fraction of a second."""
 
 
 class HashingEmbedder:
@@ -20,6 +22,7 @@ class HashingEmbedder:
 
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
+        self.batch = BATCH
         self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"
         self._vectorizer = HashingVectorizer(
             analyzer="char_wb",

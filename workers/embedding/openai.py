@@ -61,7 +61,7 @@ class OpenAIEmbedder:
             )
         self._model = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
-        self._batch = settings.embedding_batch
+        self.batch = settings.embedding_batch
         url = settings.embedding_url or OPENAI_URL
         self._endpoint = Endpoint(EMBEDDINGS, url, settings.embedding_key, settings.embedding_timeout, sleep)
 
@@ -81,7 +81,7 @@ class OpenAIEmbedder:
             return np.empty((0, self.dims), np.float32)
         parts = [pieces.split(text, PIECE_BYTES) for text in texts]
         flat = [piece for text in parts for piece in text]
-        requests = pieces.batches(flat, self._batch, REQUEST_BYTES)
+        requests = pieces.batches(flat, self.batch, REQUEST_BYTES)
         vectors = np.concatenate([self._request(batch, self._answered_dims) for batch in requests])
         return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
 
