@@ -30,7 +30,13 @@ create table if not exists namespaces (
     -- since when fading waits for `--force`, because a pass met the forget limit
     held_since timestamptz,
     -- goes into the digests of `forgotten_hashes`, so that those of two namespaces have nothing in common
-    salt uuid not null default gen_random_uuid()
+    salt uuid not null default gen_random_uuid(),
+    -- how many turns of sessions were told: each new pair of session and turn is one more, and none is taken back
+    turns bigint not null default 0,
+    -- what differs from the settings of the whole, in the documents' names; and when that last changed, until every
+    -- fact has been looked at by it
+    settings jsonb not null default '{}',
+    settings_changed_at timestamptz
 );
 
 -- Words of one fact for GIN and BM25. The namespace and the tags are lexemes too, with blanks inside, which no parser
@@ -69,7 +75,7 @@ create table if not exists facts (
     supersedes_id uuid,
     forgotten_at timestamptz,
     forgotten_reason text check (
-        forgotten_reason in ('expired', 'faded', 'culled', 'asked', 'retracted', 'merged', 'pruned')
+        forgotten_reason in ('expired', 'faded', 'culled', 'aged', 'asked', 'retracted', 'merged', 'pruned')
     ),
     search tsvector not null
         generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
@@ -81,6 +87,9 @@ create table if not exists activity (
     namespace integer not null,
     fact uuid not null,
     segment smallint not null,
+    -- what hygiene does to it: 0 semantic, culled by confidence; 1 a persistent episode, ages out; 2 a permanent one,
+    -- told to be stale; 3 a chunk, nothing
+    branch smallint not null default 0 check (branch between 0 and 3),
     base double precision not null,
     coactivations integer not null default 0,
     last_seen_at timestamptz not null,
@@ -101,11 +110,17 @@ create table if not exists activity (
     ends_at timestamptz not null default 'infinity',
     -- over, but kept visible because a pass met the forget limit
     held boolean not null default false,
+    -- a permanent episode that has been silent for long, as the last pass found it
+    stale boolean not null default false,
     due_at timestamptz not null,
     -- until then, or for good, it neither fades nor ends by itself; null where nobody ever pinned it
     pinned_until timestamptz,
     -- the seconds to live that a pin without end keeps back, for it has no expiry meanwhile
     kept_lifetime double precision,
+    -- of an episode: when it was encoded, the namespace's turns then, and when more turns had passed than it outlives
+    encoded_at timestamptz,
+    occurred bigint,
+    outrun_at timestamptz,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     check ((decay_class is null) = (decay_class_source is null))
@@ -118,7 +133,8 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
     coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at,
     coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
-    halvings, decay_class_source
+    halvings, decay_class_source, branch, coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
+    coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, stale
 from activity;
 
 -- Whether a pass takes a fact that is due: decay all of them; a prune what has expired (hard), or what is in the last
@@ -242,6 +258,8 @@ create table if not exists decay_parts (
     expired bigint not null default 0,
     faded bigint not null default 0,
     culled bigint not null default 0,
+    aged bigint not null default 0,
+    stale bigint not null default 0,
     decayed bigint not null default 0,
     held bigint not null default 0,
     duration_ms double precision not null default 0,
@@ -289,6 +307,9 @@ create index if not exists activity_pending on activity (namespace, fact) where 
 
 -- a pass that is allowed to forget takes up what an earlier one held back
 create index if not exists activity_held on activity (namespace, fact) where held;
+
+-- storing: the persistent episodes that the turns just told have outrun
+create index if not exists activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
 
 -- purge: what was forgotten long ago, oldest first
 create index if not exists facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
