@@ -287,6 +287,9 @@ create index if not exists facts_search on facts using gin (search) with (fastup
 -- recall, contiguity: the facts told just before and after
 create index if not exists facts_neighbours on facts (namespace, session, turn) where session is not null;
 
+-- documents: the chunks of a file, and whether a namespace has any
+create index if not exists facts_chunks on facts (namespace, source) where kind = 'chunk';
+
 -- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
 -- beginnings of long names stand in it.
 create index if not exists facts_topics

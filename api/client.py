@@ -97,6 +97,17 @@ class Client:
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
+    def context(self, query: str, **options: Any) -> dict[str, Any]:
+        """Return `{"context", "tokens", "facts"}`: what fits a prompt, as a block of text to put before it.
+
+        Options are those of the task `memory.context`.
+
+        Raises:
+            InvalidInputError: the query or an option cannot be.
+            UnavailableError: Redis or the workers do not answer in time.
+        """
+        return self.call("memory.context", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
+
     def reinforce(self, id: str, boost: float = 0.2) -> dict[str, Any]:  # noqa: A002 - the contract's name
         """Strengthen a fact; return `{"id", "salience"}`.
 

@@ -28,6 +28,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "imports": (
             "workers.tasks.storing",
             "workers.tasks.recalling",
+            "workers.tasks.injecting",
             "workers.tasks.telling",
             "workers.tasks.keeping",
             "workers.tasks.passing",

@@ -10,6 +10,7 @@ RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
 ROUTES = {
     "memory.recall": RECALL,
+    "memory.context": RECALL,
     "memory.stats": RECALL,
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,

@@ -7,9 +7,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from workers.core import tokens
 from workers.errors import SettingsError
 
 PREFIX = "EBB_"
+LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": "hashing", "smart": "local", "deep": "openai"}
 
 
@@ -54,6 +56,8 @@ class Settings(BaseModel):
     max_text: int = Field(65536, ge=1, le=524_288, description="longest text, in bytes of UTF-8")
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
+    summary_threshold: int = Field(300, ge=1, description="characters above which a summary is made and injected")
+
     # decay
     decay_interval_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two passes")
     decay_threads: int = Field(3, ge=1, le=64, description="tasks that one large segment is split over")
@@ -72,6 +76,16 @@ class Settings(BaseModel):
     # recall
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
+
+    # what an agent is shown
+    context_tokens: int = Field(800, ge=1, le=1_000_000, description="most tokens that `ebb context` injects")
+    context_format: Literal["full", "short", "minimal"] = Field("full", description="how an injected fact is written")
+    context_order: Literal["rank", "stable"] = Field("rank", description="`stable`: oldest first, for prompt caches")
+    tokenizer: str = Field("characters", description="counts tokens: `characters` / 4, or such as `o200k_base`")
+    structured_label: str = Field("sqlite", pattern=LABEL, description="names what words or structure found")
+    vector_label: str = Field("lancedb", pattern=LABEL, description="names what was found by meaning alone")
+    prefer_long_term: bool = Field(default=False, description="permanent facts score 1.2 times, stable ones 1.1 times")
+    importance_recency: bool = Field(default=False, description="importance and recency scale scores in a context")
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
@@ -97,6 +111,11 @@ class Settings(BaseModel):
                 "EBB_CLASSIFY_BEFORE_WRITE and EBB_PRUNE_BY_LLM need an LLM: set EBB_LLM_KEY (or OPENAI_API_KEY) "
                 "for OpenAI, or EBB_LLM_URL for another server"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _tokens_can_be_counted(self) -> Self:
+        tokens.counter(self.tokenizer)
         return self
 
     @classmethod

@@ -14,7 +14,7 @@ from workers.add import Stored, add_within, answers_for
 from workers.classify import judge
 from workers.context import Context
 from workers.contradictions import find_within
-from workers.core import lifetime
+from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.text import digest
@@ -59,7 +59,7 @@ def store_many(
     """
     until = time.monotonic() + JUDGED_SECONDS
     given = [_with_class(fact, classify=classify) for fact in given]
-    rows = [_row(fact, now) for fact in given]
+    rows = [_row(context, fact, now) for fact in given]
     hashes = [row.hash for row in rows]
     told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
     with transaction(context.database_url) as db:
@@ -157,14 +157,14 @@ def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
     return fact.model_copy(update={"decay_class_source": source})
 
 
-def _row(fact: NewFact, now: datetime) -> Fact:
+def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
     created_at = fact.created_at or now
     return Fact(
         id=fact.id or uuid7(),
         kind=fact.kind,
         text=fact.text,
         hash=digest(fact.text),
-        summary=fact.summary,
+        summary=_summary(fact, context.settings.summary_threshold),
         category=fact.category,
         entity=fact.entity,
         key=fact.key,
@@ -178,6 +178,13 @@ def _row(fact: NewFact, now: datetime) -> Fact:
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),
     )
+
+
+def _summary(fact: NewFact, threshold: int) -> str | None:
+    """Return a fact's own summary, or one for a long text (C-S24); a part of a document needs none."""
+    if fact.summary is None and fact.kind != "chunk" and len(fact.text) > threshold:
+        return injection.summary(fact.text)
+    return fact.summary
 
 
 def _write(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli import contradictions, forecast, keeping, memory, output, system, upkeep
+from api.cli import context, contradictions, forecast, keeping, memory, output, system, upkeep
 from workers.errors import EbbError
 
 app = typer.Typer(
@@ -17,10 +17,9 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
-for name, own in (
-    memory.COMMANDS | keeping.COMMANDS | contradictions.COMMANDS | forecast.COMMANDS | upkeep.COMMANDS
-).items():
-    app.command(name)(own)
+for module in (memory, context, keeping, contradictions, forecast, upkeep):
+    for name, own in module.COMMANDS.items():
+        app.command(name)(own)
 
 
 def _print_version(wanted: bool) -> None:

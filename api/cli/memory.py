@@ -7,15 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
+from api.cli.explaining import print_left_out, print_parts
 from api.cli.reaching import NamespaceName, client
-
-LEFT_OUT_SHOWN = 10
-SHORT = 48
-EXPLAINED = {
-    "text": "words", "similarity": "meaning", "contiguity": "nearby", "prior": "alive", "text_rank": "by words",
-    "similarity_rank": "by meaning", "rank_without_decay": "undecayed",
-}  # fmt: skip
-"""The parts of a score and the ranks by some of them, with their headings."""
 
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 
@@ -100,23 +93,8 @@ def recall(
     rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], one["text"]] for one in answer["results"]]
     output.print_table(["score", "tier", "fidelity", "text"], rows)
     if explain:
-        _print_explanation(answer)
-
-
-def _print_explanation(answer: dict[str, Any]) -> None:
-    screen = output.console()
-    screen.print("\n[bold]why, in the same order[/bold]")
-    rows = [[one["explain"][name] for name in EXPLAINED] for one in answer["results"]]
-    output.print_table(list(EXPLAINED.values()), rows)
-    screen.print("\n[bold]left out[/bold]")
-    shown, more = answer["left_out"][:LEFT_OUT_SHOWN], answer["left_out"][LEFT_OUT_SHOWN:]
-    output.print_table(["rule", "score", "text"], [[one["rule"], one["score"], _short(one["text"])] for one in shown])
-    if more:
-        screen.print(f"[dim]and {len(more)} more, all with --json[/dim]")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
+        print_parts(answer["results"])
+        print_left_out(answer["left_out"])
 
 
 def reinforce(

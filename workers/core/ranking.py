@@ -5,6 +5,7 @@ reciprocal rank fusion (C-S8). Time and strength enter as one bounded term, for 
 right (C-X13). `documented_score` is the source's own composite instead.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,10 @@ FRESHNESS_DAYS = 30.0
 DOCUMENTED_FRESHNESS_DAYS = 7.0
 DOCUMENTED_WEIGHTS = (0.60, 0.25, 0.15)
 DOCUMENTED_MIN_SCORE = 0.3
+LONG_TERM = {"permanent": 1.2, "stable": 1.1}
+"""What `prefer_long_term` multiplies the scores of these decay classes by (S73)."""
+
+RECENT_DAYS = 90.0
 ACCESS_BOOST = 0.1
 HALF_POINT_DAYS = 30.0
 
@@ -81,6 +86,21 @@ def prior(vitality: Vitality) -> Floats:
     freshness = 1 / (1 + np.maximum(vitality.idle_days, 0.0) / FRESHNESS_DAYS)
     alive = (vitality.salience + freshness + vitality.confidence + vitality.importance) / 4
     return PRIOR_WEIGHT * alive
+
+
+def long_term(decay_classes: Iterable[str]) -> Floats:
+    """Return what preferring facts that are meant to last multiplies their scores by (S73)."""
+    return np.array([LONG_TERM.get(name, 1.0) for name in decay_classes], dtype=np.float64)
+
+
+def importance_recency(importance: Floats, confirmed_days: Floats) -> Floats:
+    """Return what importance and recency multiply scores by, in [0.56, 1] (S74).
+
+    Recent is what was confirmed, or used where use confirms, within 90 days.
+    """
+    recency = np.clip(1 - confirmed_days / RECENT_DAYS, 0.0, 1.0)
+    factor: Floats = (0.7 + 0.3 * importance) * (0.8 + 0.2 * recency)
+    return factor
 
 
 def documented_score(

@@ -1,13 +1,26 @@
 """What may come in: every door's facts and arguments are checked here, by the same rules, before anything is done."""
 
-from workers.intake.arguments import fact_id, fact_ids, instant, namespace_name, optional_name, query_text, share, whole
+from workers.intake.arguments import (
+    choice,
+    fact_id,
+    fact_ids,
+    flag,
+    instant,
+    namespace_name,
+    optional_name,
+    query_text,
+    share,
+    whole,
+)
 from workers.intake.facts import DERIVED, NewFact, new_fact
 
 __all__ = [
     "DERIVED",
     "NewFact",
+    "choice",
     "fact_id",
     "fact_ids",
+    "flag",
     "instant",
     "namespace_name",
     "new_fact",

@@ -1,6 +1,7 @@
 """What arguments of tasks may be: names, ids, instants, numbers and queries."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -92,6 +93,28 @@ def share(given: Any, name: str) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
         raise InvalidInputError(f"{name}: {show(given)} is not allowed; give a number above 0 and up to 1.")
     return float(given)
+
+
+def choice(given: Any, name: str, allowed: Sequence[str]) -> Any:
+    """Return one of the allowed words.
+
+    Raises:
+        InvalidInputError: it is none of them; `name` says whose value it was.
+    """
+    if given not in allowed:
+        raise InvalidInputError(f"{name}: {show(given)} is not allowed; give one of {', '.join(allowed)}.")
+    return given
+
+
+def flag(given: Any, name: str) -> bool:
+    """Return true or false.
+
+    Raises:
+        InvalidInputError: it is neither; `name` says whose value it was.
+    """
+    if not isinstance(given, bool):
+        raise InvalidInputError(f"{name}: {show(given)} is not allowed; give true or false.")
+    return given
 
 
 def whole(given: Any, name: str, most: int) -> int:

@@ -1,6 +1,8 @@
 """Recall: a question becomes the facts that fit it best, from two indexes, scored together."""
 
 from workers.recall.answer import Recalled, Result
-from workers.recall.recalling import Question, recall
+from workers.recall.question import Question
+from workers.recall.recalling import recall
+from workers.recall.scoring import Preferences
 
-__all__ = ["Question", "Recalled", "Result", "recall"]
+__all__ = ["Preferences", "Question", "Recalled", "Result", "recall"]

@@ -20,7 +20,9 @@ class Result:
 
     id: UUID
     text: str
+    summary: str | None
     score: float
+    found_by: str
     tier: str
     fidelity: str
     kind: str
@@ -53,9 +55,12 @@ def order(found: Candidates, scores: Scores) -> Ints:
     return np.lexsort((-found["told_at"], found["tier"], -scores.total))
 
 
-def result(one: Candidate, shown: Description, tier: int, score: float, explain: dict[str, Any] | None) -> Result:
+def result(
+    one: Candidate, shown: Description, tier: int, score: float, found_by: str, explain: dict[str, Any] | None
+) -> Result:
     """Return a candidate as a result."""
     return Result(
+        found_by=found_by,
         score=round(score, 6),
         tier=Tier(tier).name.lower(),
         fidelity=fidelity.name(int(one["fidelity"])),
@@ -67,15 +72,16 @@ def result(one: Candidate, shown: Description, tier: int, score: float, explain:
 def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
     """Return a score taken apart, and its rank in each arm and without decay (1 is best).
 
-    Relevance, contiguity and prior add up to the score; relevance is made of text and similarity.
+    Relevance, contiguity and prior add up to the score, times the factor; relevance is made of text and similarity.
     """
     added = scores.contiguity[place] + scores.prior[place]
     return {
-        "relevance": round(float(scores.total[place] - added), 6),
+        "relevance": round(float(scores.total[place] / scores.factor[place] - added), 6),
         "text": round(float(scores.text[place]), 6),
         "similarity": round(float(scores.similarity[place]), 6),
         "contiguity": round(float(scores.contiguity[place]), 6),
         "prior": round(float(scores.prior[place]), 6),
+        "factor": round(float(scores.factor[place]), 6),
         **{name: int(values[place]) for name, values in ranks.items()},
     }
 
@@ -85,7 +91,7 @@ def ranks(scores: Scores) -> dict[str, Ints]:
     return {
         "text_rank": _rank(scores.text),
         "similarity_rank": _rank(scores.similarity),
-        "rank_without_decay": _rank(scores.total - scores.prior),
+        "rank_without_decay": _rank(scores.total / scores.factor - scores.prior),
     }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from workers.core import bm25, ranking, signature
 from workers.core.arrays import Floats, Ints, Vectors
-from workers.storage import candidates, lexemes, signatures
+from workers.storage import candidates, documents, lexemes, signatures
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
@@ -98,6 +98,7 @@ def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scop
         ever=scope.as_of is not None,
         category=scope.category,
         kind=scope.kind,
+        documents=scope.documents or not documents.any_chunk(db, namespace.id),
     )
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return dict(zip(differing, cosines.tolist(), strict=True))

@@ -1,56 +1,23 @@
 """One recall from question to answer."""
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime
-
-import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Vectors
-from workers.core.ranking import CONTIGUITY
 from workers.errors import EmbeddingError
 from workers.recall import answer, arms, scoring
 from workers.recall.answer import Recalled
-from workers.recall.arms import TextArm
-from workers.recall.scoring import Scores
-from workers.storage import candidates, facts, namespaces
-from workers.storage.candidates import Candidates, Scope
+from workers.recall.question import Question
+from workers.recall.weighing import Found, Weighed, weigh
+from workers.storage import candidates, namespaces
+from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
 
 LEFT_OUT_SHOWN = 50
-
-WEIGHED = 100
-"""How many of both arms' candidates are read."""
-
-NEIGHBOURS_OF = 30
-"""How many of the best bring the facts told just before and after them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: the words, how many facts at most, and the filters that hold in every arm."""
-
-    text: str
-    limit: int = 10
-    tag: str | None = None
-    category: str | None = None
-    kind: str | None = None
-    as_of: datetime | None = None
-    explain: bool = False
-    known_as_of: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """Candidates that may be seen, with their scores, and those that a rule hides."""
-
-    seen: Candidates
-    hidden: Candidates
-    scores: Scores
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
@@ -65,14 +32,15 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     """
     query = None if question.tag else _embed(context, question.text)
     as_of = question.as_of or question.known_as_of
-    scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of)
+    scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of, question.documents)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Recalled([], [] if question.explain else None, by_meaning=query is not None)
         query = query if query is not None and tenant.embedder == context.embedder.name else None
         text = arms.text_arm(db, tenant, question.text, scope)
-        weighed = _weigh(context, db, tenant, text, query, scope)
+        near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
+        weighed = weigh(context, db, tenant, question, Found(text, near), query, scope)
         return _answer(db, tenant, question, weighed, now, by_meaning=query is not None)
 
 
@@ -82,21 +50,6 @@ def _embed(context: Context, text: str) -> Vectors | None:
     except EmbeddingError as error:
         log.warning("recalled by words alone: %s", error)
         return None
-
-
-def _weigh(
-    context: Context, db: Connection, tenant: Namespace, text: TextArm, query: Vectors | None, scope: Scope
-) -> Weighed:
-    """Return the most promising candidates of both arms, and the neighbours of the best of them, with their scores."""
-    near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
-    promising = arms.promising(text, near, WEIGHED)
-    beside = facts.neighbours(db, tenant.id, promising[:NEIGHBOURS_OF], len(CONTIGUITY))
-    pooled = scoring.pooled_queries(context, query)
-    weighed = candidates.weigh(db, tenant.id, [*promising, *beside.difference(promising)], pooled, scope)
-    visible = np.array([rule is None for rule in weighed["left_out"]], dtype=np.bool_)
-    seen = weighed[visible]
-    scores = scoring.score(context, seen, text, scoring.similarities(seen, query), scope.now)
-    return Weighed(seen, weighed[~visible], scores)
 
 
 def _answer(
@@ -114,6 +67,7 @@ def _answer(
             shown[one["id"]],
             tier,
             float(scores.total[place]),
+            weighed.found_by[place],
             answer.parts(place, scores, ranks) if ranks else None,
         )
         for one, tier, place in zip(chosen, scoring.current_tiers(chosen, now).tolist(), order.tolist(), strict=False)

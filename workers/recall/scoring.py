@@ -1,6 +1,6 @@
 """Scoring: candidates' rows become arrays, arrays become scores, and each score keeps its parts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -16,6 +16,17 @@ from workers.storage.candidates import Candidates
 
 
 @dataclass(frozen=True, slots=True)
+class Preferences:
+    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
+
+    long_term: bool = False
+    importance_recency: bool = False
+
+
+UNSCALED = Preferences()
+
+
+@dataclass(frozen=True, slots=True)
 class Scores:
     """The scores of n candidates and their parts, one array each."""
 
@@ -24,6 +35,7 @@ class Scores:
     similarity: Floats
     contiguity: Floats
     prior: Floats
+    factor: Floats
 
 
 def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors]:
@@ -53,15 +65,34 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
     return np.where(known, cosines, cosines[known].min(initial=0.0))
 
 
-def score(context: Context, found: Candidates, text: TextArm, cosines: Floats, now: datetime) -> Scores:
-    """Return the scores of candidates: fused relevance, neighbours' share, and the bounded prior."""
+def score(
+    context: Context, found: Candidates, text: TextArm, cosines: Floats, preferences: Preferences, now: datetime
+) -> Scores:
+    """Return the scores of candidates: fused relevance, neighbours' share, and the bounded prior, all scaled alike."""
+    plain = _score(context, found, text, cosines, now)
+    factor = _factor(found, preferences, now)
+    return replace(plain, total=plain.total * factor, factor=factor)
+
+
+def _score(context: Context, found: Candidates, text: TextArm, cosines: Floats, now: datetime) -> Scores:
     text_scores = np.array([text.scores.get(id_, 0.0) for id_ in found["id"]])
     if context.settings.ranking == "documented":
         return _documented(found, text_scores, cosines, now)
     relevance = ranking.fuse(text_scores, cosines)
     near = ranking.contiguity(relevance, *_places(found))
     alive = ranking.prior(_vitality(context, found, now))
-    return Scores(relevance + near + alive, text_scores, cosines, near, alive)
+    return Scores(relevance + near + alive, text_scores, cosines, near, alive, np.ones(len(found)))
+
+
+def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
+    """Return what scores are multiplied by; a document is as permanent as its file, which makes it no better (S73)."""
+    factor = np.ones(len(found))
+    if preferences.long_term:
+        factor *= np.where(found["document"], 1.0, ranking.long_term(found["decay_class"]))
+    if preferences.importance_recency:
+        confirmed_days = (now.timestamp() - found["confirmed_at"]) / confidence.DAY
+        factor *= ranking.importance_recency(found["importance"], confirmed_days)
+    return factor
 
 
 def _documented(found: Candidates, text_scores: Floats, cosines: Floats, now: datetime) -> Scores:
@@ -77,7 +108,8 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, now: da
     by_vector = ranking.vector_score(cosines)
     by_vector = np.where(by_vector >= ranking.DOCUMENTED_MIN_SCORE, by_vector, 0.0)
     nothing = np.zeros(len(found))
-    return Scores(np.where(text_scores > 0, composite, by_vector), text_scores, cosines, nothing, nothing)
+    total = np.where(text_scores > 0, composite, by_vector)
+    return Scores(total, text_scores, cosines, nothing, nothing, np.ones(len(found)))
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:

@@ -23,7 +23,8 @@ WEIGH = """
         case when session is null then -1 else coalesce(turn, -1) end,
         date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
         date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
-        date_part('epoch', activity.expires_at), recall_count, tier, fidelity,
+        date_part('epoch', activity.expires_at), recall_count, tier, fidelity, coalesce(decay_class, ''),
+        facts.kind = 'chunk',
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
         ),
@@ -53,6 +54,7 @@ WEIGH = """
                 when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
                 when facts.kind <> %(kind)s::text then 'other kind'
+                when facts.kind = 'chunk' and not %(documents)s then 'of a document'
             end
         )
     from facts
@@ -62,8 +64,8 @@ WEIGH = """
 """
 
 DESCRIBE = """
-    select id, kind, text, category, entity, key, value, source, tags, importance, session, turn, source_date,
-        created_at, decay_class
+    select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
+        source_date, created_at, decay_class
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
@@ -85,6 +87,7 @@ MATCHES = """
         and (%(ever)s or (forgotten_at is null and superseded_at is null))
         and (%(category)s::text is null or category = %(category)s)
         and (%(kind)s::text is null or kind = %(kind)s)
+        and (%(documents)s or kind <> 'chunk')
     limit %(budget)s
 """
 
@@ -99,6 +102,7 @@ class Scope:
     category: str | None = None
     kind: str | None = None
     known_as_of: datetime | None = None
+    documents: bool = True
 
 
 CANDIDATE = np.dtype(
@@ -117,6 +121,8 @@ CANDIDATE = np.dtype(
         ("recall_count", np.int64),
         ("tier", np.int64),
         ("fidelity", np.int64),
+        ("decay_class", object),
+        ("document", np.bool_),
         ("cosine", np.float64),
         ("signature", object),
         ("left_out", object),
@@ -143,6 +149,7 @@ class Description:
     id: UUID
     kind: str
     text: str
+    summary: str | None
     category: str | None
     entity: str | None
     key: str | None
@@ -184,6 +191,7 @@ def weigh(
         "tag": scope.tag,
         "category": scope.category,
         "kind": scope.kind,
+        "documents": scope.documents,
     }
     return np.array(db.execute(WEIGH, given, binary=True).fetchall(), dtype=CANDIDATE)
 
@@ -209,6 +217,7 @@ def matches(
         "ever": scope.as_of is not None,
         "category": scope.category,
         "kind": scope.kind,
+        "documents": scope.documents,
         "budget": budget,
     }
     rows = db.execute(MATCHES, given, binary=True).fetchall()

@@ -39,6 +39,7 @@ NEAREST_AMONG = """
         and (%(ever)s or live)
         and (%(category)s::text is null or category = %(category)s)
         and (%(kind)s::text is null or kind = %(kind)s)
+        and (%(documents)s or kind <> 'chunk')
     order by signature <~> %(query)s limit %(limit)s
 """
 
@@ -96,15 +97,16 @@ def nearest(
     ever: bool = False,
     category: str | None = None,
     kind: str | None = None,
+    documents: bool = True,
 ) -> dict[UUID, float]:
     """Return the facts whose signatures differ least from the (128,) query, nearest first, and in how many bits.
 
     `ever` takes in forgotten and superseded ones. A category or kind is filtered before the limit, so that none is
-    missing for being rare.
+    missing for being rare; and so are documents, where they are not wanted.
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
-    if category is not None or kind is not None:
-        among = given | {"ever": ever, "category": category, "kind": kind}
+    if category is not None or kind is not None or not documents:
+        among = given | {"ever": ever, "category": category, "kind": kind, "documents": documents}
         return dict(db.execute(NEAREST_AMONG, among, binary=True).fetchall())
     return dict(db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True).fetchall())
 

@@ -14,9 +14,12 @@ from workers.errors import InvalidInputError
 from workers.forecast import CHANGES, Day
 from workers.forget import Fate
 from workers.history import History
+from workers.inject import Injection, Line
 from workers.pin import Pinned
 from workers.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
+
+OVER_BUDGET = "over the token budget"
 
 
 def stored(answer: Stored) -> dict[str, Any]:
@@ -127,6 +130,39 @@ def recalled(found: Recalled) -> dict[str, Any]:
     if found.left_out is not None:
         answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
     return answer
+
+
+def injected(done: Injection) -> dict[str, Any]:
+    """Return the block for an agent's context, its tokens and facts, and on request what was left out by which rule."""
+    answer: dict[str, Any] = {
+        "context": done.text,
+        "tokens": done.tokens,
+        "facts": [_injected(line) | _why(line.fact) for line in done.lines],
+    }
+    if done.recalled.left_out is not None:
+        cut = [_cut(line) for line in done.cut]
+        answer |= {"left_out": cut + done.recalled.left_out, "by_meaning": done.recalled.by_meaning}
+    return answer
+
+
+def _injected(line: Line) -> dict[str, Any]:
+    """Return one injected line."""
+    fact = line.fact
+    return {
+        "id": str(fact.id),
+        "line": line.text,
+        "score": fact.score,
+        "found_by": fact.found_by,
+        "summarised": line.summarised,
+    }
+
+
+def _why(fact: Result) -> dict[str, Any]:
+    return {} if fact.explain is None else {"explain": fact.explain}
+
+
+def _cut(line: Line) -> dict[str, Any]:
+    return {"id": str(line.fact.id), "text": line.fact.text, "rule": OVER_BUDGET, "score": line.fact.score}
 
 
 def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:

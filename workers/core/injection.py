@@ -1,0 +1,50 @@
+"""What an agent is shown of its memory: a line for each fact, in a wrapper, within a budget of tokens.
+
+Source: deep dive, S75-S80, with resolutions C-S12 (the budget counts what is injected) and C-S13 (the documented
+wrapper and lines, escaped). A fact is data: what it says can neither close the wrapper nor pass for another fact.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+OPENING, CLOSING = "<memory-context>", "</memory-context>"
+SUMMARY_LENGTH = 80
+
+Format = Literal["full", "short", "minimal"]
+
+
+def line(text: str, category: str | None, label: str, form: Format) -> str:
+    """Return one fact as it is injected: `[label/category] text`, `category: text` or `text` (S77-S79).
+
+    A fact without category is `[label] text` or just its text. Further lines of a text are indented, so that none of
+    them looks like a fact of its own.
+    """
+    said = "\n  ".join(part for part in escaped(text).splitlines() if part.strip())
+    topic = " ".join(escaped(category or "").split())
+    if form == "full":
+        return f"[{label}/{topic}] {said}" if topic else f"[{label}] {said}"
+    return f"{topic}: {said}" if form == "short" and topic else said
+
+
+def escaped(text: str) -> str:
+    """Return the text without a character that could begin a tag or an entity (C-S13)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def block(lines: Sequence[str]) -> str:
+    """Return lines in their wrapper (S80), or nothing if there are none."""
+    return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
+
+
+def fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
+    """Return how many of the first lines take at most so many tokens; the first that is too much ends it (C-S12).
+
+    `size` says how many tokens the block of so many lines has.
+    """
+    return bisect_right(range(1, lines + 1), most, key=size)
+
+
+def summary(text: str) -> str:
+    """Return the short form under which a long fact is stored besides: how it begins (C-S24)."""
+    return text if len(text) <= SUMMARY_LENGTH else text[:SUMMARY_LENGTH] + "…"

@@ -1,0 +1,26 @@
+"""What is asked of a recall."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from workers.recall.scoring import UNSCALED, Preferences
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the words, how many facts at most, and the filters that hold in every arm.
+
+    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine.
+    """
+
+    text: str
+    limit: int = 10
+    tag: str | None = None
+    category: str | None = None
+    kind: str | None = None
+    as_of: datetime | None = None
+    explain: bool = False
+    known_as_of: datetime | None = None
+    documents: bool = True
+    min_similarity: float = -1.0
+    preferences: Preferences = UNSCALED

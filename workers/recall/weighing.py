@@ -1,0 +1,79 @@
+"""Weighing: the most promising candidates of all arms are read, and those that no rule hides are scored together."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Vectors
+from workers.core.ranking import CONTIGUITY
+from workers.recall import arms, scoring
+from workers.recall.arms import TextArm
+from workers.recall.question import Question
+from workers.recall.scoring import Scores
+from workers.storage import candidates, facts
+from workers.storage.candidates import Candidates, Scope
+from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
+
+WEIGHED = 100
+"""How many of both arms' candidates are read."""
+
+NEIGHBOURS_OF = 30
+"""How many of the best bring the facts told just before and after them."""
+
+TOO_UNLIKE = "not similar enough"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the arms brought: by words, and by meaning with each similarity."""
+
+    text: TextArm
+    near: dict[UUID, float]
+
+    def brought(self, id_: UUID) -> str:
+        """Return what brought a fact: its words, else its meaning, else that it was told beside such a one (S57)."""
+        if self.text.scores.get(id_, 0.0) > 0:
+            return "words"
+        return "meaning" if id_ in self.near else "nearby"
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Candidates that may be seen, with their scores and what brought them, and those that a rule hides."""
+
+    seen: Candidates
+    hidden: Candidates
+    scores: Scores
+    found_by: list[str]
+
+
+def weigh(
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    question: Question,
+    found: Found,
+    query: Vectors | None,
+    scope: Scope,
+) -> Weighed:
+    """Return the most promising candidates of both arms, and the neighbours of the best of them, with their scores."""
+    promising = arms.promising(found.text, found.near, WEIGHED)
+    beside = facts.neighbours(db, tenant.id, promising[:NEIGHBOURS_OF], len(CONTIGUITY))
+    ids = [*promising, *beside.difference(promising)]
+    read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)
+    seen = read[_visible(read)]
+    cosines = scoring.similarities(seen, query)
+    by_meaning = np.array([found.brought(id_) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
+    unlike = by_meaning & (cosines < question.min_similarity)
+    seen["left_out"][unlike] = TOO_UNLIKE
+    hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
+    seen, cosines = seen[~unlike], cosines[~unlike]
+    scores = scoring.score(context, seen, found.text, cosines, question.preferences, scope.now)
+    return Weighed(seen, hidden, scores, [found.brought(id_) for id_ in seen["id"]])
+
+
+def _visible(read: Candidates) -> Bools:
+    return np.array([rule is None for rule in read["left_out"]], dtype=np.bool_)
