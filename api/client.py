@@ -22,9 +22,9 @@ from celery.result import AsyncResult
 from kombu.exceptions import OperationalError
 from uuid_utils.compat import uuid7
 
-from workers.errors import EbbError, TaskFailedError, UnavailableError
+from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
 from workers.queues import configuration
-from workers.storage import outbox
+from workers.storage import outbox, receipts
 from workers.storage.redis import own_keys
 
 RECALL_SECONDS = 15.0
@@ -59,10 +59,7 @@ class Client:
         arguments = {"text": text, "namespace": self.namespace, "touch": touch, "now": _now(), **fact}
         if wait:
             return self.call("memory.store", arguments, STORE_SECONDS)
-        task_id = str(uuid7())
-        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(task_id, "memory.store", arguments, time.time())))
-        self.send("memory.store", arguments, task_id=task_id)
-        return {"id": fact["id"], "task": task_id}
+        return {"id": fact["id"], "task": self.accept("memory.store", arguments)}
 
     def store_many(self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True) -> dict[str, Any]:
         """Store many facts; return `{"results"}` with what each became, in order, or its error.
@@ -72,21 +69,15 @@ class Client:
         Raises:
             UnavailableError: Redis or the workers do not answer.
         """
-        return self.wait(self.send_many(facts, touch=touch, classify=classify), BATCH_SECONDS)
+        arguments = self._many(facts, touch=touch, classify=classify)
+        return self.call("memory.store_many", arguments, BATCH_SECONDS)
 
     def send_many(
         self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True, namespace: str | None = None
     ) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result."""
-        with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
-        arguments = {
-            "facts": with_ids,
-            "namespace": namespace or self.namespace,
-            "touch": touch,
-            "classify": classify,
-            "now": _now(),
-        }
-        return self.send("memory.store_many", arguments)
+        arguments = self._many(facts, touch=touch, classify=classify)
+        return self.send("memory.store_many", arguments | {"namespace": namespace or self.namespace})
 
     def recall(self, query: str, **options: Any) -> dict[str, Any]:
         """Return `{"results"}`, the facts that fit best; options are those of the task `memory.recall`.
@@ -135,6 +126,14 @@ class Client:
         arguments = {"ids": list(ids), "namespace": self.namespace, "now": _now()}
         return self.call("memory.restore", arguments, STORE_SECONDS)
 
+    def fact(self, id: str) -> dict[str, Any]:  # noqa: A002 - the contract's name
+        """Return a fact as it is now; that does not touch it.
+
+        Raises:
+            NotFoundError: there is no such live fact.
+        """
+        return self.call("memory.fact", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
+
     def history(self, id: str) -> dict[str, Any]:  # noqa: A002 - the contract's name
         """Return a fact and everything that happened to it, oldest first.
 
@@ -154,7 +153,7 @@ class Client:
 
     def purge(self, now: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
         """Erase what was forgotten long ago in all namespaces, as of `now`; call again while something is `left`."""
-        return self.wait(self.send("memory.purge", {"now": now or _now(), "dry_run": dry_run}), BATCH_SECONDS)
+        return self.call("memory.purge", {"now": now or _now(), "dry_run": dry_run}, BATCH_SECONDS)
 
     def forecast(self, days: int = 7, shown: int = 3) -> dict[str, Any]:
         """Return `{"days": […]}`: what passes will do on each coming day, with the first of the facts concerned."""
@@ -181,7 +180,7 @@ class Client:
     def decay(self, now: str | None = None, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
         """Run one pass over all namespaces, as of `now`; return its counters when it is done."""
         arguments = {"now": now or _now(), "dry_run": dry_run, "force": force}
-        return self.wait(self.send("decay.plan", arguments), DECAY_SECONDS)
+        return self.call("decay.plan", arguments, DECAY_SECONDS)
 
     def prune(
         self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False
@@ -191,7 +190,7 @@ class Client:
         Return `{"expired", "decayed", "deleted", …}`: of those decayed, soft decay deleted so many.
         """
         arguments = {"now": now or _now(), "hard": hard, "soft": soft, "dry_run": dry_run}
-        return self.wait(self.send("decay.prune", arguments), DECAY_SECONDS)
+        return self.call("decay.prune", arguments, DECAY_SECONDS)
 
     def backfill(
         self, *, everywhere: bool = False, dry_run: bool = False, prune: bool = False, now: str | None = None
@@ -203,11 +202,24 @@ class Client:
         """
         namespace = None if everywhere else self.namespace
         arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or _now()}
-        return self.wait(self.send("decay.backfill", arguments), DECAY_SECONDS)
+        return self.call("decay.backfill", arguments, DECAY_SECONDS)
 
-    def call(self, task: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def call(
+        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
+    ) -> dict[str, Any]:
         """Send a task that is of no use after `seconds`, and return its result."""
-        return self.wait(self.send(task, arguments, expires=seconds), seconds)
+        return self.wait(self.send(task, arguments, expires=seconds, task_id=task_id or str(uuid7())), seconds)
+
+    def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
+        """Put a write into the outbox, where it stays until it is committed, and send it; return its task's id.
+
+        Raises:
+            UnavailableError: Redis does not answer; whether the write was accepted is not known.
+        """
+        own_id = task_id or str(uuid7())
+        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(own_id, task, arguments, time.time())))
+        self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED)
+        return own_id
 
     def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
         """Send a task and return at once.
@@ -221,15 +233,17 @@ class Client:
         """Return a task's result, and forget it.
 
         Raises:
-            UnavailableError: none came in time, or Redis does not answer.
+            LateError: none came in time.
+            UnavailableError: Redis does not answer.
             EbbError: the one that the worker raised.
         """
         try:
             answer: dict[str, Any] = self._reach(lambda: result.get(timeout=seconds))
         except (NoResultError, TaskRevokedError):
-            raise UnavailableError(
+            raise LateError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
-                "and Flower for how much is waiting."
+                "and Flower for how much is waiting.",
+                task=result.id,
             ) from None
         except EbbError:
             raise
@@ -241,10 +255,38 @@ class Client:
             _let_go(result)
         return answer
 
+    def state(self, task_id: str) -> dict[str, Any] | None:
+        """Return `{"state", "result" or "error"}` of a task of this namespace; nothing of one that is not known."""
+        return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
+
+    def _state(self, task_id: str) -> dict[str, Any] | None:
+        if receipts.owner(self._own_keys, task_id) != self.namespace:
+            return None
+        done = self._app.AsyncResult(task_id)
+        if not done.ready():
+            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "ended"}
+        if done.successful():
+            return {"state": "done", "result": done.result}
+        return {"state": "failed", "error": str(done.result)}
+
+    def revoke(self, task_id: str) -> None:
+        """Have workers drop a task that they have not begun."""
+        self._reach(lambda: self._app.control.revoke(task_id))
+
     def close(self) -> None:
         """Close the connections to Redis."""
         self._app.close()
         self._own_keys.close()
+
+    def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
+        with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
+        return {
+            "facts": with_ids,
+            "namespace": self.namespace,
+            "touch": touch,
+            "classify": classify,
+            "now": _now(),
+        }
 
     def _reach(self, act: Any) -> Any:
         try:

@@ -33,6 +33,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.keeping",
             "workers.tasks.passing",
             "workers.tasks.upkeep",
+            "workers.tasks.watching",
             "workers.starting",
         ),
         "task_acks_late": True,
@@ -69,6 +70,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.embed_pending": (60.0, {}),
         "memory.lexemes": (60.0, {}),
         "memory.sweep_outbox": (60.0, {}),
+        "memory.publish_keys": (60.0, {}),
         "memory.ann": (600.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
     }

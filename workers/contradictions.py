@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.context import Context
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.storage import contradictions, namespaces
 from workers.storage.connection import Connection, transaction
 from workers.storage.contradictions import Contradiction
@@ -72,7 +72,7 @@ def _superseded_by(id_: UUID, state: State | None) -> bool:
 
 def _check_live(id_: UUID, state: State | None, namespace: str) -> None:
     if state is None:
-        raise InvalidInputError(f"ids: no fact {id_} is in namespace {namespace!r}; see `ebb contradictions`.")
+        raise NotFoundError(f"ids: no fact {id_} is in namespace {namespace!r}; see `ebb contradictions`.")
     if not state.live:
         what = f"superseded by {state.superseded_by}" if state.superseded_by else "retracted or forgotten"
         raise InvalidInputError(f"ids: {id_} was {what} already; see `ebb contradictions` for what is left.")

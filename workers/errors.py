@@ -9,6 +9,10 @@ class InvalidInputError(EbbError):
     """What was given cannot be used; nothing of it was stored."""
 
 
+class NotFoundError(InvalidInputError):
+    """What was asked for is not in the namespace: it never was, is another's, or is gone."""
+
+
 class SettingsError(EbbError):
     """An environment variable is unknown or has a value that is not allowed."""
 
@@ -35,6 +39,18 @@ class SchemaError(EbbError):
 
 class UnavailableError(EbbError):
     """A server or worker that is needed does not answer."""
+
+
+class LateError(UnavailableError):
+    """No worker answered in time; `task` may still be done, or was taken back if it only reads."""
+
+    def __init__(self, message: str, task: str = "") -> None:
+        super().__init__(message)
+        self.task = task
+
+
+class BusyError(UnavailableError):
+    """More waits for the workers than an operator allows; ask again later."""
 
 
 class SystemStateError(EbbError):

@@ -32,10 +32,11 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
     with snapshot(context.database_url) as db:
         rows = exports.rows(db, namespace, BATCH)
         while batch := list(islice(rows, BATCH)):
-            yield from _shape(batch, now, context)
+            yield from shaped(batch, now, context)
 
 
-def _shape(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
+def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
+    """Yield rows of facts with their activity as facts are as of `now`."""
     instant = now.timestamp()
     coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
     strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)

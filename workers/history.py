@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from workers.context import Context
-from workers.errors import InvalidInputError
+from workers.errors import NotFoundError
 from workers.storage import events, namespaces
 from workers.storage.connection import transaction
 from workers.storage.events import Account
@@ -45,7 +45,7 @@ def history(context: Context, namespace: str, id_: UUID, now: datetime) -> Histo
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
     if account is None:
-        raise InvalidInputError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
+        raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     told = [*_told(account), *(Happening(*one) for one in noted)]
     return History(
         id=id_,

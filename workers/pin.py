@@ -10,7 +10,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import fading
 from workers.core.fidelity import FULL, PENDING
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.forget import came_later
 from workers.storage import activity, events, namespaces, pins, tombstones
 from workers.storage.activity import Activity
@@ -58,7 +58,7 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
         tenant = namespaces.find(db, namespace)
         rows = None if tenant is None else _live(context, db, tenant.id, id_, now)
         if tenant is None or rows is None:
-            raise InvalidInputError(
+            raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )
         had = float(rows.anchors.pinned_until[0])

@@ -11,6 +11,9 @@ VISIBILITY_SECONDS = 120
 ROUTES = {
     "memory.recall": RECALL,
     "memory.context": RECALL,
+    "memory.fact": RECALL,
+    "memory.publish_keys": RECALL,
+    "memory.health": RECALL,
     "memory.stats": RECALL,
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,

@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.core import lifetime
 from workers.core.fading import Anchors, ends, written
 from workers.core.fidelity import FINGERPRINT
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.forget import Fate, came_later, forget_ended, forget_over
 from workers.storage import activity, contradictions, facts, forgotten_hashes, namespaces, signatures, tombstones
 from workers.storage.activity import Activity
@@ -124,4 +124,4 @@ def _as_recalled(context: Context, rows: Activity, now: datetime) -> Anchors:
 
 
 def _not_there(id_: UUID, namespace: str) -> InvalidInputError:
-    return InvalidInputError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
+    return NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")

@@ -87,6 +87,12 @@ class Settings(BaseModel):
     prefer_long_term: bool = Field(default=False, description="permanent facts score 1.2 times, stable ones 1.1 times")
     importance_recency: bool = Field(default=False, description="importance and recency scale scores in a context")
 
+    # the HTTP API
+    host: str = Field("127.0.0.1", min_length=1, description="where the API listens; other than loopback needs keys")
+    port: int = Field(5556, ge=1, le=65_535, description="the API's port, where it is started by itself")
+    max_queue: int = Field(1_000, ge=1, description="tasks that may wait in a queue; past that the API answers 429")
+    max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
+
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
     @model_validator(mode="before")

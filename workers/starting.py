@@ -1,14 +1,16 @@
 """What is checked before any work is taken: a worker or beat that cannot do right says so and does not start."""
 
 import logging
+import time
 from typing import Any
 
-from celery.signals import beat_init, worker_init, worker_process_shutdown, worker_ready
+from celery.signals import beat_init, heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
 
+from workers.celery import app
 from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
 from workers.queues import MAINTENANCE
-from workers.storage import schema
+from workers.storage import schema, signals
 from workers.storage.connection import close_pools, connect
 from workers.tasks.passing import prune
 from workers.tasks.task import context
@@ -39,6 +41,12 @@ def prune_at_start(**_: Any) -> None:
     """Forget what expired while nothing ran (D33, D43); a worker of other queues leaves that to those it concerns."""
     if MAINTENANCE in prune.app.amqp.queues.consume_from:
         prune.apply_async(kwargs={"soft": False, "startup": True})
+
+
+@heartbeat_sent.connect
+def leave_mark(sender: Any, **_: Any) -> None:
+    """Note that this worker lives, for whoever asks whether the system is ready."""
+    signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, time.time())
 
 
 @beat_init.connect

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from psycopg.rows import dict_row
 
@@ -22,7 +23,9 @@ ROWS = """
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
+        and (%(id)s::uuid is null or facts.id = %(id)s)
+        and (%(seen_at)s::timestamptz is null or (forgotten_at is null and (held or ends_at > %(seen_at)s)))
     order by facts.namespace, facts.id
 """
 
@@ -41,7 +44,13 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
     """Yield every fact of a namespace, or of all, with its activity; at most `batch` are in memory at once."""
     with db.cursor("export", row_factory=dict_row) as cursor:
         cursor.itersize = batch
-        yield from cursor.execute(ROWS, {"namespace": namespace})
+        yield from cursor.execute(ROWS, {"namespace": namespace, "id": None, "seen_at": None})
+
+
+def shown(db: Connection, namespace: str, id_: UUID, now: datetime) -> dict[str, Any] | None:
+    """Return one fact with its activity, as long as readers see it."""
+    with db.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(ROWS, {"namespace": namespace, "id": id_, "seen_at": now}).fetchone()
 
 
 def tally(db: Connection, namespace: int, now: datetime) -> list[tuple[Any, ...]]:

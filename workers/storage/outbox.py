@@ -7,6 +7,8 @@ from typing import Any
 from redis import Redis
 
 KEY = "ebb:outbox"
+ACCEPTED = {"ebb_accepted": True}
+"""The header of a message whose write stands in the outbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ def put(redis: Redis, entry: Entry) -> None:
 def remove(redis: Redis, task_id: str) -> None:
     """Forget a write that is committed, or was refused for good."""
     redis.hdel(KEY, task_id)
+
+
+def holds(redis: Redis, task_id: str) -> bool:
+    """Return whether a write is accepted and neither committed nor refused."""
+    return bool(redis.hexists(KEY, task_id))
 
 
 def older_than(redis: Redis, instant: float) -> list[Entry]:

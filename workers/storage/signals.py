@@ -1,8 +1,9 @@
 """Signals between processes, in Redis: who is busy, what was done lately, which namespaces grew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 from redis import Redis
@@ -15,6 +16,8 @@ REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 WORKING = "ebb:working"
 STARTED = "ebb:started"
+ALIVE = "ebb:alive"
+EMBEDDER = "ebb:embedder"
 
 ACTIVE_SECONDS = 10
 """A recall that died leaves its mark no longer than this."""
@@ -23,6 +26,10 @@ COOLDOWN_SECONDS = 60
 MOST_SKIPS = 3
 REGENERATION_SECONDS = 60
 FIRST_SEEN_SECONDS = 3_600
+ALIVE_SECONDS = 15
+"""Workers leave a mark every two seconds."""
+
+EMBEDDER_SECONDS = 60
 STARTED_SECONDS = 60
 """Workers that start within this time start together."""
 
@@ -101,3 +108,26 @@ def take_grown(redis: Redis) -> list[str]:
         pipeline.delete(GROWN)
         members, _ = pipeline.execute()
     return sorted(name.decode() for name in members)
+
+
+def note_alive(redis: Redis, node: str, queues: Iterable[str], now: float) -> None:
+    """Note that a worker lives that takes from these queues."""
+    redis.zadd(ALIVE, {f"{queue} {node}": now for queue in queues})
+    redis.zremrangebyscore(ALIVE, "-inf", now - ALIVE_SECONDS)
+
+
+def alive(redis: Redis, now: float) -> set[tuple[str, str]]:
+    """Return (queue, worker) of all workers that lived a moment ago."""
+    found: list[Any] = redis.zrangebyscore(ALIVE, now - ALIVE_SECONDS, "+inf")
+    return {(queue, node) for queue, _, node in (member.decode().partition(" ") for member in found)}
+
+
+def note_embedder(redis: Redis, said: str) -> None:
+    """Note how the embedder is."""
+    redis.set(EMBEDDER, said, ex=EMBEDDER_SECONDS)
+
+
+def embedder_said(redis: Redis) -> str | None:
+    """Return how the embedder was, if somebody asked it lately."""
+    found = redis.get(EMBEDDER)
+    return found.decode() if isinstance(found, bytes) else None

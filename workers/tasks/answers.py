@@ -1,7 +1,7 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from workers.add import Stored
 from workers.backfill import Backfilled
 from workers.core.fading import REASONS
 from workers.decay import Report
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.forecast import CHANGES, Day
 from workers.forget import Fate
 from workers.history import History
@@ -43,6 +43,8 @@ def fates(ids: Sequence[UUID], outcomes: Sequence[Fate | InvalidInputError]) -> 
 
 
 def _fate(id_: UUID, outcome: Fate | InvalidInputError) -> dict[str, Any]:
+    if isinstance(outcome, NotFoundError):
+        return {"id": str(id_), "action": "unknown", "error": str(outcome)}
     if isinstance(outcome, InvalidInputError):
         return {"id": str(id_), "error": str(outcome)}
     answer: dict[str, Any] = {"id": str(id_), "action": outcome.action}
@@ -72,6 +74,17 @@ def history(told: History) -> dict[str, Any]:
 def shown(instant: datetime) -> str:
     """Return an instant as every answer shows it: ISO 8601 in UTC."""
     return instant.isoformat().replace("+00:00", "Z")
+
+
+def fact(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact in the terms of an export."""
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return shown(value)
+    return str(value) if isinstance(value, UUID) else value
 
 
 def passed(report: Report) -> dict[str, Any]:

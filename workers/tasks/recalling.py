@@ -13,7 +13,7 @@ from workers import recall as finding
 from workers import regenerate as regenerating
 from workers import touch as touching
 from workers.celery import app, settings
-from workers.errors import EmbeddingError, InvalidInputError
+from workers.errors import EmbeddingError, NotFoundError
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.task import MOST_RESULTS, EbbTask, context, instant
@@ -96,7 +96,7 @@ def reinforce(
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     salience = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
     if salience is None:
-        raise InvalidInputError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
+        raise NotFoundError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
     return {"id": str(fact), "salience": round(salience, 6)}
 
 

@@ -56,7 +56,7 @@ def sweep_outbox() -> None:
     now = time.time()
     for entry in outbox.older_than(context.redis, now - VISIBILITY_SECONDS - WORK_SECONDS):
         outbox.put(context.redis, outbox.Entry(entry.id, entry.task, entry.arguments, now))
-        app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id)
+        app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id, headers=outbox.ACCEPTED)
 
 
 def _store(

@@ -6,12 +6,14 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import psycopg
 from celery import Task
+from celery.states import SUCCESS
 from psycopg_pool import PoolTimeout
 
 from workers import intake
 from workers.celery import settings
 from workers.context import Context, utc_now
 from workers.errors import InvalidInputError, UnavailableError
+from workers.storage import outbox
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
@@ -31,6 +33,11 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     retry_backoff = 1
     retry_backoff_max = 8
     throws = (InvalidInputError,)
+
+    def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
+        """Take a write that was accepted without waiting out of the outbox once it is committed or refused for good."""
+        if self.request.get("ebb_accepted") and (status == SUCCESS or isinstance(retval, InvalidInputError)):
+            outbox.remove(context.redis, task_id)
 
 
 def instant(now: Any) -> datetime:

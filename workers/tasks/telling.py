@@ -7,6 +7,7 @@ from celery import Task
 
 from workers import contradictions, intake
 from workers import forecast as forecasting
+from workers import show as showing
 from workers import stats as counting
 from workers.celery import app
 from workers.errors import InvalidInputError
@@ -22,6 +23,16 @@ PAIR = 2
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
     return asdict(counting.stats(context, intake.namespace_name(namespace), instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.fact")
+def fact(
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return one fact as it is now."""
+    return answers.fact(showing.show(context, intake.namespace_name(namespace), intake.fact_id(id), instant(now)))
 
 
 @app.task(base=EbbTask, name="memory.forecast")

@@ -1,0 +1,37 @@
+"""Health: whether what only workers reach is there, the database and the embedder."""
+
+from workers.context import Context
+from workers.errors import EbbError
+from workers.storage import schema, signals
+from workers.storage.connection import connect
+
+OK = "ok"
+
+
+def health(context: Context) -> dict[str, str]:
+    """Return for the database and the embedder that they are well, or what is the matter."""
+    return {"database": _database(context), "embedder": _embedder(context)}
+
+
+def _database(context: Context) -> str:
+    """Ask on a connection of its own: the pool would wait for the server to come back."""
+    try:
+        with connect(context.database_url) as db:
+            schema.check(db)
+    except EbbError as error:
+        return str(error)
+    return OK
+
+
+def _embedder(context: Context) -> str:
+    """Embed a word, but no more often than once a minute, for that may cost money."""
+    known = signals.embedder_said(context.redis)
+    if known is not None:
+        return known
+    try:
+        context.embedder.embed(["health"])
+        said = OK
+    except EbbError as error:
+        said = str(error)
+    signals.note_embedder(context.redis, said)
+    return said

@@ -1,0 +1,77 @@
+"""API keys: who may use whose memory, and for what; only digests of the keys are here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+ADD = """
+    insert into api_keys (namespace, id, digest, label, scopes, created_at)
+    values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(now)s)
+"""
+
+REVOKE = """
+    update api_keys set revoked_at = %(now)s
+    where namespace = %(namespace)s and id = %(id)s and revoked_at is null
+"""
+
+OF_NAMESPACE = """
+    select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, digest
+    from api_keys join namespaces on namespaces.id = api_keys.namespace
+    where api_keys.namespace = %(namespace)s
+    order by api_keys.created_at, api_keys.id
+"""
+
+# Of all namespaces, for the copy in Redis in which doors look keys up.
+ALL = """
+    select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, digest
+    from api_keys join namespaces on namespaces.id = api_keys.namespace
+"""
+
+PUBLISHING = 0x0EBC
+"""Key of the advisory lock that lets one process at a time copy the keys, so that no older copy replaces a newer."""
+
+LOCK = "select pg_advisory_xact_lock(%(key)s)"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """One key: whose memory it opens, what for, and since when it no longer does."""
+
+    id: UUID
+    namespace: str
+    label: str | None
+    scopes: list[str]
+    created_at: datetime
+    revoked_at: datetime | None
+    digest: bytes
+
+
+def add(
+    db: Connection, namespace: int, id_: UUID, digest: bytes, label: str | None, scopes: Sequence[str], now: datetime
+) -> None:
+    """Add a key to a namespace."""
+    given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes), "now": now}
+    db.execute(ADD, given)
+
+
+def revoke(db: Connection, namespace: int, id_: UUID, now: datetime) -> bool:
+    """Let a key open nothing from now on; false if it does not already, or is none of the namespace's."""
+    return db.execute(REVOKE, {"namespace": namespace, "id": id_, "now": now}).rowcount > 0
+
+
+def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:
+    """Return the keys of a namespace, revoked ones too, oldest first."""
+    with db.cursor(row_factory=class_row(ApiKey)) as cursor:
+        return cursor.execute(OF_NAMESPACE, {"namespace": namespace}).fetchall()
+
+
+def every(db: Connection) -> list[ApiKey]:
+    """Return the keys of all namespaces, while nobody else does so until the commit."""
+    db.execute(LOCK, {"key": PUBLISHING})
+    with db.cursor(row_factory=class_row(ApiKey)) as cursor:
+        return cursor.execute(ALL).fetchall()

@@ -1,0 +1,20 @@
+"""The tasks by which doors learn what only workers know: who may come in, and how the system is."""
+
+from typing import Any
+
+from workers import health as checking
+from workers import keys
+from workers.celery import app
+from workers.tasks.task import EbbTask, context
+
+
+@app.task(base=EbbTask, name="memory.publish_keys")
+def publish_keys() -> dict[str, Any]:
+    """Copy the API keys to where doors look them up."""
+    return {"keys": keys.publish(context)}
+
+
+@app.task(base=EbbTask, name="memory.health")
+def health() -> dict[str, Any]:
+    """Return whether the database and the embedder are well."""
+    return checking.health(context)
