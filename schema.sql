@@ -39,6 +39,18 @@ create table if not exists namespaces (
     settings_changed_at timestamptz
 );
 
+-- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
+create table if not exists api_keys (
+    namespace integer not null references namespaces (id),
+    id uuid not null,
+    digest bytea not null unique,
+    label text,
+    scopes text[] not null check (scopes <@ '{read,write,admin,system}' and scopes <> '{}'),
+    created_at timestamptz not null,
+    revoked_at timestamptz,
+    primary key (namespace, id)
+);
+
 -- Words of one fact for GIN and BM25. The namespace and the tags are lexemes too, with blanks inside, which no parser
 -- yields, so the index itself keeps tenants apart. An immutable wrapper, since a generated column demands one.
 create or replace function search_lexemes(

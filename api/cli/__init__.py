@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli import context, contradictions, forecast, keeping, memory, output, system, upkeep
+from api.cli import context, contradictions, forecast, keeping, keys, memory, output, system, upkeep
 from workers.errors import EbbError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ for command in system.COMMANDS:
 for module in (memory, context, keeping, contradictions, forecast, upkeep):
     for name, own in module.COMMANDS.items():
         app.command(name)(own)
+app.add_typer(keys.commands, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

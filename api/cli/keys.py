@@ -1,0 +1,97 @@
+"""`ebb keys`: who may come in over HTTP. Only a digest of a key is kept; the key itself is shown once."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli import output
+from api.cli.reaching import NamespaceName, located
+
+if TYPE_CHECKING:
+    from workers.context import Context
+
+commands = typer.Typer(help="Keys to the HTTP API, each to one namespace.", no_args_is_help=True)
+
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        help="read, write, admin (erase, decay) or system (metrics, and what concerns all namespaces), once or more; "
+        "else read and write.",
+    ),
+]
+
+
+@commands.command()
+def create(
+    scope: Scopes = None,
+    label: Annotated[str | None, typer.Option(help="Whose it is, for the list.")] = None,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Make a key, and show it this once. From the first one on, every request needs one."""
+    from workers import intake, keys  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.context import utc_now  # noqa: PLC0415
+
+    context, name = _context(home, namespace)
+    owner = None if label is None else intake.optional_name(label, "label")
+    made = keys.create(context, name, scope or ["read", "write"], owner, utc_now())
+    if as_json:
+        output.print_json({"id": str(made.id), "namespace": name, "key": made.key})
+        return
+    output.console().print(made.key, markup=False)
+    output.progress(f"Key {made.id} to the namespace {name!r}; it is shown only now")
+
+
+@commands.command(name="list")
+def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Show the keys to a namespace, without the keys themselves."""
+    from workers import keys  # noqa: PLC0415
+
+    context, name = _context(home, namespace)
+    rows = [
+        {
+            "id": str(key.id),
+            "namespace": key.namespace,
+            "label": key.label,
+            "scopes": key.scopes,
+            "created_at": key.created_at.isoformat(),
+            "revoked_at": key.revoked_at and key.revoked_at.isoformat(),
+        }
+        for key in keys.of_namespace(context, name)
+    ]
+    if as_json:
+        output.print_json({"keys": rows})
+        return
+    columns = ["id", "label", "scopes", "created_at", "revoked_at"]
+    shown = [[" ".join(row["scopes"] or ()) if at == "scopes" else row[at] for at in columns] for row in rows]
+    output.print_table([column.replace("_at", "") for column in columns], shown)
+
+
+@commands.command()
+def revoke(
+    id: Annotated[str, typer.Argument(help="The key's id, as `ebb keys list` shows it.")],  # noqa: A002
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Let a key open nothing any more, at once."""
+    from workers import intake, keys  # noqa: PLC0415
+    from workers.context import utc_now  # noqa: PLC0415
+
+    context, name = _context(home, namespace)
+    revoked = keys.revoke(context, name, intake.fact_id(id), utc_now())
+    if as_json:
+        output.print_json({"id": id, "action": "revoked" if revoked else "unchanged"})
+    else:
+        output.console().print(f"{'revoked' if revoked else 'was revoked before'}: {id}", markup=False)
+
+
+def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
+    from workers.context import Context  # noqa: PLC0415
+    from workers.intake import namespace_name  # noqa: PLC0415
+
+    settings = located(home)
+    return Context(settings), namespace_name(namespace or settings.namespace)

@@ -1,0 +1,70 @@
+"""The app: all routes together, and what is checked before any of them answers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from anyio import to_thread
+from fastapi import FastAPI
+
+from api.http import facts, health, problems, recalling, sending, tasks, telling
+from api.http.body import BodyLimit
+from api.http.door import Door
+from api.schemas import Problem
+from workers.errors import EbbError
+from workers.settings import Settings
+
+THREADS = 64
+"""Requests that wait for workers at the same time."""
+
+DESCRIPTION = """
+Long-term memory for AI agents that fades unless it is used. Every route of `/memory` is about one namespace: that of
+the key, or of the header `X-Ebb-Namespace` where no key is needed. Writes answer when they are committed, or with
+`?wait=false` at once. Errors are problem details (RFC 9457).
+"""
+
+
+@asynccontextmanager
+async def _open(app: FastAPI) -> AsyncIterator[None]:
+    """Read the settings and check them, and hold the connections as long as the process lasts."""
+    try:
+        door = Door(Settings.from_environment())
+        await to_thread.run_sync(door.check)
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+    to_thread.current_default_thread_limiter().total_tokens = THREADS
+    app.state.door = door
+    yield
+    door.close()
+
+
+class Api(FastAPI):
+    """The app, whose document also says what a problem is, though no route answers with the model itself."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        document = super().openapi()
+        document["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+        return document
+
+
+def make_app() -> FastAPI:
+    """Return the app with all routes; it reads its settings when it starts."""
+    own = Api(
+        title="Ebb",
+        version=version("ebb"),
+        description=DESCRIPTION,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        lifespan=_open,
+        responses=problems.responses(400, 401, 403, 413, 422, 429, 500, 503, 504),
+    )
+    own.add_middleware(BodyLimit)
+    problems.register(own)
+    own.add_exception_handler(sending.Accepted, sending.accepted)
+    for group in (facts, recalling, telling, tasks, health):
+        own.include_router(group.routes)
+    return own
+
+
+app = make_app()

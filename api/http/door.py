@@ -1,0 +1,126 @@
+"""The door: what all requests of one API process share, which is connections to Redis and nothing else."""
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from ipaddress import ip_address
+
+from fastapi import Request
+from redis import Redis
+
+from api.client import AWAY, Client
+from workers.errors import BusyError, SettingsError, UnavailableError
+from workers.queues import route
+from workers.settings import Settings
+from workers.storage import key_ring
+from workers.storage.key_ring import Found
+from workers.storage.redis import own_keys
+
+LENGTH_SECONDS = 0.2
+"""How long a queue's length is taken for what it was."""
+
+KEYS_SECONDS = 5.0
+"""How long workers may take to fill an empty key ring."""
+
+
+@dataclass
+class Door:
+    """The settings, the client that all requests send through, and Ebb's own keys in Redis."""
+
+    settings: Settings
+    lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
+    known_health: tuple[float, dict[str, str]] = field(default=(float("-inf"), {}))
+
+    @cached_property
+    def client(self) -> Client:
+        """Return the client."""
+        return Client(self.settings.redis_url, self.settings.namespace)
+
+    @cached_property
+    def redis(self) -> Redis:
+        """Return connections to Ebb's own keys."""
+        return own_keys(self.settings.redis_url)
+
+    @cached_property
+    def broker(self) -> Redis:
+        """Return connections to the queues."""
+        return Redis.from_url(self.settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
+
+    def look_up(self, key: str | None) -> Found:
+        """Return what a key opens; where Redis has lost the keys, workers bring them back from the tables.
+
+        Raises:
+            UnavailableError: Redis or the workers do not answer, so that nobody can be let in.
+        """
+        try:
+            found = key_ring.look_up(self.redis, key)
+            if not found.copied:
+                self.client.call("memory.publish_keys", {}, KEYS_SECONDS)
+                found = key_ring.look_up(self.redis, key)
+        except AWAY as error:
+            raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+        return found
+
+    def refuse_backlog(self, task: str) -> None:
+        """Refuse to add to a queue that is longer than the operator allows.
+
+        Raises:
+            BusyError: it is.
+        """
+        queue = route(task)["queue"]
+        waiting = self.waiting(queue)
+        if waiting > self.settings.max_queue:
+            raise BusyError(
+                f"{waiting} tasks wait in the queue {queue!r}, more than EBB_MAX_QUEUE={self.settings.max_queue}; "
+                "ask again later, and start more workers if this lasts."
+            )
+
+    def waiting(self, queue: str) -> int:
+        """Return how many tasks wait in a queue, or did a moment ago."""
+        now = time.monotonic()
+        at, length = self.lengths.get(queue, (float("-inf"), 0))
+        if now - at > LENGTH_SECONDS:
+            try:
+                length = int(self.broker.llen(queue))
+            except AWAY as error:
+                raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+            self.lengths[queue] = (now, length)
+        return length
+
+    def check(self) -> None:
+        """Refuse to listen to the world without any key.
+
+        Raises:
+            SettingsError: the host is not loopback and there is no key, or no Redis is given.
+            UnavailableError: whether there is one cannot be found out.
+        """
+        if not self.settings.redis_url:
+            raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
+        if not is_loopback(self.settings.host) and not self.look_up(None).any_key:
+            raise SettingsError(
+                f"EBB_HOST={self.settings.host!r} is not allowed without keys: everybody there could read and change "
+                "all memory. Make one with `ebb keys create`, or listen on 127.0.0.1."
+            )
+
+    def close(self) -> None:
+        """Close the connections."""
+        for name in ("client", "redis", "broker"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+
+def door_of(request: Request) -> Door:
+    """Return the door through which a request came."""
+    door: Door = request.app.state.door
+    return door
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host's name or address is this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -1,0 +1,94 @@
+"""Routes of single facts: store, read, forget, restore, reinforce, pin, and their history."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Response
+
+from api import schemas
+from api.http.problems import RefusedError, responses
+from api.http.sending import ACCEPTED, Reader, Writer
+from workers.errors import NotFoundError
+
+routes = APIRouter(prefix="/memory/facts", tags=["facts"])
+
+Id = Annotated[UUID, Path(description="the fact's id, as storing it answered", examples=[schemas.EXAMPLE_ID])]
+MADE = ("added", "updated")
+
+
+@routes.post("", response_model=schemas.Stored, responses=ACCEPTED | {201: {"model": schemas.Stored}})
+def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dict[str, Any]:
+    """Remember one fact: 201 if it is new, 200 if it was known, or had been forgotten on request."""
+    given = fact.arguments()
+    memory.new_fact = given.setdefault("id", memory.new_id())
+    answer = memory.store(**given)
+    if answer["action"] in MADE:
+        response.status_code = HTTPStatus.CREATED
+        response.headers["Location"] = f"{routes.prefix}/{answer['id']}"
+    return answer
+
+
+@routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
+def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
+    """Remember many facts as one task; each is answered for itself, in order."""
+    facts = [{"id": memory.new_id(place), **fact} for place, fact in enumerate(batch.facts)]
+    return memory.store_many(facts, touch=batch.touch, classify=batch.classify)
+
+
+@routes.get("/{id}", response_model=schemas.Fact, responses=responses(404))
+def show(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002  the contract's name
+    """Return a fact as it is now; reading it so is no use of it."""
+    return memory.fact(str(id))
+
+
+@routes.delete("/{id}", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))
+def forget(
+    id: Id,  # noqa: A002
+    memory: Writer,
+    purge: Annotated[bool, Query(description="Erase it at once, for which the scope admin is needed.")] = False,
+) -> dict[str, Any]:
+    """Forget a fact; until it is purged, it can be restored."""
+    if purge:
+        memory.caller.check("admin")
+    return _fate(memory.forget([str(id)], purge=purge))
+
+
+@routes.post("/{id}/restore", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))
+def restore(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
+    """Bring a forgotten fact back, whatever it was forgotten for."""
+    return _fate(memory.restore([str(id)]))
+
+
+@routes.post("/{id}/reinforce", response_model=schemas.Reinforced, responses=ACCEPTED | responses(404))
+def reinforce(id: Id, memory: Writer, wish: schemas.ReinforceRequest | None = None) -> dict[str, Any]:  # noqa: A002
+    """Strengthen and confirm a fact."""
+    return memory.reinforce(str(id), (wish or schemas.ReinforceRequest()).boost)
+
+
+@routes.get("/{id}/history", response_model=schemas.History, responses=responses(404))
+def history(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002
+    """Tell everything that happened to a fact, oldest first, also of a forgotten one."""
+    return memory.history(str(id))
+
+
+@routes.post("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
+def pin(id: Id, memory: Writer, wish: schemas.PinRequest | None = None) -> dict[str, Any]:  # noqa: A002
+    """Keep a fact as it is, for good or until an instant."""
+    return memory.pin(str(id), until=(wish or schemas.PinRequest()).arguments().get("until"))
+
+
+@routes.delete("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
+def unpin(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
+    """End a fact's pin; it fades on from now."""
+    return memory.pin(str(id), off=True)
+
+
+def _fate(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what became of the one fact that was asked about."""
+    (fate,) = answer["results"]
+    if fate.get("action") == "unknown":
+        raise NotFoundError(fate.get("error") or f"id: no fact {fate['id']} is in this namespace, and none was purged.")
+    if "error" in fate:
+        raise RefusedError(HTTPStatus.CONFLICT, fate["error"])
+    return dict(fate)

@@ -1,0 +1,60 @@
+"""Routes for whoever runs Ebb: that this process answers, and what of the system is down."""
+
+import time
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+
+from api import schemas
+from api.client import AWAY
+from api.http.door import Door, door_of
+from workers.errors import EbbError
+from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.storage import signals
+
+routes = APIRouter(prefix="/health", tags=["health"])
+
+OK = "ok"
+NEEDED = ("redis", RECALL, STORE, "database")
+ASK_SECONDS = 3.0
+KNOWN_SECONDS = 2.0
+"""How long what was found out is told again."""
+
+
+@routes.get("/live")
+def live() -> schemas.Live:
+    """Say that this process answers."""
+    return schemas.Live()
+
+
+@routes.get("/ready", responses={503: {"model": schemas.Ready}})
+def ready(request: Request, response: Response) -> schemas.Ready:
+    """Say of each part whether it is well; 503 if one is down without which nothing can be stored and recalled."""
+    door = door_of(request)
+    at, checks = door.known_health
+    if time.monotonic() - at > KNOWN_SECONDS:
+        checks = _checks(door)
+        door.known_health = (time.monotonic(), checks)
+    down = any(checks[name] != OK for name in NEEDED)
+    well = all(check == OK for check in checks.values())
+    response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
+    return schemas.Ready(status="down" if down else "ready" if well else "degraded", checks=checks)
+
+
+def _checks(door: Door) -> dict[str, str]:
+    """Return what is known of each part; what cannot be asked, because another is down, is unknown."""
+    unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
+    try:
+        alive = {queue for queue, _ in signals.alive(door.redis, time.time())}
+    except AWAY as error:
+        return {"redis": f"Redis does not answer: {error}"} | unknown
+    workers = {queue: OK if queue in alive else "no worker takes from this queue" for queue in (RECALL, STORE)}
+    upkeep = {MAINTENANCE: OK if MAINTENANCE in alive else "no worker takes from this queue: nothing fades"}
+    return unknown | {"redis": OK} | workers | upkeep | (_asked(door) if workers[RECALL] == OK else {})
+
+
+def _asked(door: Door) -> dict[str, str]:
+    try:
+        return dict(door.client.call("memory.health", {}, ASK_SECONDS))
+    except EbbError as error:
+        return {"database": str(error)}

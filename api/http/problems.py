@@ -1,0 +1,112 @@
+"""Problems: every error becomes a problem detail (RFC 9457) here, and nowhere else."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from api.schemas import Problem
+from workers.errors import (
+    BusyError,
+    EbbError,
+    InvalidInputError,
+    LateError,
+    NotFoundError,
+    TaskFailedError,
+    UnavailableError,
+)
+from workers.intake.values import fault
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 5
+BUSY_SECONDS = 10
+
+STATUS: Mapping[type[EbbError], HTTPStatus] = {
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    InvalidInputError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    BusyError: HTTPStatus.TOO_MANY_REQUESTS,
+    LateError: HTTPStatus.GATEWAY_TIMEOUT,
+    UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    TaskFailedError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""The status of each error of the domain, narrower ones first."""
+
+
+class RefusedError(EbbError):
+    """A request that is not allowed: without key, with a key that does not open this, or from somewhere else."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def answer(status: int, detail: str, request: Request | None = None, **more: Any) -> JSONResponse:
+    """Return a problem; `more` are members of its own."""
+    title = HTTPStatus(status).phrase
+    content = Problem(
+        type=f"urn:ebb:problem:{title.lower().replace(' ', '-')}",
+        title=title,
+        status=status,
+        detail=detail,
+        instance=request.url.path if request else None,
+        **more,
+    )
+    headers = _headers(status)
+    return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI document says of these statuses."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+
+
+def register(app: FastAPI) -> None:
+    """Let the app answer every error as a problem."""
+    app.add_exception_handler(EbbError, _domain)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unforeseen)
+
+
+def _domain(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RefusedError):
+        return answer(error.status, str(error), request)
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+    more = {"task": error.task} if isinstance(error, LateError) else {}
+    return answer(status, str(error), request, **more)
+
+
+def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """Name each value that cannot be; a body that is no JSON at all is a bad request."""
+    details = error.errors() if isinstance(error, RequestValidationError) else []
+    faults = [fault(detail) for detail in details]
+    no_json = any(detail["type"] == "json_invalid" for detail in details)
+    status = HTTPStatus.BAD_REQUEST if no_json else HTTPStatus.UNPROCESSABLE_ENTITY
+    return answer(status, "; ".join(faults) + ".", request, errors=faults)
+
+
+def _http(request: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
+    phrase = HTTPStatus(status).phrase
+    said = error.detail if isinstance(error, HTTPException) else phrase
+    nothing = f"{request.method} {request.url.path}: {phrase.lower()}; see /docs for what there is."
+    response = answer(status, nothing if said == phrase else said, request)
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response
+
+
+def _unforeseen(request: Request, error: Exception) -> JSONResponse:
+    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the log of the API says more.", request)
+
+
+def _headers(status: int) -> dict[str, str]:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return {"WWW-Authenticate": 'Bearer realm="ebb"'}
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return {"Retry-After": str(BUSY_SECONDS)}
+    return {"Retry-After": str(RETRY_SECONDS)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}

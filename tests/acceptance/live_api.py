@@ -1,0 +1,45 @@
+"""A running API for the tests: a real process on a port of its own, asked over HTTP."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+from live_system import ROOT, LiveSystem, eventually
+
+from api.system import servers
+
+
+@contextmanager
+def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
+    """Give a client of an API process, which ends with the block; keys are made by the caller."""
+    port = servers.free_port()
+    environment = system.environment() | {"EBB_PORT": str(port), **settings}
+    with (
+        (system.folder / "api.log").open("ab") as log,
+        subprocess.Popen([sys.executable, "-m", "api.http"], cwd=ROOT, env=environment, stdout=log, stderr=log) as api,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        try:
+            eventually(lambda: _answers(client, api), "the API answers", 60)
+            yield client
+        finally:
+            api.terminate()
+            api.wait(30)
+
+
+def _answers(client: httpx2.Client, api: subprocess.Popen[bytes]) -> bool:
+    assert api.poll() is None, "the API ended"
+    try:
+        return client.get("/health/live").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def make_key(system: LiveSystem, namespace: str, *scopes: str) -> dict[str, str]:
+    """Return the header of a new key."""
+    options = [option for scope in scopes for option in ("--scope", scope)]
+    made: dict[str, Any] = system.ebb_json("keys", "create", "--namespace", namespace, *options)
+    return {"x-api-key": made["key"]}

@@ -1,0 +1,46 @@
+"""What the API answers where nobody works, or too much waits."""
+
+import json
+import time
+
+import httpx2
+import pytest
+from live_api import serving
+from live_system import LiveSystem
+
+pytestmark = pytest.mark.acceptance
+
+
+def problem(answer: httpx2.Response, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    return str(answer.json()["detail"])
+
+
+def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_back(idle: LiveSystem) -> None:
+    """No worker runs: the task waits, is revoked, and is never begun."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    with serving(idle) as api:
+        began = time.monotonic()
+        answer = api.post("/memory/recall", params={"timeout": 0.3}, json={"query": "key"})
+        assert time.monotonic() - began < 5
+        assert "No worker answered within 0.3 s" in problem(answer, 504)
+        assert api.get(f"/tasks/{answer.json()['task']}").json()["state"] in ("failed", "ended")
+
+
+def test_a_queue_that_is_too_long_and_workers_that_are_away_are_told_apart(idle: LiveSystem) -> None:
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    with serving(idle, EBB_MAX_QUEUE="2") as api:
+        for place in range(3):
+            assert api.post("/memory/facts", params={"wait": "false"}, json={"text": f"{place}."}).status_code == 202
+        time.sleep(0.3)
+        busy = api.post("/memory/facts", json={"text": "One more."})
+        assert "EBB_MAX_QUEUE=2" in problem(busy, 429)
+        assert int(busy.headers["retry-after"]) > 0
+        ready = api.get("/health/ready")
+        assert ready.status_code == 503
+        assert ready.json()["status"] == "down"
+        assert ready.json()["checks"]["redis"] == "ok"
+        assert "no worker" in ready.json()["checks"]["recall"]
+        assert api.get("/health/live").json() == {"status": "live"}
+        assert json.loads(idle.own_keys.hvals("ebb:outbox")[0])["task"] == "memory.store"
