@@ -124,6 +124,8 @@ create table if not exists activity (
     held boolean not null default false,
     -- a permanent episode that has been silent for long, as the last pass found it
     stale boolean not null default false,
+    -- forgotten or superseded, which `facts` says in full
+    retired boolean not null default false,
     due_at timestamptz not null,
     -- until then, or for good, it neither fades nor ends by itself; null where nobody ever pinned it
     pinned_until timestamptz,
@@ -159,6 +161,30 @@ return work = 'decay'
     or (work in ('prune', 'hard prune', 'startup prune') and expires_at < instant)
     or (work in ('prune', 'soft prune') and expires_at > instant
         and confirmed_at + (expires_at - confirmed_at) * 0.75 < instant);
+
+-- How many facts each namespace holds, so that nobody has to count them: of live facts by what `activity` says of them,
+-- of forgotten ones by `forgotten_reason` alone.
+create table if not exists tallies (
+    namespace integer not null,
+    decay_class text,
+    decay_class_source text,
+    tier smallint,
+    fidelity smallint,
+    held boolean,
+    stale boolean,
+    forgotten_reason text,
+    facts bigint not null,
+    unique nulls not distinct (
+        namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason
+    )
+);
+
+-- What the tallies have changed by since they were last settled. Each statement appends what it changed, in its own
+-- transaction, so that no writer waits for another, as on a common counter they would; for the same reason there is no
+-- foreign key, which would lock the namespace's row. All of it is deleted again, so vacuum goes by the number of rows.
+create table if not exists tally_changes (like tallies) with (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
+);
 
 create table if not exists vectors (
     namespace integer not null,
@@ -326,6 +352,12 @@ create index if not exists activity_held on activity (namespace, fact) where hel
 -- storing: the persistent episodes that the turns just told have outrun
 create index if not exists activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
 
+-- stats: what is pinned
+create index if not exists activity_pinned on activity (namespace, pinned_until) where pinned_until is not null;
+
+-- stats: what its counters have changed by
+create index if not exists tally_changes_namespace on tally_changes (namespace);
+
 -- purge: what was forgotten long ago, oldest first
 create index if not exists facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
 
@@ -334,6 +366,104 @@ create index if not exists forgotten_hashes_fact on forgotten_hashes (namespace,
 
 -- decay_runs: the newest first, and those that never finished
 create index if not exists decay_runs_started on decay_runs (started_at desc);
+
+-- Triggers ----------------------------------------------------------------------------------------------------------
+
+create or replace function tally_activity_added() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, count(*)
+    from new_rows
+    where not retired
+    group by 1, 2, 3, 4, 5, 6, 7;
+    return null;
+end
+$$;
+
+create or replace function tally_activity_changed() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, sum(change)
+    from (
+        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, 1 as change
+        from new_rows where not retired
+        union all
+        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, -1
+        from old_rows where not retired
+    ) as changes
+    group by 1, 2, 3, 4, 5, 6, 7
+    having sum(change) <> 0;
+    return null;
+end
+$$;
+
+create or replace function tally_activity_deleted() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
+    values (old.namespace, old.decay_class, old.decay_class_source, old.tier, old.fidelity, old.held, old.stale, -1);
+    return null;
+end
+$$;
+
+create or replace trigger tally_added after insert on activity
+    referencing new table as new_rows for each statement execute function tally_activity_added();
+create or replace trigger tally_changed after update on activity
+    referencing old table as old_rows new table as new_rows
+    for each statement execute function tally_activity_changed();
+-- A purge deletes row by row, through the foreign key, and what it deletes is retired.
+create or replace trigger tally_deleted after delete on activity
+    for each row when (not old.retired) execute function tally_activity_deleted();
+
+-- Tombstones are few among the facts that are added, and wide, so no table of all that is new is made for them.
+create or replace function tally_tombstone_added() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, forgotten_reason, facts) values (new.namespace, new.forgotten_reason, 1);
+    return null;
+end
+$$;
+
+create or replace function tally_tombstones_changed() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, forgotten_reason, facts)
+    select namespace, forgotten_reason, sum(change)
+    from (
+        select namespace, forgotten_reason, 1 as change from new_rows
+        where forgotten_reason is not null and superseded_at is null
+        union all
+        select namespace, forgotten_reason, -1 from old_rows
+        where forgotten_reason is not null and superseded_at is null
+    ) as changes
+    group by 1, 2
+    having sum(change) <> 0;
+    return null;
+end
+$$;
+
+create or replace function tally_tombstones_deleted() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, forgotten_reason, facts)
+    select namespace, forgotten_reason, -count(*)
+    from old_rows
+    where forgotten_reason is not null and superseded_at is null
+    group by 1, 2;
+    return null;
+end
+$$;
+
+create or replace trigger tally_added after insert on facts
+    for each row when (new.forgotten_reason is not null and new.superseded_at is null)
+    execute function tally_tombstone_added();
+create or replace trigger tally_changed after update on facts
+    referencing old table as old_rows new table as new_rows
+    for each statement execute function tally_tombstones_changed();
+create or replace trigger tally_deleted after delete on facts
+    referencing old table as old_rows for each statement execute function tally_tombstones_deleted();
 
 -- The version that all of the above makes ----------------------------------------------------------------------------
 

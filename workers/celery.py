@@ -71,6 +71,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.lexemes": (60.0, {}),
         "memory.sweep_outbox": (60.0, {}),
         "memory.publish_keys": (60.0, {}),
+        "memory.settle_tallies": (60.0, {}),
         "memory.ann": (600.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
     }

@@ -23,7 +23,7 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.forget import forget_within
-from workers.storage import due, facts, namespaces, rules, runs, vectors
+from workers.storage import due, namespaces, rules, runs, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
@@ -214,7 +214,7 @@ def forget_limit(context: Context, live: int) -> int:
 def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
     """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
     if not runs.allowance_exists(db, run, tenant):
-        limit = 0 if namespaces.held(db, tenant) else forget_limit(context, facts.count_live(db, tenant))
+        limit = 0 if namespaces.held(db, tenant) else forget_limit(context, tallies.live(db, tenant))
         runs.allow(db, run, tenant, limit)
     granted = runs.use_allowance(db, run, tenant, wanted)
     if granted < wanted and not part.dry_run:

@@ -14,7 +14,7 @@ from workers.core.fading import REASONS, Faded, FadingRules, chosen, fade
 from workers.core.fidelity import FINGERPRINT
 from workers.core.tiers import Tier
 from workers.decay import forget_limit, reasons
-from workers.storage import due, facts, namespaces
+from workers.storage import due, facts, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot
 from workers.storage.namespaces import Namespace
@@ -104,7 +104,7 @@ def _changes(faded: Faded, ended: Bools, reason: Ints, tier: Ints, fidelity: Int
 
 def _hold(context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:
     """Count as held what is past each day's forget limit; from then on nothing more fades out of the namespace."""
-    live, holding = facts.count_live(db, tenant.id), tenant.held
+    live, holding = tallies.live(db, tenant.id), tenant.held
     for day in ahead:
         granted = min(day.limited, 0 if holding else forget_limit(context, live))
         day.held, holding = day.limited - granted, holding or day.limited > granted

@@ -21,6 +21,7 @@ ROUTES = {
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
+    "memory.settle_tallies": MAINTENANCE,
     "memory.ann": MAINTENANCE,
     "memory.purge": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,

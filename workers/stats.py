@@ -1,18 +1,21 @@
 """Stats: what a namespace holds, and what it is about to lose."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from workers.context import Context
 from workers.core import fidelity
 from workers.core.tiers import Tier
-from workers.storage import contradictions, exports, namespaces
-from workers.storage.connection import transaction
+from workers.storage import contradictions, namespaces, tallies
+from workers.storage.connection import Connection, transaction
 
 UNCLASSED = "none"
 FIDELITIES = ("full", "pooled", "fingerprint")
 SOURCES = ("auto", "explicit", UNCLASSED)
+BATCH = 50_000
+"""Changes added to the totals in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +41,70 @@ class Stats:
     pinned: int
 
 
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """What depends on the instant: how many facts are due, over but not forgotten yet, pinned, and contradictory."""
+
+    due: int = 0
+    ended: int = 0
+    pinned: int = 0
+    contradictions: int = 0
+
+
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
-    """Return a namespace's counts as of its last pass; what is over or due is as of `now`."""
+    """Return a namespace's counts as of its last pass; what is over or due is as of `now`.
+
+    It costs what is due, and what there is to tell apart; not what is stored.
+    """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        rows = [] if tenant is None else exports.tally(db, tenant.id, now)
-        contradicting = 0 if tenant is None else contradictions.count(db, tenant.id, now)
-    tiers, kept, classes, sources = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    forgotten = Counter[str]()
-    ended = due = held = pinned = 0
-    for decay_class, source, tier, code, reason, is_held, over, is_due, is_pinned, facts in rows:
-        if reason is not None:
-            forgotten[reason] += facts
-            continue
-        tiers[Tier(tier).name.lower()] += facts
-        kept[fidelity.name(code)] += facts
-        classes[decay_class or UNCLASSED] += facts
-        sources[source or UNCLASSED] += facts
-        ended, due, held = ended + facts * over, due + facts * is_due, held + facts * is_held
-        pinned += facts * is_pinned
+        counted = [] if tenant is None else tallies.read(db, tenant.id)
+        coming = Coming() if tenant is None else _coming(db, tenant.id, now)
+    live = [one for one in counted if one.forgotten_reason is None]
+    tiers = _sums((Tier(one.tier or 0).name.lower(), one.facts) for one in live)
+    kept = _sums((fidelity.name(one.fidelity or 0), one.facts) for one in live)
+    sources = _sums((one.decay_class_source or UNCLASSED, one.facts) for one in live)
+    forgotten = _sums((one.forgotten_reason, one.facts) for one in counted if one.forgotten_reason)
     return Stats(
-        facts=sum(tiers.values()),
+        facts=tiers.total(),
         tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
         fidelity={name: kept[name] for name in FIDELITIES},
-        decay_classes=dict(sorted(classes.items())),
+        decay_classes=dict(sorted(_sums((one.decay_class or UNCLASSED, one.facts) for one in live).items())),
         decay_class_sources={source: sources[source] for source in SOURCES},
-        expired_pending=ended,
+        expired_pending=coming.ended,
         forgotten=forgotten.total(),
         forgotten_by_reason=dict(sorted(forgotten.items())),
         pending_embeddings=kept["pending"],
-        due=due,
-        held=held,
-        contradictions=contradicting,
-        pinned=pinned,
+        due=coming.due,
+        held=sum(one.facts for one in live if one.held),
+        contradictions=coming.contradictions,
+        pinned=coming.pinned,
     )
+
+
+def _coming(db: Connection, tenant: int, now: datetime) -> Coming:
+    due, ended = tallies.due(db, tenant, now)
+    return Coming(due, ended, tallies.pinned(db, tenant, now), contradictions.count(db, tenant, now))
+
+
+def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
+    """Return the sum of the counts of each name."""
+    sums = Counter[str]()
+    for name, facts in counts:
+        sums[name] += facts
+    return sums
+
+
+def settle(context: Context) -> int:
+    """Add what changed in all namespaces to their totals, batch by batch; return how many changes there were.
+
+    Nothing is counted twice or lost, whatever dies and however often it runs: a change is a row that is taken away in
+    the transaction that adds it.
+    """
+    settled = 0
+    while True:
+        with transaction(context.database_url) as db:
+            taken = tallies.settle(db, BATCH)
+        settled += taken
+        if taken < BATCH:
+            return settled

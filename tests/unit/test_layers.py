@@ -17,8 +17,11 @@ HEAVY = ["sklearn", "scipy", "torch", "sentence_transformers"]
 IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "pydantic", "workers.settings", "workers.storage"]
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
-TENANTS = r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions)"
-STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter)\b")
+TENANTS = (
+    r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
+    r"|tally_changes)"
+)
+STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
     rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
 )
@@ -41,6 +44,7 @@ ACROSS_TENANTS = {
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
+    "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

@@ -46,7 +46,7 @@ WRITE_USED = """
         confidence = new.confidence, halvings = new.halvings, recall_count = recall_count + new.recalls,
         last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), held = false
+        due_at = to_timestamp(new.due_at), held = false, retired = false
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::int[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
@@ -60,7 +60,7 @@ WRITE_USED = """
 # Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
     update activity
-    set due_at = 'infinity', held = false, fidelity = case when fidelity = 0 then 0 else 32767 end
+    set due_at = 'infinity', held = false, retired = true, fidelity = case when fidelity = 0 then 0 else 32767 end
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """

@@ -1,4 +1,4 @@
-"""Exports and counts: whole namespaces, read as they stand."""
+"""Exports: whole namespaces, read as they stand."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -29,16 +29,6 @@ ROWS = """
     order by facts.namespace, facts.id
 """
 
-TALLY = """
-    select decay_class, decay_class_source, tier, fidelity, forgotten_reason, held,
-        ends_at <= %(now)s and not held as ended, due_at <= %(now)s as due,
-        coalesce(pinned_until > %(now)s, false) as pinned, count(*)
-    from activity
-    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where activity.namespace = %(namespace)s and superseded_at is null
-    group by 1, 2, 3, 4, 5, 6, 7, 8, 9
-"""
-
 
 def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:
     """Yield every fact of a namespace, or of all, with its activity; at most `batch` are in memory at once."""
@@ -51,8 +41,3 @@ def shown(db: Connection, namespace: str, id_: UUID, now: datetime) -> dict[str,
     """Return one fact with its activity, as long as readers see it."""
     with db.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(ROWS, {"namespace": namespace, "id": id_, "seen_at": now}).fetchone()
-
-
-def tally(db: Connection, namespace: int, now: datetime) -> list[tuple[Any, ...]]:
-    """Return (decay class, source, tier, fidelity, why forgotten, held, ended, due, pinned, facts) of a namespace."""
-    return db.execute(TALLY, {"namespace": namespace, "now": now}).fetchall()

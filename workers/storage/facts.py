@@ -94,11 +94,6 @@ FORGET = """
     select namespace, id, %(now)s, 'forgotten', jsonb_build_object('reason', forgotten_reason) from gone
 """
 
-COUNT_LIVE = """
-    select count(*) from facts
-    where namespace = %(namespace)s and forgotten_at is null and superseded_at is null
-"""
-
 NEIGHBOURS = """
     select beside.id
     from facts
@@ -152,12 +147,6 @@ def forget(
         "now": now,
     }
     return db.execute(FORGET, given).rowcount
-
-
-def count_live(db: Connection, namespace: int) -> int:
-    """Return how many facts of a namespace are neither forgotten nor superseded."""
-    row = db.execute(COUNT_LIVE, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
 
 
 def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int) -> set[UUID]:

@@ -10,6 +10,7 @@ from celery import Task
 
 from workers import embed, intake, search
 from workers import review as reviewing
+from workers import stats as counting
 from workers.celery import app
 from workers.context import utc_now
 from workers.errors import EmbeddingError
@@ -55,6 +56,12 @@ def lexemes() -> None:
     """Count the words of namespaces that grew."""
     for name in signals.take_grown(context.redis):
         search.count_lexemes(context, name, utc_now())
+
+
+@app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
+def settle_tallies() -> None:
+    """Add what changed in the namespaces to their totals; a second delivery meanwhile leaves it to the first."""
+    counting.settle(context)
 
 
 @app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)

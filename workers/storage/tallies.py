@@ -1,0 +1,129 @@
+"""Tallies: how many facts a namespace holds, counted as it changes and not by reading them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+# One statement, so that changes are read either as such or as part of the totals.
+READ = """
+    select decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason, sum(facts)::bigint as facts
+    from (
+        select * from tallies where namespace = %(namespace)s
+        union all
+        select * from tally_changes where namespace = %(namespace)s
+    ) as counted
+    group by decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason
+    having sum(facts) <> 0
+"""
+
+LIVE = """
+    select coalesce(sum(facts), 0)::bigint
+    from (
+        select facts, forgotten_reason from tallies where namespace = %(namespace)s
+        union all
+        select facts, forgotten_reason from tally_changes where namespace = %(namespace)s
+    ) as counted
+    where forgotten_reason is null
+"""
+
+# What ends is due a moment later. The index on segment and due time serves without a segment as well: PostgreSQL skips
+# from one to the next.
+COMING_DUE = """
+    select count(*) filter (where due_at <= %(now)s), count(*) filter (where ends_at <= %(now)s and not held)
+    from activity
+    where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second'
+"""
+
+PINNED = """
+    select count(*) from activity where namespace = %(namespace)s and pinned_until > %(now)s and not retired
+"""
+
+CLAIM_SETTLING = "select pg_try_advisory_xact_lock(%(key)s)"
+SETTLING_LOCK = 0x0EBB + 2
+
+SETTLE = """
+    with taken as (
+        delete from tally_changes where ctid = any(array(select ctid from tally_changes limit %(limit)s))
+        returning *
+    ),
+    added as (
+        insert into tallies
+        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason, sum(facts)
+        from taken
+        group by 1, 2, 3, 4, 5, 6, 7, 8
+        having sum(facts) <> 0
+        on conflict (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason)
+        do update set facts = tallies.facts + excluded.facts
+    )
+    select count(*) from taken
+"""
+
+# Writers wait meanwhile, or else what they change would be counted twice or not at all.
+RECOUNT = """
+    lock table facts, activity in share row exclusive mode;
+
+    truncate tallies, tally_changes;
+
+    insert into tallies (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, count(*)
+    from activity where not retired group by 1, 2, 3, 4, 5, 6, 7;
+
+    insert into tallies (namespace, forgotten_reason, facts)
+    select namespace, forgotten_reason, count(*)
+    from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many live facts are alike in all of this; or, where a reason is given, how many were forgotten for it."""
+
+    decay_class: str | None
+    decay_class_source: str | None
+    tier: int | None
+    fidelity: int | None
+    held: bool | None
+    stale: bool | None
+    forgotten_reason: str | None
+    facts: int
+
+
+def read(db: Connection, namespace: int) -> list[Tally]:
+    """Return what a namespace holds."""
+    with db.cursor(row_factory=class_row(Tally)) as cursor:
+        return cursor.execute(READ, {"namespace": namespace}).fetchall()
+
+
+def live(db: Connection, namespace: int) -> int:
+    """Return how many facts of a namespace are neither forgotten nor superseded."""
+    row = db.execute(LIVE, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def due(db: Connection, namespace: int, now: datetime) -> tuple[int, int]:
+    """Return how many facts of a namespace a pass at `now` would find, and how many are over and wait for it."""
+    row = db.execute(COMING_DUE, {"namespace": namespace, "now": now}).fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def pinned(db: Connection, namespace: int, now: datetime) -> int:
+    """Return how many live facts of a namespace are pinned at `now`."""
+    row = db.execute(PINNED, {"namespace": namespace, "now": now}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def settle(db: Connection, limit: int) -> int:
+    """Add changes to the totals; return how many. Nothing if somebody else is at it, who then settles them."""
+    claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
+    if not claimed or not claimed[0]:
+        return 0
+    row = db.execute(SETTLE, {"limit": limit}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def recount(db: Connection) -> None:
+    """Count all facts of all namespaces anew, which is needed only where they were written past the triggers."""
+    db.execute(RECOUNT)
