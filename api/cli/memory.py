@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.explaining import print_left_out, print_parts
+from api.cli.explaining import print_left_out, print_parts, print_why
 from api.cli.reaching import NamespaceName, client
 
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
@@ -73,6 +73,7 @@ def recall(
     as_of: Annotated[str | None, typer.Option(help="What was true at that instant or date.")] = None,
     known_as_of: Annotated[str | None, typer.Option(help="What had been told, and held for true, by then.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Take scores apart; say what was left out.")] = False,
+    why: Annotated[str | None, typer.Option(help="Say why the fact with this id was recalled, or was not.")] = None,
     touch: Annotated[bool, typer.Option("--touch/--no-touch", help="Whether recalling strengthens.")] = True,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
@@ -81,12 +82,15 @@ def recall(
     """Recall the facts that fit a question."""
     options = {
         "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "known_as_of": known_as_of,
-        "explain": explain, "touch": touch,
+        "explain": explain, "why": why, "touch": touch,
     }  # fmt: skip
     with client(home, namespace) as memory:
         answer = memory.recall(query, **options)
     if as_json:
         output.print_json(answer)
+        return
+    if why is not None:
+        print_why(answer["why"])
         return
     if not answer["results"]:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.core import fidelity
-from workers.core.arrays import Floats, Ints
+from workers.core.arrays import Ints
 from workers.core.tiers import Tier
 from workers.recall.scoring import Scores
 from workers.storage.candidates import Candidate, Candidates, Description
@@ -43,11 +43,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a recall found, best first; what it left out, if that was asked; and whether meaning was searched too."""
+    """What a recall found, best first; whether meaning was searched too; and what it left out, if that was asked."""
 
     results: list[Result]
-    left_out: list[dict[str, Any]] | None
     by_meaning: bool
+    left_out: list[dict[str, Any]] | None = None
+    why: dict[str, Any] | None = None
 
 
 def order(found: Candidates, scores: Scores) -> Ints:
@@ -99,16 +100,3 @@ def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
     places: Ints = np.empty(len(values), dtype=np.int64)
     places[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return places
-
-
-def left_out(
-    hidden: Candidates, beyond: Candidates, scores: Floats, shown: dict[UUID, Description]
-) -> list[dict[str, Any]]:
-    """Return the candidates that are not among the results, each with the rule that did it."""
-    ruled = [(one["id"], one["left_out"], None) for one in hidden]
-    below = [
-        (one["id"], "below the limit", round(score, 6)) for one, score in zip(beyond, scores.tolist(), strict=True)
-    ]
-    return [
-        {"id": str(id_), "text": shown[id_].text, "rule": rule, "score": score} for id_, rule, score in ruled + below
-    ]

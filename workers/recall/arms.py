@@ -95,7 +95,7 @@ def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scop
         namespace.id,
         own,
         ARM_SIZE,
-        ever=scope.as_of is not None,
+        ever=scope.looks_back,
         category=scope.category,
         kind=scope.kind,
         documents=scope.documents or not documents.any_chunk(db, namespace.id),
@@ -104,8 +104,8 @@ def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scop
     return dict(zip(differing, cosines.tolist(), strict=True))
 
 
-def promising(text: TextArm, near: dict[UUID, float], most: int) -> list[UUID]:
-    """Return the candidates of both arms that are worth reading: the best by what the arms alone know of them.
+def promising(text: TextArm, near: dict[UUID, float], most: int | None) -> list[UUID]:
+    """Return the candidates of both arms that are worth reading: the best by what the arms alone know of them, or all.
 
     What the vector arm did not bring counts as similar as the last that it brought.
     """

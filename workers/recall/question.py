@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from workers.recall.scoring import UNSCALED, Preferences
 
@@ -10,7 +11,8 @@ from workers.recall.scoring import UNSCALED, Preferences
 class Question:
     """What is asked: the words, how many facts at most, and the filters that hold in every arm.
 
-    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine.
+    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. `explain` and
+    `why`, the id of a fact, change nothing of the results.
     """
 
     text: str
@@ -24,3 +26,4 @@ class Question:
     documents: bool = True
     min_similarity: float = -1.0
     preferences: Preferences = UNSCALED
+    why: UUID | None = None

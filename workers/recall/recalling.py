@@ -5,19 +5,17 @@ from datetime import datetime
 
 from workers.context import Context
 from workers.core.arrays import Vectors
-from workers.errors import EmbeddingError
-from workers.recall import answer, arms, scoring
-from workers.recall.answer import Recalled
+from workers.errors import EmbeddingError, InvalidInputError
+from workers.recall import answer, arms, explaining, scoring
+from workers.recall.answer import Recalled, Result
+from workers.recall.explaining import Asked
 from workers.recall.question import Question
-from workers.recall.weighing import Found, Weighed, weigh
+from workers.recall.weighing import Found, weigh
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, transaction
-from workers.storage.namespaces import Namespace
+from workers.storage.connection import transaction
 
 log = logging.getLogger(__name__)
-
-LEFT_OUT_SHOWN = 50
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
@@ -28,6 +26,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     see what was superseded or forgotten since.
 
     Raises:
+        InvalidInputError: somebody asks why about a fact that the namespace does not have.
         UnavailableError: the database does not answer.
     """
     query = None if question.tag else _embed(context, question.text)
@@ -36,12 +35,30 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return Recalled([], [] if question.explain else None, by_meaning=query is not None)
+            return _nothing(namespace, question, by_meaning=query is not None)
         query = query if query is not None and tenant.embedder == context.embedder.name else None
         text = arms.text_arm(db, tenant, question.text, scope)
         near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
-        weighed = weigh(context, db, tenant, question, Found(text, near), query, scope)
-        return _answer(db, tenant, question, weighed, now, by_meaning=query is not None)
+        found = Found(text, near)
+        weighed = weigh(context, db, tenant, question, found, query, scope)
+        order = answer.order(weighed.seen, weighed.scores)
+        return _answer(Asked(context, db, tenant, question, scope, query, found, weighed, order))
+
+
+def _answer(asked: Asked) -> Recalled:
+    question = asked.question
+    return Recalled(
+        _results(asked),
+        by_meaning=asked.query is not None,
+        left_out=explaining.left_out(asked) if question.explain else None,
+        why=None if question.why is None else explaining.why(asked, question.why),
+    )
+
+
+def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
+    if question.why is not None:
+        raise InvalidInputError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
+    return Recalled([], by_meaning, [] if question.explain else None)
 
 
 def _embed(context: Context, text: str) -> Vectors | None:
@@ -52,16 +69,13 @@ def _embed(context: Context, text: str) -> Vectors | None:
         return None
 
 
-def _answer(
-    db: Connection, tenant: Namespace, question: Question, weighed: Weighed, now: datetime, *, by_meaning: bool
-) -> Recalled:
-    scores, order = weighed.scores, answer.order(weighed.seen, weighed.scores)
-    chosen = weighed.seen[order[: question.limit]]
-    beyond = order[question.limit :][: LEFT_OUT_SHOWN if question.explain else 0]
-    below, hidden = weighed.seen[beyond], weighed.hidden[: LEFT_OUT_SHOWN if question.explain else 0]
-    shown = candidates.describe(db, tenant.id, [one["id"] for one in (*chosen, *below, *hidden)])
-    ranks = answer.ranks(scores) if question.explain else None
-    results = [
+def _results(asked: Asked) -> list[Result]:
+    weighed, scores = asked.weighed, asked.weighed.scores
+    places = asked.order[: asked.question.limit]
+    chosen = weighed.seen[places]
+    shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist())
+    ranks = answer.ranks(scores) if asked.question.explain else None
+    return [
         answer.result(
             one,
             shown[one["id"]],
@@ -70,7 +84,7 @@ def _answer(
             weighed.found_by[place],
             answer.parts(place, scores, ranks) if ranks else None,
         )
-        for one, tier, place in zip(chosen, scoring.current_tiers(chosen, now).tolist(), order.tolist(), strict=False)
+        for one, tier, place in zip(
+            chosen, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
+        )
     ]
-    left_out = answer.left_out(hidden, below, scores.total[beyond], shown) if question.explain else None
-    return Recalled(results, left_out, by_meaning)

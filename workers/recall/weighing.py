@@ -39,6 +39,10 @@ class Found:
             return "words"
         return "meaning" if id_ in self.near else "nearby"
 
+    def promising(self, most: int | None = None) -> list[UUID]:
+        """Return the candidates that are worth reading, by what the arms alone know of them."""
+        return arms.promising(self.text, self.near, most)
+
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
@@ -60,7 +64,7 @@ def weigh(
     scope: Scope,
 ) -> Weighed:
     """Return the most promising candidates of both arms, and the neighbours of the best of them, with their scores."""
-    promising = arms.promising(found.text, found.near, WEIGHED)
+    promising = found.promising(WEIGHED)
     beside = facts.neighbours(db, tenant.id, promising[:NEIGHBOURS_OF], len(CONTIGUITY))
     ids = [*promising, *beside.difference(promising)]
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)

@@ -92,9 +92,17 @@ MATCHES = """
 """
 
 
+SHARED = """
+    select term from unnest(%(terms)s::text[]) as term
+    where exists (
+        select from facts where namespace = %(namespace)s and id = %(id)s and tsvector_to_array(search) @> array[term]
+    )
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a recall may see: the instant, and the filters that hold in every arm."""
+    """What a recall may see: the instant, and the filters that hold in every arm; `ever` finds hidden facts as well."""
 
     now: datetime
     as_of: datetime | None = None
@@ -103,6 +111,12 @@ class Scope:
     kind: str | None = None
     known_as_of: datetime | None = None
     documents: bool = True
+    ever: bool = False
+
+    @property
+    def looks_back(self) -> bool:
+        """Return whether the arms search what was forgotten or superseded, too."""
+        return self.ever or self.as_of is not None
 
 
 CANDIDATE = np.dtype(
@@ -214,7 +228,7 @@ def matches(
         "terms": [_quote(term) for term in terms],
         "own": own,
         "candidates": " & ".join([*within, "(" + " | ".join(map(_quote, chosen)) + ")"]),
-        "ever": scope.as_of is not None,
+        "ever": scope.looks_back,
         "category": scope.category,
         "kind": scope.kind,
         "documents": scope.documents,
@@ -223,6 +237,11 @@ def matches(
     rows = db.execute(MATCHES, given, binary=True).fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
     return Matches(list(ids), list(ranks), list(lengths))
+
+
+def shared(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:
+    """Return those of these lexemes that a fact holds."""
+    return [term for (term,) in db.execute(SHARED, {"namespace": namespace, "id": id_, "terms": list(terms)})]
 
 
 def _quote(lexeme: str) -> str:

@@ -43,6 +43,19 @@ NEAREST_AMONG = """
     order by signature <~> %(query)s limit %(limit)s
 """
 
+# How many live ones are nearer is counted exactly, by the covering index alone.
+STANDING = """
+    with own as (
+        select signature <~> %(query)s as distance from signatures
+        where namespace = %(namespace)s and fact = %(fact)s
+    )
+    select distance,
+        (select count(*) from signatures where namespace = %(namespace)s and live
+            and signature <~> %(query)s < own.distance) + 1,
+        (select count(*) from signatures where namespace = %(namespace)s and live)
+    from own
+"""
+
 RETIRE = """
     update signatures set live = false
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
@@ -109,6 +122,12 @@ def nearest(
         among = given | {"ever": ever, "category": category, "kind": kind, "documents": documents}
         return dict(db.execute(NEAREST_AMONG, among, binary=True).fetchall())
     return dict(db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True).fetchall())
+
+
+def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[float, int, int] | None:
+    """Return in how many bits a fact differs from the (128,) query, its place among the live ones, and their number."""
+    given = {"namespace": namespace, "query": Bit(query.tobytes()), "fact": id_}
+    return db.execute(STANDING, given, binary=True).fetchone()
 
 
 def unpack(raw: Sequence[bytes]) -> Bytes:

@@ -142,6 +142,8 @@ def recalled(found: Recalled) -> dict[str, Any]:
     answer: dict[str, Any] = {"results": [_result(result) for result in found.results]}
     if found.left_out is not None:
         answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
+    if found.why is not None:
+        answer["why"] = found.why
     return answer
 
 

@@ -46,12 +46,14 @@ def recall(
     as_of: Any = None,
     known_as_of: Any = None,
     explain: bool = False,
+    why: Any = None,
     touch: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
     """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
 
-    What is recalled as of an instant is read only, and never touched.
+    What is recalled as of an instant is read only, and never touched; nor is anything by asking why a fact was not
+    recalled.
     """
     at = instant(now)
     name = intake.namespace_name(namespace)
@@ -64,10 +66,11 @@ def recall(
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
         known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
         explain=explain,
+        why=None if why is None else intake.fact_id(why),
     )
     with signals.active(context.redis, self.request.id or "", time.time()):
         found = finding.recall(context, name, question, at)
-    if touch and as_of is None and known_as_of is None and found.results:
+    if touch and why is None and as_of is None and known_as_of is None and found.results:
         ids = [str(result.id) for result in found.results]
         self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
     return answers.recalled(found)

@@ -1,0 +1,112 @@
+"""What was not recalled, and why: each rule is named, and asking changes no answer."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory
+
+from workers.errors import InvalidInputError
+from workers.recall import Recalled
+
+CELLO = "Grandmother keeps the violoncello upstairs."
+PARAPHRASE = "grandmas cellos"
+OTHERS = [f"Invoice {number} was paid on a Friday in June." for number in range(30)]
+
+
+def rules(found: Recalled) -> dict[str, str]:
+    assert found.left_out is not None
+    return {one["text"]: one["rule"] for one in found.left_out}
+
+
+def why(memory: Memory, query: str, id_: UUID, at: float = 0, **question: Any) -> dict[str, Any]:
+    told = memory.ask(query, at=at, why=id_, **question).why
+    assert told is not None
+    return told
+
+
+def test_a_forgotten_fact_that_would_have_been_found_by_meaning_is_told(memory: Memory) -> None:
+    id_ = memory.add(CELLO)
+    memory.store(*OTHERS)
+    memory.forget(id_, at=1)
+    found = memory.ask(PARAPHRASE, at=2, explain=True)
+    assert CELLO not in [one.text for one in found.results]
+    (told,) = [one for one in found.left_out or [] if one["id"] == str(id_)]
+    assert (told["rule"], told["rank"]) == ("forgotten: asked", 1)
+
+
+def test_rules_that_filter_before_the_arms_are_told_as_well(memory: Memory) -> None:
+    memory.store(
+        {"text": "Tea at four.", "tags": ["home"], "category": "a"},
+        {"text": "Tea at five.", "tags": ["work"], "category": "a"},
+        {"text": "Tea at six.", "tags": ["home"], "category": "b"},
+        {"text": "Tea at seven.", "kind": "chunk"},
+    )
+    assert rules(memory.ask("tea", tag="home", explain=True)) == {
+        "Tea at five.": "other tag", "Tea at seven.": "other tag"
+    }  # fmt: skip
+    assert rules(memory.ask("tea", category="b", explain=True))["Tea at five."] == "other category"
+    assert rules(memory.ask("tea", kind="semantic", explain=True)) == {"Tea at seven.": "other kind"}
+    assert rules(memory.ask("tea", documents=False, explain=True)) == {"Tea at seven.": "of a document"}
+
+
+def test_what_was_found_but_not_read_is_told(memory: Memory) -> None:
+    memory.store(*[f"Tea at {number}." for number in range(150)])
+    told = rules(memory.ask("tea at 7", limit=100, explain=True))
+    assert set(told.values()) == {"not among the most promising"}
+
+
+@pytest.mark.parametrize("question", [{}, {"tag": "x"}, {"category": "y"}, {"documents": False}])
+def test_explaining_changes_no_result(memory: Memory, question: dict[str, Any]) -> None:
+    memory.store(*[{"text": text, "tags": ["x"], "category": "y"} for text in [CELLO, *OTHERS]])
+    gone = memory.add("Grandmother sold the violoncello.", at=1, tags=["x"], category="y")
+    memory.forget(gone, at=2)
+    plain = memory.ask("Where is the violoncello?", at=3, **question).results
+    explained = memory.ask("Where is the violoncello?", at=3, explain=True, why=gone, **question).results
+    assert [(one.id, one.score) for one in explained] == [(one.id, one.score) for one in plain]
+
+
+def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: Memory) -> None:
+    id_ = memory.add(CELLO, decay_class="checkpoint")
+    memory.store(*OTHERS)
+    told = why(memory, "the violoncello upstairs", id_, at=1)
+    assert (told["recalled"], told["rule"], told["rank"]) == (False, "expired", 1)
+    assert told["words"]["shared"] == ["upstair", "violoncello"]
+
+
+def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory) -> None:
+    first, second = memory.add("Tea at four, tea at five."), memory.add("Tea at six with a lot of other things.")
+    memory.store(*OTHERS)
+    told = why(memory, "tea", second, limit=1)
+    assert (told["recalled"], told["rule"], told["rank"]) == (False, "below the limit", 2)
+    assert told["words"]["rank"] == 2
+    recalled = why(memory, "tea", first, limit=1)
+    assert (recalled["recalled"], recalled["rule"], recalled["rank"]) == (True, None, 1)
+    (result,) = memory.ask("tea", limit=1, explain=True).results
+    assert (recalled["parts"], recalled["score"]) == (result.explain, result.score)
+
+
+def test_why_tells_the_rank_by_meaning_of_what_no_arm_found(memory: Memory) -> None:
+    memory.store(*[f"The violoncello has string number {number}." for number in range(250)])
+    far = memory.add("12345 67890")
+    told = why(memory, "violoncello strings", far)
+    assert told["rule"] == "found by no arm"
+    assert told["words"] == {"asked": ["string", "violoncello"], "shared": [], "score": None, "rank": None, "of": 250}
+    assert (told["meaning"]["rank"], told["meaning"]["of"], told["meaning"]["brought"]) == (251, 251, False)
+
+
+def test_why_names_words_that_are_too_common_to_be_found_by(memory: Memory) -> None:
+    memory.store(*[f"Tea at {number}." for number in range(600)], "A violoncello for tea.")
+    common = memory.value("select id from facts where text = 'Tea at 599.'")
+    told = why(memory, "tea violoncello", common)
+    assert told["words"]["shared"] == ["tea"]
+    assert told["rule"] in {"not among the most promising", "found by no arm", "below the limit"}
+
+
+def test_why_needs_a_fact_of_the_namespace(memory: Memory) -> None:
+    elsewhere = memory.add(CELLO, namespace="elsewhere")
+    memory.add("Tea at four.")
+    with pytest.raises(InvalidInputError, match=f"why: no fact {elsewhere} is in namespace 'default'"):
+        memory.ask("cello", why=elsewhere)
+    with pytest.raises(InvalidInputError, match="why: no fact"):
+        memory.ask("cello", namespace="nobody", why=uuid4())

@@ -1,0 +1,200 @@
+"""Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import signature
+from workers.core.arrays import Ints, Vectors
+from workers.errors import InvalidInputError
+from workers.recall import answer, arms, scoring
+from workers.recall.question import Question
+from workers.recall.scoring import Scores
+from workers.recall.weighing import TOO_UNLIKE, WEIGHED, Found, Weighed
+from workers.storage import candidates, lexemes, signatures
+from workers.storage.candidates import Candidate, Candidates, Scope
+from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
+
+LEFT_OUT_SHOWN = 50
+"""For each way of being left out."""
+
+BELOW_LIMIT = "below the limit"
+UNPROMISING = "not among the most promising"
+NOT_FOUND = "found by no arm"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A recall that is being answered: what was asked, and what came of it so far; `order` is best first."""
+
+    context: Context
+    db: Connection
+    tenant: Namespace
+    question: Question
+    scope: Scope
+    query: Vectors | None
+    found: Found
+    weighed: Weighed
+    order: Ints
+
+    def search_ever(self) -> Found:
+        """Return what the arms find in all there ever was: forgotten, superseded, of any tag, category and kind."""
+        scope = replace(self.scope, tag=None, category=None, kind=None, documents=True, ever=True)
+        text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
+        near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
+        return Found(text, near)
+
+    def read(self, ids: Sequence[UUID]) -> Candidates:
+        """Return candidates in this order, each with the rule that hides it."""
+        queries = scoring.pooled_queries(self.context, self.query)
+        rows = candidates.weigh(self.db, self.tenant.id, ids, queries, self.scope)
+        places = {id_: place for place, id_ in enumerate(ids)}
+        ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
+        return ordered
+
+    def scores_with(self, others: Candidates, found: Found) -> Scores:
+        """Return the scores of those that were seen and of others behind them, as if all had been seen."""
+        rows = np.concatenate([self.weighed.seen, others])
+        cosines = scoring.similarities(rows, self.query)
+        preferences = self.question.preferences
+        return scoring.score(self.context, rows, found.text, cosines, preferences, self.scope.now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A fact that is not among the results, by which rule, and the score and rank that it has or would have."""
+
+    id: UUID
+    rule: str
+    score: float | None = None
+    rank: int | None = None
+
+
+def left_out(asked: Asked) -> list[dict[str, Any]]:
+    """Return the candidates that are not among the results, each with the rule that did it.
+
+    Those that a rule hides have the score and the rank that they would have if it did not.
+    """
+    every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
+    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every])
+    return [
+        {"id": str(one.id), "text": shown[one.id].text, "rule": one.rule, "score": one.score, "rank": one.rank}
+        for one in every
+    ]
+
+
+def _hidden(asked: Asked) -> list[LeftOut]:
+    """Return what a rule hides: the best of what the arms find if they look at everything, best first."""
+    ever = asked.search_ever()
+    ids = dict.fromkeys([*ever.promising(WEIGHED), *asked.weighed.hidden["id"]])
+    rows = asked.read(list(ids))
+    unlike = np.isin(rows["id"], asked.weighed.hidden["id"])
+    rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
+    totals = asked.scores_with(rows, ever).total
+    seen, own = np.split(totals, [len(asked.weighed.seen)])
+    ruled = [
+        LeftOut(one["id"], one["left_out"] or TOO_UNLIKE, round(float(total), 6), int((seen > total).sum()) + 1)
+        for one, total in zip(rows, own, strict=True)
+    ]
+    return sorted(ruled, key=lambda one: -(one.score or 0))[:LEFT_OUT_SHOWN]
+
+
+def _below(asked: Asked) -> list[LeftOut]:
+    """Return what was seen but did not fit within the limit, best first."""
+    limit = asked.question.limit
+    beyond = asked.order[limit:][:LEFT_OUT_SHOWN].tolist()
+    return [
+        LeftOut(asked.weighed.seen[place]["id"], BELOW_LIMIT, round(float(asked.weighed.scores.total[place]), 6), rank)
+        for rank, place in enumerate(beyond, start=limit + 1)
+    ]
+
+
+def _unpromising(asked: Asked) -> list[LeftOut]:
+    """Return what the arms brought but nobody read, most promising first."""
+    read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
+    unread = [id_ for id_ in asked.found.promising() if id_ not in read]
+    return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
+
+
+def why(asked: Asked, id_: UUID) -> dict[str, Any]:
+    """Return why one fact was recalled or not: the rule, its rank in each arm, and its score taken apart.
+
+    The score and the rank among what was seen are those that it has, or would have if it had been seen.
+
+    Raises:
+        InvalidInputError: the namespace has no such fact.
+    """
+    rows = asked.read([id_])
+    if not len(rows):
+        raise InvalidInputError(
+            f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged."
+        )
+    place, scores, rank = _placed(asked, rows)
+    text = candidates.describe(asked.db, asked.tenant.id, [id_])[id_].text
+    rule = _rule(asked, rows[0], rank)
+    return {
+        "id": str(id_),
+        "text": text,
+        "recalled": rule is None,
+        "rule": rule,
+        "score": round(float(scores.total[place]), 6),
+        "rank": rank,
+        "seen": len(asked.weighed.seen),
+        "limit": asked.question.limit,
+        "words": _by_words(asked, id_),
+        "meaning": _by_meaning(asked, id_),
+        "parts": answer.parts(place, scores, answer.ranks(scores)),
+    }
+
+
+def _placed(asked: Asked, rows: Candidates) -> tuple[int, Scores, int]:
+    """Return a fact's place among the scores of what was seen, which it may have to join, and its rank (1 is best)."""
+    there = np.flatnonzero(asked.weighed.seen["id"] == rows["id"][0])
+    if len(there):
+        place = int(there[0])
+        return place, asked.weighed.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
+    scores = asked.scores_with(rows, asked.search_ever())
+    return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
+
+
+def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
+    """Return the rule that left a fact out, or nothing if it was recalled."""
+    if one["left_out"] is not None:
+        return str(one["left_out"])
+    if one["id"] in asked.weighed.hidden["id"]:
+        return TOO_UNLIKE
+    if one["id"] in asked.weighed.seen["id"]:
+        return BELOW_LIMIT if rank > asked.question.limit else None
+    return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
+
+
+def _by_words(asked: Asked, id_: UUID) -> dict[str, Any]:
+    """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
+    terms = list(lexemes.of_query(asked.db, asked.tenant.id, asked.question.text))
+    score = asked.found.text.scores.get(id_)
+    best = asked.found.text.best
+    return {
+        "asked": terms,
+        "shared": candidates.shared(asked.db, asked.tenant.id, id_, terms),
+        "score": None if score is None else round(score, 6),
+        "rank": best.index(id_) + 1 if id_ in best else None,
+        "of": len(asked.found.text.scores),
+    }
+
+
+def _by_meaning(asked: Asked, id_: UUID) -> dict[str, Any] | None:
+    """Return a fact's similarity by its signature, and its rank among all live facts; nothing where there is none."""
+    if asked.query is None:
+        return None
+    own = signature.encode(asked.query[None, :])[0]
+    found = signatures.standing(asked.db, asked.tenant.id, own, id_)
+    if found is None:
+        return None
+    differing, rank, of = found
+    similarity = float(signature.cosines(np.array([differing]))[0])
+    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_ in asked.found.near}
