@@ -7,6 +7,9 @@ from typing import Any
 from api.cli import output
 
 SHOWN_OF_A_RULE = 5
+MOST_TOLD = 50
+"""An answer names no more that were left out in one way."""
+
 SHORT = 56
 PARTS = {"relevance": "relevance", "contiguity": "nearby", "prior": "alive"}
 """What adds up to a score, with its heading."""
@@ -43,23 +46,26 @@ def _parts(one: dict[str, Any], *, scaled: bool) -> Iterator[object]:
 
 def print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
     """Print which facts were left out, the first few of each rule that did it."""
+    screen = output.console()
     if not left_out:
-        output.console().print("\nNothing was left out.")
+        screen.print("\nNothing was left out.")
         return
-    counts = Counter(one["rule"] for one in left_out)
-    output.console().print(f"\n[bold]left out[/bold]: {', '.join(f'{count} {rule}' for rule, count in counts.items())}")
-    shown = [one for rule in counts for one in _of_rule(left_out, rule)[:SHOWN_OF_A_RULE]]
-    rows = [[one["rule"], one.get("rank"), one["score"], _short(one["text"]), one["id"]] for one in shown]
-    output.print_table(["rule", "rank", "score", "text", "id"], rows)
-    more = " All of them with --json." if len(shown) < len(left_out) else ""
-    output.console().print(
-        f"What a rule hides has the rank and score that it would have. `--why ID` tells more of one fact.{more}",
+    screen.print("\n[bold]left out[/bold]")
+    for rule, count in Counter(one["rule"] for one in left_out).items():
+        screen.print(f"[yellow]{rule}[/yellow]: {count}{' or more' if count >= MOST_TOLD else ''}")
+        for one in [one for one in left_out if one["rule"] == rule][:SHOWN_OF_A_RULE]:
+            screen.print(_line(one), markup=False)
+    screen.print(
+        "What a rule hides has the rank and the score that it would have. All of them with --json; more of one fact "
+        "with `ebb recall … --why ID`.",
         style="dim",
     )
 
 
-def _of_rule(left_out: Sequence[dict[str, Any]], rule: str) -> list[dict[str, Any]]:
-    return [one for one in left_out if one["rule"] == rule]
+def _line(one: dict[str, Any]) -> str:
+    rank = "" if one["rank"] is None else f"#{one['rank']}"
+    score = "" if one["score"] is None else f"{one['score']:.3f}"
+    return f"  {rank:>4} {score:>6}  {one['id']}  {_short(one['text'])}"
 
 
 def print_why(why: dict[str, Any]) -> None:
@@ -71,17 +77,15 @@ def print_why(why: dict[str, Any]) -> None:
     parts = why["parts"]
     total = " + ".join(f"{heading} {parts[name]:.3f}" for name, heading in PARTS.items())
     times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"
-    rows = [
-        ["rank", f"{why['rank']}, {'' if why['recalled'] else 'or would be, '}{_among(why)}"],
-        ["score", f"{why['score']:.3f} = {total}{times}"],
-        ["by words", _by_words(why["words"])],
-        ["by meaning", _by_meaning(why["meaning"])],
-    ]
-    output.print_table(["", ""], rows)
-
-
-def _among(why: dict[str, Any]) -> str:
-    return f"of {why['seen']} facts that were weighed; the first {why['limit']} are recalled"
+    would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
+    told = {
+        "rank": f"{would}{why['rank']} of {why['seen']} that were weighed, of which {why['limit']} are recalled",
+        "score": f"{why['score']:.3f} = {total}{times}",
+        "by words": _by_words(why["words"]),
+        "by meaning": _by_meaning(why["meaning"]),
+    }
+    for name, value in told.items():
+        screen.print(f"{name:<12}{value}", markup=False)
 
 
 def _by_words(words: dict[str, Any]) -> str:

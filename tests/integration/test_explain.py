@@ -110,3 +110,12 @@ def test_why_needs_a_fact_of_the_namespace(memory: Memory) -> None:
         memory.ask("cello", why=elsewhere)
     with pytest.raises(InvalidInputError, match="why: no fact"):
         memory.ask("cello", namespace="nobody", why=uuid4())
+
+
+def test_why_finds_a_forgotten_fact_in_the_arms_that_would_have_brought_it(memory: Memory) -> None:
+    id_ = memory.add(CELLO)
+    memory.store(*OTHERS)
+    memory.forget(id_, at=1)
+    told = why(memory, "the violoncello upstairs", id_, at=2)
+    assert (told["rule"], told["rank"], told["words"]["rank"]) == ("forgotten: asked", 1, 1)
+    assert (told["meaning"]["rank"], told["meaning"]["brought"]) == (1, True)

@@ -15,7 +15,7 @@ from workers import search
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
-from workers.storage import candidates, contradictions, due, facts, pending, signatures
+from workers.storage import candidates, contradictions, documents, due, facts, pending, signatures
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -95,7 +95,7 @@ def query_near(number: int) -> Bit:
 
 MATCHING = {
     "namespace": 3, "terms": ["'word7'", "'guest'"], "own": "'namespace 3'", "ever": False, "category": None,
-    "kind": None, "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
+    "kind": None, "documents": True, "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
 }  # fmt: skip
 
 
@@ -107,6 +107,16 @@ def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}
     assert indexes(filled, signatures.NEAREST_EVER, values) == {"signatures_scan": "Index Only Scan"}
+
+
+def test_the_place_of_a_fact_by_meaning_is_counted_without_touching_the_table(filled: Memory) -> None:
+    fact = filled.value("select fact from signatures where namespace = 3 limit 1")
+    values = {"namespace": 3, "query": query_near(0), "fact": fact}
+    assert indexes(filled, signatures.STANDING, values)["signatures_scan"] == "Index Only Scan"
+
+
+def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory) -> None:
+    assert "facts_chunks" in indexes(filled, documents.ANY_CHUNK, {"namespace": 3})
 
 
 @pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])

@@ -21,7 +21,7 @@ from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 LEFT_OUT_SHOWN = 50
-"""For each way of being left out."""
+"""For each of three: hidden by a rule, below the limit, and not among the most promising."""
 
 BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
@@ -134,7 +134,9 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
         raise InvalidInputError(
             f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged."
         )
-    place, scores, rank = _placed(asked, rows)
+    # What a rule hides is looked for where the arms would have found it.
+    found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
+    place, scores, rank = _placed(asked, rows, found)
     text = candidates.describe(asked.db, asked.tenant.id, [id_])[id_].text
     rule = _rule(asked, rows[0], rank)
     return {
@@ -146,19 +148,19 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
         "rank": rank,
         "seen": len(asked.weighed.seen),
         "limit": asked.question.limit,
-        "words": _by_words(asked, id_),
-        "meaning": _by_meaning(asked, id_),
+        "words": _by_words(asked, found, id_),
+        "meaning": _by_meaning(asked, found, id_),
         "parts": answer.parts(place, scores, answer.ranks(scores)),
     }
 
 
-def _placed(asked: Asked, rows: Candidates) -> tuple[int, Scores, int]:
+def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
     """Return a fact's place among the scores of what was seen, which it may have to join, and its rank (1 is best)."""
     there = np.flatnonzero(asked.weighed.seen["id"] == rows["id"][0])
     if len(there):
         place = int(there[0])
         return place, asked.weighed.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
-    scores = asked.scores_with(rows, asked.search_ever())
+    scores = asked.scores_with(rows, found)
     return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
 
 
@@ -173,28 +175,28 @@ def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
     return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
 
 
-def _by_words(asked: Asked, id_: UUID) -> dict[str, Any]:
+def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
     """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
     terms = list(lexemes.of_query(asked.db, asked.tenant.id, asked.question.text))
-    score = asked.found.text.scores.get(id_)
-    best = asked.found.text.best
+    score = found.text.scores.get(id_)
+    best = found.text.best
     return {
         "asked": terms,
         "shared": candidates.shared(asked.db, asked.tenant.id, id_, terms),
         "score": None if score is None else round(score, 6),
         "rank": best.index(id_) + 1 if id_ in best else None,
-        "of": len(asked.found.text.scores),
+        "of": len(found.text.scores),
     }
 
 
-def _by_meaning(asked: Asked, id_: UUID) -> dict[str, Any] | None:
+def _by_meaning(asked: Asked, found: Found, id_: UUID) -> dict[str, Any] | None:
     """Return a fact's similarity by its signature, and its rank among all live facts; nothing where there is none."""
     if asked.query is None:
         return None
     own = signature.encode(asked.query[None, :])[0]
-    found = signatures.standing(asked.db, asked.tenant.id, own, id_)
-    if found is None:
+    standing = signatures.standing(asked.db, asked.tenant.id, own, id_)
+    if standing is None:
         return None
-    differing, rank, of = found
+    differing, rank, of = standing
     similarity = float(signature.cosines(np.array([differing]))[0])
-    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_ in asked.found.near}
+    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_ in found.near}

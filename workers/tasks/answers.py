@@ -155,7 +155,7 @@ def injected(done: Injection) -> dict[str, Any]:
         "facts": [_injected(line) | _why(line.fact) for line in done.lines],
     }
     if done.recalled.left_out is not None:
-        cut = [_cut(line) for line in done.cut]
+        cut = [_cut(line, rank) for rank, line in enumerate(done.cut, start=len(done.lines) + 1)]
         answer |= {"left_out": cut + done.recalled.left_out, "by_meaning": done.recalled.by_meaning}
     return answer
 
@@ -176,8 +176,10 @@ def _why(fact: Result) -> dict[str, Any]:
     return {} if fact.explain is None else {"explain": fact.explain}
 
 
-def _cut(line: Line) -> dict[str, Any]:
-    return {"id": str(line.fact.id), "text": line.fact.text, "rule": OVER_BUDGET, "score": line.fact.score}
+def _cut(line: Line, rank: int) -> dict[str, Any]:
+    """Return a line that did not fit, as what was left out."""
+    fact = line.fact
+    return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
 
 
 def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
