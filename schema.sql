@@ -258,6 +258,54 @@ create table if not exists contradictions (
     foreign key (namespace, other) references facts (namespace, id) on delete cascade
 );
 
+-- The two graphs: of facts, whose edges stay as they are told, and of the names of entities, whose edges fade.
+-- That one fact takes another's place is told by `superseded_by` and `supersedes_id`, and needs no row here.
+create table if not exists links (
+    namespace integer not null,
+    id uuid not null default gen_random_uuid(),
+    source uuid not null,
+    target uuid not null check (source <> target),
+    type text not null check (type in ('SUPERSEDES', 'CAUSED_BY', 'PART_OF', 'RELATED_TO', 'DEPENDS_ON')),
+    strength double precision not null default 1 check (strength between 0 and 1),
+    created_at timestamptz not null,
+    primary key (namespace, source, target, type),
+    foreign key (namespace, source) references facts (namespace, id) on delete cascade,
+    foreign key (namespace, target) references facts (namespace, id) on delete cascade
+);
+
+create table if not exists relations (
+    namespace integer not null references namespaces (id),
+    id bigint generated always as identity,
+    -- an index's entry must fit a third of a page
+    source text not null check (length(source) between 1 and 200),
+    target text not null check (length(target) between 1 and 200),
+    type text not null check (length(type) between 1 and 64),
+    -- what it weighed when it was last observed; what it weighs since then follows from the instant
+    initial_weight double precision not null default 1 check (initial_weight between 0 and 1),
+    last_observed timestamptz not null,
+    pinned boolean not null default false,
+    -- as the last pass or observation saw it; no reader goes by it
+    weight double precision not null check (weight between 0 and 1),
+    created_at timestamptz not null,
+    primary key (namespace, id),
+    check (lower(source) <> lower(target))
+);
+
+-- What a relation weighs at an instant: half as much with every half-life that nobody observed it (R4, C-R1). No
+-- product gets so small that it underflows, which is an error. Half-life in days.
+create or replace function relation_weight(
+    initial_weight double precision, last_observed timestamptz, pinned boolean, instant timestamptz,
+    half_life double precision
+) returns double precision
+    language sql immutable parallel safe
+return case
+    when pinned then initial_weight
+    when initial_weight < 1e-100 then 0
+    else initial_weight * power(
+        0.5, least(greatest(date_part('epoch', instant - last_observed) / 86400 / half_life, 0), 500)
+    )
+end;
+
 -- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
 create table if not exists fading_rules (
     only_row boolean primary key default true check (only_row),
@@ -336,6 +384,19 @@ create index if not exists facts_topics
 
 -- contradictions: deleting a fact takes along those that name it second
 create index if not exists contradictions_other on contradictions (namespace, other);
+
+-- recall, entities named in the question: their facts, newest last
+create index if not exists facts_entities on facts (namespace, left(lower(entity), 200), created_at)
+    where entity is not null and forgotten_at is null and superseded_at is null;
+
+-- recall, links: those that lead to a fact; those that lead from it stand in the primary key. Deleting needs both.
+create index if not exists links_target on links (namespace, target, source);
+
+-- observing a relation again, whatever its case; recall: what an entity is related to
+create unique index if not exists relations_once on relations (namespace, lower(source), lower(target), type);
+
+-- recall: what is related to an entity
+create index if not exists relations_target on relations (namespace, lower(target));
 
 -- recall, vector arm: all signatures of a namespace without touching the table
 create index if not exists signatures_scan on signatures (namespace, live) include (fact, signature);

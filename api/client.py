@@ -173,6 +173,52 @@ class Client:
         arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": _now()}
         return self.call("memory.resolve", arguments, STORE_SECONDS)
 
+    def link(self, source: str, target: str, type: str, strength: float = 1.0) -> dict[str, Any]:  # noqa: A002
+        """Link two facts, or change the strength of their link; return the link.
+
+        Raises:
+            InvalidInputError: a fact is not there, or there is no such type.
+        """
+        arguments = {"source": source, "target": target, "type": type, "strength": strength}
+        return self.call("memory.link", arguments | {"namespace": self.namespace, "now": _now()}, STORE_SECONDS)
+
+    def unlink(self, source: str, target: str, type: str | None = None) -> dict[str, Any]:  # noqa: A002
+        """Remove the link of a type between two facts, or all of them; return `{"removed"}`."""
+        arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
+        return self.call("memory.unlink", arguments, STORE_SECONDS)
+
+    def relate(
+        self,
+        source: str,
+        target: str,
+        type: str,  # noqa: A002 - the contract's name
+        *,
+        weight: float | None = None,
+        pinned: bool | None = None,
+    ) -> dict[str, Any]:
+        """Observe that an entity has to do with another; return the relation, `{"from", "to", "type", "weight", …}`.
+
+        Raises:
+            InvalidInputError: a name or the type is none, or the weight is not in [0, 1].
+        """
+        arguments = {"source": source, "target": target, "type": type, "weight": weight, "pinned": pinned}
+        return self.call("memory.relate", arguments | {"namespace": self.namespace, "now": _now()}, STORE_SECONDS)
+
+    def unrelate(self, source: str, target: str, type: str) -> dict[str, Any]:  # noqa: A002
+        """Remove a relation for good; return `{"removed"}`."""
+        arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
+        return self.call("memory.unrelate", arguments, STORE_SECONDS)
+
+    def relations(self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000) -> dict[str, Any]:
+        """Return `{"edges", "total"}`: those in use, strongest first, or those below the minimum weight."""
+        arguments = {"namespace": self.namespace, "decayed": decayed, "entity": entity, "limit": limit}
+        return self.call("memory.relations", arguments, STORE_SECONDS)
+
+    def decay_relations(self, now: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Bring the stored weights of the namespace's relations up to date; return the documented counters."""
+        arguments = {"namespace": self.namespace, "now": now or _now(), "dry_run": dry_run}
+        return self.wait(self.send("relations.decay", arguments), DECAY_SECONDS)
+
     def stats(self) -> dict[str, Any]:
         """Return what the namespace holds."""
         return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from celery import Celery
+from celery.schedules import crontab
 from celery.signals import setup_logging
 
 from workers.errors import SettingsError
@@ -22,6 +23,10 @@ PRUNE_SECONDS = 3_600.0
 """Between two prunes (D34); like the lifetimes themselves no setting."""
 
 
+MISSED_SECONDS = 600
+"""What should have begun at an hour that is longer past waits for its next one."""
+
+
 def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
@@ -31,6 +36,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.injecting",
             "workers.tasks.telling",
             "workers.tasks.keeping",
+            "workers.tasks.graph",
             "workers.tasks.passing",
             "workers.tasks.upkeep",
             "workers.tasks.watching",
@@ -57,8 +63,9 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "worker_hijack_root_logger": False,
         "result_backend_always_retry": True,
         "result_backend_max_retries": 200,
+        "timezone": settings.timezone,
         "beat_schedule": schedule(settings),
-        "beat_cron_starting_deadline": 600,
+        "beat_cron_starting_deadline": MISSED_SECONDS,
     }
 
 
@@ -75,7 +82,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.ann": (600.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
     }
-    return {
+    periodic = {
         name: {
             "task": name,
             "schedule": timedelta(seconds=seconds),
@@ -84,6 +91,13 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         }
         for name, (seconds, arguments) in entries.items()
     }
+    return periodic | (_relations_schedule(settings) if settings.relation_decay else {})
+
+
+def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return what beat sends by the clock of `EBB_TIMEZONE`; readers compute weights themselves and wait for none."""
+    when = crontab.from_string(settings.relation_schedule)
+    return {"relations.decay": {"task": "relations.decay", "schedule": when, "options": {"expires": MISSED_SECONDS}}}
 
 
 def _load_settings() -> Settings:

@@ -18,6 +18,7 @@ ROUTES = {
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,
     "memory.history": RECALL,
+    "memory.relations": RECALL,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
@@ -27,6 +28,7 @@ ROUTES = {
     "memory.sweep_outbox": MAINTENANCE,
     "memory.*": STORE,
     "decay.*": MAINTENANCE,
+    "relations.*": MAINTENANCE,
 }
 
 

@@ -4,14 +4,24 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from workers.core import tokens
 from workers.errors import SettingsError
 
 PREFIX = "EBB_"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
+CRON_FIELDS = 5
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": "hashing", "smart": "local", "deep": "openai"}
 
 
@@ -73,6 +83,13 @@ class Settings(BaseModel):
     retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
 
+    # links between facts, relations between entities
+    relation_half_life: float = Field(90.0, gt=0, le=36_525, description="days until a relation weighs half")
+    relation_minimum: float = Field(0.1, ge=0, le=1, description="weight below which a relation is not used")
+    relation_decay: bool = Field(default=True, description="relations' weights are brought up to date on schedule")
+    relation_schedule: str = Field("30 4 * * 0", description="when: minute, hour, day, month, weekday, as in cron")
+    timezone: str = Field("UTC", description="whose clock the schedule goes by")
+
     # recall
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
@@ -110,6 +127,22 @@ class Settings(BaseModel):
             )
         return self
 
+    @field_validator("relation_schedule")
+    @classmethod
+    def _is_a_schedule(cls, given: str, known: ValidationInfo) -> str:
+        if given != cls.model_fields[str(known.field_name)].default:
+            _check_cron(given)
+        return given
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_time_zone(cls, given: str) -> str:
+        try:
+            ZoneInfo(given)
+        except (ValueError, OSError, LookupError):
+            raise ValueError("give a name such as UTC or Europe/Berlin") from None
+        return given
+
     @model_validator(mode="after")
     def _who_judges_is_known(self) -> Self:
         if (self.classify_before_write or self.prune_by_llm) and not self.llm_url and not self.llm_key.strip():
@@ -139,6 +172,18 @@ class Settings(BaseModel):
             raise SettingsError(_explain(error)) from None
 
 
+def _check_cron(given: str) -> None:
+    from celery.schedules import crontab  # noqa: PLC0415 - it takes a while to load, and the default needs no check
+
+    try:
+        crontab.from_string(given)
+    except ValueError as error:
+        fault = str(error).rstrip(".") if len(given.split()) == CRON_FIELDS else "it has not five fields"
+        raise ValueError(
+            f"{fault}; give minute, hour, day, month and weekday (0 is Sunday), such as 30 4 * * 0"
+        ) from None
+
+
 def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return field names and values; an empty variable counts as not set."""
     fields = {name.removeprefix(PREFIX).lower(): value for name, value in given.items() if value != ""}
@@ -160,5 +205,7 @@ def _explain(error: ValidationError) -> str:
         elif not detail["loc"]:
             lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
         else:
-            lines.append(f"{name}={detail['input']!r} is not allowed: {detail['msg'].lower()}.")
+            own = detail["type"] == "value_error"
+            said = detail["msg"].removeprefix("Value error, ") if own else detail["msg"].lower()
+            lines.append(f"{name}={detail['input']!r} is not allowed: {said}.")
     return "\n".join(lines)

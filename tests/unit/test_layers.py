@@ -19,7 +19,7 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes)"
+    r"|tally_changes|links|relations)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -45,6 +45,9 @@ ACROSS_TENANTS = {
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
+    "relations.EXAMINE": "beat has relations fade in all namespaces; a key says whose each is",
+    "relations.MATERIALISE": "the same",
+    "relations.PREVIEW": "the same without changing them",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

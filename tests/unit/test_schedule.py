@@ -4,17 +4,39 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 PROGRAM = """
 import json
 from workers.celery import app
-print(json.dumps({name: entry["schedule"].total_seconds() for name, entry in app.conf.beat_schedule.items()}))
+app.loader.import_default_modules()
+told = {name: entry["schedule"] for name, entry in app.conf.beat_schedule.items()}
+print(json.dumps({
+    name: when.total_seconds() if hasattr(when, "total_seconds") else [str(when), str(when.tz), app.tasks[name].name]
+    for name, when in told.items()
+}))
 """
 
 
-def test_a_prune_is_sent_every_hour_and_a_pass_as_often_as_set() -> None:
-    environment = os.environ | {"EBB_REDIS_URL": "redis://nowhere/0", "EBB_DECAY_INTERVAL_MINUTES": "7"}
+def schedule(**settings: str) -> dict[str, Any]:
+    """Return what beat would send: after how many seconds, or at which hours of which time zone."""
+    environment = os.environ | {"EBB_REDIS_URL": "redis://nowhere/0"} | settings
     program = [sys.executable, "-c", PROGRAM]
     answer = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    schedule = json.loads(answer.stdout)
-    assert (schedule["decay.prune"], schedule["decay.plan"]) == (3_600, 420)
+    told: dict[str, Any] = json.loads(answer.stdout)
+    return told
+
+
+def test_a_prune_is_sent_every_hour_and_a_pass_as_often_as_set() -> None:
+    told = schedule(EBB_DECAY_INTERVAL_MINUTES="7")
+    assert (told["decay.prune"], told["decay.plan"]) == (3_600, 420)
+
+
+def test_relations_fade_every_sunday_at_half_past_four_unless_told_otherwise() -> None:
+    assert schedule()["relations.decay"] == ["<crontab: 30 4 * * 0 (m/h/dM/MY/d)>", "UTC", "relations.decay"]
+    told = schedule(EBB_RELATION_SCHEDULE="15 3 * * *", EBB_TIMEZONE="Europe/Berlin")["relations.decay"]
+    assert told == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
+
+
+def test_without_relation_decay_only_somebody_who_asks_has_them_fade() -> None:
+    assert "relations.decay" not in schedule(EBB_RELATION_DECAY="false")

@@ -167,3 +167,31 @@ def test_settings_do_not_change() -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize("when", ["30 4 * * 0", "*/15 0-6 1,15 * mon-fri", "0 0 1 jan *"])
+def test_a_schedule_has_the_five_fields_of_cron(when: str) -> None:
+    assert read(EBB_RELATION_SCHEDULE=when).relation_schedule == when
+
+
+@pytest.mark.parametrize(
+    ("when", "fault"),
+    [
+        ("30 4 * *", "it has not five fields"),
+        ("@daily", "it has not five fields"),
+        ("30 4 * * 7", "7 > 6"),
+        ("61 4 * * 0", "61 > 59"),
+        ("0 0 31 2 *", "never occurs"),
+        ("x 4 * * 0", "'x'"),
+    ],
+)
+def test_another_schedule_is_refused_with_what_is_wrong_and_an_example(when: str, fault: str) -> None:
+    said = refused(EBB_RELATION_SCHEDULE=when)
+    assert said.startswith(f"EBB_RELATION_SCHEDULE={when!r} is not allowed")
+    assert fault in said
+    assert "such as 30 4 * * 0" in said
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", "/etc/passwd"])
+def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
+    assert "Europe/Berlin" in refused(EBB_TIMEZONE=zone)

@@ -1,0 +1,116 @@
+"""Links and relations through the client and the command line, on real workers."""
+
+from typing import Any
+
+import pytest
+from live_system import LiveSystem
+
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+DAY_0 = "2025-01-01T00:00:00Z"
+DAY_400 = "2026-02-05T00:00:00Z"
+EDGE = {"from": "Alex", "to": "ProjectAlpha", "type": "works_on", "weight": 1.0, "lastObserved": "2025-01-01"}
+
+
+def relate(live: LiveSystem, namespace: str, **given: Any) -> dict[str, Any]:
+    """Observe a relation on the first day."""
+    arguments = {"source": "Alex", "target": "ProjectAlpha", "type": "works_on", "namespace": namespace, "now": DAY_0}
+    with live.client(namespace) as client:
+        return client.call("memory.relate", arguments | given, 30)
+
+
+def test_relations_are_observed_shown_and_fade(live: LiveSystem, namespace: str) -> None:
+    own = ("--namespace", namespace)
+    assert relate(live, namespace) == EDGE | {"pinned": False}
+    relate(live, namespace, target="JWTLibrary", type="depends_on", weight=0.9, pinned=True)
+    shown = live.ebb("relations", *own).stdout
+    assert "JWTLibrary" in shown
+    assert "ProjectAlpha" not in shown
+    faded = live.ebb_json("relations", "--decayed", *own)
+    assert faded["total"] == 1
+    assert faded["edges"][0].keys() == EDGE.keys()
+    assert faded["edges"][0]["weight"] < 0.1
+    dry = live.ebb_json("relations", "--decay", "--dry-run", *own)
+    assert dry == {"processed": 2, "decayed": 1, "belowMinimum": 1, "pinned": 1, "edges": faded["edges"]}
+    done = live.ebb_json("relations", "--decay", *own)
+    assert done == {"processed": 2, "decayed": 1, "belowMinimum": 1, "pinned": 1}
+    assert live.ebb_json("relations", "--decay", *own) == done | {"decayed": 0}
+    again = live.ebb_json("relate", "alex", "works_on", "projectalpha", "--weight", "0.8", *own)
+    assert (again["from"], again["weight"]) == ("Alex", 0.8)
+    assert [edge["weight"] for edge in live.ebb_json("relations", "--entity", "ALEX", *own)["edges"]] == [0.9, 0.8]
+    assert live.ebb("unrelate", "Alex", "works_on", "ProjectAlpha", *own).returncode == 0
+    assert live.ebb("unrelate", "Alex", "works_on", "ProjectAlpha", *own).returncode == 1
+
+
+def test_a_pass_as_of_an_instant_says_what_it_would_say_then(live: LiveSystem, namespace: str) -> None:
+    relate(live, namespace)
+    (edge,) = live.ebb_json("relations", "--decay", "--dry-run", "--now", DAY_400, "--namespace", namespace)["edges"]
+    assert edge == EDGE | {"weight": 0.0459}
+    assert live.ebb("relations", "--dry-run", "--namespace", namespace).returncode == 2
+
+
+def test_observations_and_passes_that_come_twice_change_nothing_the_second_time(
+    live: LiveSystem, namespace: str
+) -> None:
+    arguments = {"source": "Alex", "target": "ProjectAlpha", "type": "works_on", "weight": 0.5, "namespace": namespace}
+    first, second = live.delivered("memory.relate", arguments, 2)
+    assert first == second
+    rows = live.rows(
+        "select count(*) from relations join namespaces on namespaces.id = namespace where name = %s", [namespace]
+    )
+    assert rows == [(1,)]
+    later, repeated = live.delivered("relations.decay", {"namespace": namespace, "now": "2030-01-01"}, 2)
+    assert (later["decayed"], repeated["decayed"]) == (1, 0)
+
+
+def test_all_namespaces_fade_together_where_none_is_named(live: LiveSystem, namespace: str) -> None:
+    relate(live, namespace)
+    relate(live, f"{namespace}-2")
+    with live.client(namespace) as client:
+        done = client.call("relations.decay", {"now": DAY_400}, 60)
+    assert done["processed"] >= 2
+    weights = live.rows(
+        "select weight from relations join namespaces on namespaces.id = namespace where name like %s",
+        [f"{namespace}%"],
+    )
+    assert [round(weight, 4) for (weight,) in weights] == [0.0459, 0.0459]
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "fault"),
+    [
+        ("memory.relate", {"weight": 1.2}, "weight: 1.2 is not allowed"),
+        ("memory.relate", {"weight": True}, "weight: True is not allowed"),
+        ("memory.relate", {"weight": float("nan")}, "weight: nan is not allowed"),
+        ("memory.relate", {"target": " ALEX "}, "to: 'ALEX' is the entity itself"),
+        ("memory.relate", {"source": " "}, "from: ' ' is not allowed"),
+        ("memory.relate", {"target": "x" * 201}, "1 to 200 characters"),
+        ("memory.relate", {"type": 7}, "type: 7 is not allowed"),
+        ("memory.relate", {"type": "a\0b"}, "NUL"),
+        ("memory.relate", {"pinned": "yes"}, "pinned: 'yes' is not allowed; give true or false"),
+        ("memory.link", {"source": "x"}, "no UUID"),
+        ("memory.link", {"type": "CONTRADICTS"}, "give one of SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO, DEPENDS_ON"),
+        ("memory.link", {"strength": -0.1}, "strength: -0.1 is not allowed"),
+        ("memory.link", {}, "source: no live fact"),
+    ],
+)
+def test_what_cannot_be_is_refused(live: LiveSystem, namespace: str, task: str, given: Any, fault: str) -> None:
+    names = {"source": "Alex", "target": "ProjectAlpha", "type": "works_on"}
+    ids = {"source": "0" * 32, "target": "1" * 32, "type": "PART_OF"}
+    arguments = (names if task == "memory.relate" else ids) | given | {"namespace": namespace}
+    with live.client(namespace) as client, pytest.raises(InvalidInputError, match=fault):
+        client.call(task, arguments, 30)
+
+
+def test_two_facts_are_linked_and_unlinked(live: LiveSystem, namespace: str) -> None:
+    own = ("--namespace", namespace)
+    one = live.ebb_json("store", "The cellar is flooded.", *own)["id"]
+    two = live.ebb_json("store", "It rained for a week.", *own)["id"]
+    made = live.ebb_json("link", one, two, "caused_by", "--strength", "0.6", *own)
+    assert {**made, "id": ""} == {"id": "", "source": one, "target": two, "type": "CAUSED_BY", "strength": 0.6}
+    assert live.ebb_json("link", one, two, "CAUSED_BY", *own) == made | {"strength": 1.0}
+    assert "linked" in live.ebb("link", two, one, "PART_OF", *own).stdout
+    assert live.ebb_json("unlink", one, two, *own) == {"removed": 1}
+    assert live.ebb("unlink", one, two, "caused_by", *own).returncode == 1

@@ -1,0 +1,80 @@
+"""Links join two facts of one namespace, each once a type, and live and die with them."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import links
+from workers.errors import InvalidInputError
+
+
+def link(
+    memory: Memory,
+    source: UUID,
+    target: UUID,
+    kind: str = "CAUSED_BY",
+    strength: float = 1.0,
+    namespace: str = "default",
+) -> UUID:
+    return links.link(memory.context, namespace, source, target, kind, strength, day(0)).id
+
+
+def stored(memory: Memory) -> list[tuple[UUID, UUID, str, float]]:
+    return memory.rows("select source, target, type, strength from links order by type, strength")
+
+
+def pair(memory: Memory, namespace: str = "default") -> tuple[UUID, UUID]:
+    return memory.add("The cellar is flooded.", namespace=namespace), memory.add("It rained.", namespace=namespace)
+
+
+def test_a_link_is_kept_once_a_type_with_the_strength_told_last(memory: Memory) -> None:
+    one, two = pair(memory)
+    assert link(memory, one, two) == link(memory, one, two, strength=0.5)
+    link(memory, one, two, "PART_OF", 0.2)
+    link(memory, two, one, "PART_OF", 0.3)
+    assert stored(memory) == [
+        (one, two, "CAUSED_BY", 0.5), (one, two, "PART_OF", 0.2), (two, one, "PART_OF", 0.3)
+    ]  # fmt: skip
+
+
+def test_only_facts_that_are_there_and_not_forgotten_can_be_linked(memory: Memory) -> None:
+    one, two = pair(memory)
+    for source, target, fault in [(one, one, "itself"), (one, uuid4(), "target: no"), (uuid4(), one, "source: no")]:
+        with pytest.raises(InvalidInputError, match=fault):
+            link(memory, source, target)
+    memory.forget(two, at=1)
+    with pytest.raises(InvalidInputError, match="target: no live fact"):
+        link(memory, one, two)
+    assert stored(memory) == []
+
+
+def test_nobody_links_into_another_namespace(memory: Memory) -> None:
+    one, two = pair(memory)
+    memory.add("Tea at four.", namespace="other")
+    for name in ("other", "nobody"):
+        with pytest.raises(InvalidInputError, match="source: no live fact"):
+            link(memory, one, two, namespace=name)
+    link(memory, one, two)
+    assert links.unlink(memory.context, "other", one, two, None) == 0
+    assert len(stored(memory)) == 1
+
+
+def test_unlinking_removes_one_type_or_all(memory: Memory) -> None:
+    one, two = pair(memory)
+    for kind in ("CAUSED_BY", "PART_OF", "DEPENDS_ON"):
+        link(memory, one, two, kind)
+    assert links.unlink(memory.context, "default", one, two, "PART_OF") == 1
+    assert links.unlink(memory.context, "default", two, one, None) == 0
+    assert links.unlink(memory.context, "default", one, two, None) == 2
+    assert stored(memory) == []
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(memory: Memory, which: int) -> None:
+    ids = pair(memory)
+    link(memory, *ids)
+    memory.forget(ids[which], at=1)
+    assert len(stored(memory)) == 1
+    memory.purge(at=100)
+    assert stored(memory) == []

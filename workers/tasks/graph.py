@@ -1,0 +1,180 @@
+"""The tasks of the two graphs: links between facts, relations between entities, and how those fade."""
+
+import time
+from datetime import datetime
+from typing import Any
+
+from celery import Task
+from celery.exceptions import Ignore
+
+from workers import intake
+from workers import links as linking
+from workers import relations as relating
+from workers.celery import app
+from workers.intake import graph
+from workers.relations import MOST_SHOWN, Passed
+from workers.storage import signals
+from workers.storage.relations import START, Place, Relation
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
+
+MOST_EDGES = 10_000
+
+
+@app.task(base=EbbTask, bind=True, name="memory.link")
+def link(
+    self: Task,
+    source: Any,
+    target: Any,
+    type: Any,  # noqa: A002 - the contract's name
+    strength: Any = 1.0,
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Link two facts, or change their link's strength; return the link."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
+    kind, how_much = graph.link_type(type), graph.weight(strength, "strength")
+    done = linking.link(context, name, one, two, kind, how_much, at)
+    return {
+        "id": str(done.id),
+        "source": str(done.source),
+        "target": str(done.target),
+        "type": done.type,
+        "strength": done.strength,
+    }
+
+
+@app.task(base=EbbTask, name="memory.unlink")
+def unlink(
+    source: Any,
+    target: Any,
+    type: Any = None,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+) -> dict[str, Any]:
+    """Remove the link of a type between two facts, or all of them; return how many."""
+    one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
+    kind = None if type is None else graph.link_type(type)
+    return {"removed": linking.unlink(context, name, one, two, kind)}
+
+
+@app.task(base=EbbTask, bind=True, name="memory.relate")
+def relate(
+    self: Task,
+    source: Any,
+    target: Any,
+    type: Any,  # noqa: A002 - the contract's name
+    weight: Any = None,
+    pinned: Any = None,
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Observe that an entity has to do with another; return the relation as it is then."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
+    found = relating.relate(
+        context,
+        name,
+        one,
+        two,
+        kind,
+        at,
+        weight=None if weight is None else graph.weight(weight, "weight"),
+        pinned=None if pinned is None else graph.flag(pinned, "pinned"),
+    )
+    return edge(found) | {"pinned": found.pinned}
+
+
+@app.task(base=EbbTask, name="memory.unrelate")
+def unrelate(
+    source: Any,
+    target: Any,
+    type: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+) -> dict[str, Any]:
+    """Remove a relation for good; return how many there were, one or none."""
+    (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
+    return {"removed": int(relating.unrelate(context, name, one, two, kind))}
+
+
+@app.task(base=EbbTask, name="memory.relations")
+def relations(
+    namespace: Any = "default", decayed: Any = False, entity: Any = None, limit: Any = 1_000, now: Any = None
+) -> dict[str, Any]:
+    """Return relations with their current weights: those in use, or those below the minimum (R18); and how many."""
+    found = relating.told(
+        context,
+        intake.namespace_name(namespace),
+        instant(now),
+        decayed=graph.flag(decayed, "decayed"),
+        entity=None if entity is None else graph.entity_name(entity, "entity"),
+        limit=intake.whole(limit, "limit", MOST_EDGES),
+    )
+    return {"edges": [edge(one) for one in found], "total": found[0].total if found else 0}
+
+
+@app.task(base=EbbTask, bind=True, name="relations.decay")
+def decay(
+    self: Task,
+    now: Any = None,
+    dry_run: Any = False,
+    namespace: Any = None,
+    after: list[int] | None = None,
+    so_far: dict[str, Any] | None = None,
+    asked_by: str | None = None,
+) -> dict[str, Any]:
+    """Bring relations' stored weights up to date, of one namespace or of all; the last of its successors answers (R22).
+
+    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    """
+    name = None if namespace is None else intake.namespace_name(namespace)
+    at, dry = instant(now), graph.flag(dry_run, "dry_run")
+    place, done = _walk(name, (after[0], after[1]) if after else START, at, dry_run=dry, room=_room(so_far))
+    answer, waiting = _added(so_far, _passed(done, dry_run=dry)), asked_by or self.request.id or ""
+    if place is not None:
+        going_on = {"after": list(place), "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
+        decay.apply_async(kwargs={"namespace": name, "dry_run": dry} | going_on)
+        self.send_event("task-succeeded", result=f"{answer['processed']} relations so far", runtime=0.0)
+        raise Ignore
+    if asked_by:
+        app.backend.mark_as_done(asked_by, answer)
+    return answer
+
+
+def edge(found: Relation) -> dict[str, Any]:
+    """Return a relation as it is documented (R19); whether it is pinned is added where it is."""
+    told = {
+        "from": found.source,
+        "to": found.target,
+        "type": found.type,
+        "weight": round(found.weight, 4),
+        "lastObserved": found.last_observed.date().isoformat(),
+    }
+    return told | ({"pinned": True} if found.pinned else {})
+
+
+def _walk(name: str | None, place: Place, at: datetime, *, dry_run: bool, room: int) -> tuple[Place | None, Passed]:
+    until, done = time.monotonic() + WORK_SECONDS, Passed()
+    rest: Place | None = place
+    while rest is not None and time.monotonic() < until:
+        rest, step = relating.decay(context, name, rest, at, dry_run=dry_run, room=room - len(done.edges))
+        done += step
+    return rest, done
+
+
+def _room(so_far: dict[str, Any] | None) -> int:
+    return MOST_SHOWN - len(so_far.get("edges", []) if so_far else [])
+
+
+def _passed(done: Passed, *, dry_run: bool) -> dict[str, Any]:
+    """Return the counters as documented (R22); a preview names the relations that a pass would change (C-R12)."""
+    counters = {
+        "processed": done.processed,
+        "decayed": done.decayed,
+        "belowMinimum": done.below_minimum,
+        "pinned": done.pinned,
+    }
+    return counters | ({"edges": [edge(one) for one in done.edges]} if dry_run else {})
+
+
+def _added(so_far: dict[str, Any] | None, answer: dict[str, Any]) -> dict[str, Any]:
+    return answer if so_far is None else {name: so_far[name] + value for name, value in answer.items()}
