@@ -250,6 +250,23 @@ class Client:
         arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or _now()}
         return self.call("decay.backfill", arguments, DECAY_SECONDS)
 
+    def doctor(self, *, everywhere: bool = False, mend: bool = False) -> dict[str, Any]:
+        """Examine every fact, and mend what is wrong if wanted; return `{"examined", "faults", "mended"}`.
+
+        `faults` are `{"fault", "facts", "meaning", "first"}` with the ids of the first facts that have it.
+        """
+        arguments = {"namespace": None if everywhere else self.namespace, "mend": mend, "now": _now()}
+        return self.wait(self.send("memory.doctor", arguments), DECAY_SECONDS)
+
+    def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
+        """Return which workers answer within so many seconds, and which queues each serves.
+
+        Raises:
+            UnavailableError: Redis does not answer.
+        """
+        found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
+        return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
+
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
     ) -> dict[str, Any]:

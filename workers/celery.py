@@ -40,6 +40,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.passing",
             "workers.tasks.upkeep",
             "workers.tasks.watching",
+            "workers.tasks.examining",
             "workers.starting",
         ),
         "task_acks_late": True,

@@ -25,6 +25,7 @@ ROUTES = {
     "memory.settle_tallies": MAINTENANCE,
     "memory.ann": MAINTENANCE,
     "memory.purge": MAINTENANCE,
+    "memory.doctor": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
     "memory.*": STORE,
     "decay.*": MAINTENANCE,

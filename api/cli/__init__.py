@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli import context, contradictions, forecast, graph, keeping, keys, memory, output, system, upkeep
+from api.cli import context, contradictions, doctor, forecast, graph, keeping, keys, memory, output, system, upkeep
 from workers.errors import EbbError
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
-for module in (memory, context, keeping, contradictions, graph, forecast, upkeep):
+for module in (memory, context, keeping, contradictions, graph, forecast, upkeep, doctor):
     for name, own in module.COMMANDS.items():
         app.command(name)(own)
 app.add_typer(keys.commands, name="keys")

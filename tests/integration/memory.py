@@ -17,6 +17,7 @@ from api.system.servers import Postgres
 from workers import (
     backfill,
     decay,
+    doctor,
     embed,
     forget,
     history,
@@ -34,6 +35,7 @@ from workers.add import Stored
 from workers.backfill import Backfilled
 from workers.context import Context
 from workers.decay import Report
+from workers.doctor import Diagnosis
 from workers.errors import InvalidInputError
 from workers.forget import Fate
 from workers.recall import Recalled
@@ -186,6 +188,15 @@ class Memory:
             place, more = backfill.backfill(self.context, namespace, place, day(at), **options)
             done += more
         return done
+
+    def examine(self, at: float = 0, *, namespace: str | None = None, mend: bool = False) -> dict[str, int]:
+        """Return how many facts of a namespace, or of all, have each fault; mend them if wanted."""
+        place: embed.Place | None = embed.START
+        found = Diagnosis()
+        while place is not None:
+            place, more = doctor.examine(self.context, namespace, place, day(at), mend=mend)
+            found += more
+        return found.counts
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return what a namespace holds."""

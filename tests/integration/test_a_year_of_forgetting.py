@@ -314,6 +314,7 @@ def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo
         assert seen == owner.visible(now)
         assert kept <= seen
         assert_anchored(memory, owner)
+        assert memory.examine(now) == {}
     now += 7.713
     memory.decay(now)
     owner.sweep(list(owner.all()), now)

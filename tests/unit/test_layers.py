@@ -41,6 +41,7 @@ ACROSS_TENANTS = {
     "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
     "embedders.CLEAR_VECTORS": "the same",
     "rules.ALL_DUE": "an operator's rules of fading hold for everybody",
+    "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",

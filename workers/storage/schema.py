@@ -10,6 +10,10 @@ LOCK = 0x0EBB
 """Key of the advisory lock that lets one process at a time change the schema."""
 
 STORED_VERSION = "select max(version) from schema_version"
+SERVERS = """
+    select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
+    from pg_extension where extname = 'vector'
+"""
 EXISTS = "select to_regclass('schema_version') is not null"
 
 
@@ -49,6 +53,12 @@ def version(db: Connection) -> int:
         return 0
     row = db.execute(STORED_VERSION).fetchone()
     return int(row[0] or 0) if row else 0
+
+
+def servers(db: Connection) -> str:
+    """Return which PostgreSQL and pgvector answer."""
+    row = db.execute(SERVERS).fetchone()
+    return str(row[0]) if row else "PostgreSQL without pgvector"
 
 
 def _check_pgvector(db: Connection) -> None:

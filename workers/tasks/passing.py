@@ -84,7 +84,7 @@ def backfill(
     if place is not None:
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
-        _leave_answer_to_others(self, f"{done.examined} facts so far")
+        leave_answer_to_others(self, f"{done.examined} facts so far")
     if asked_by:
         app.backend.mark_as_done(asked_by, answer)
     return answer
@@ -99,11 +99,11 @@ def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[
         apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
-        _leave_answer_to_others(task, f"{len(parts)} parts sent")
+        leave_answer_to_others(task, f"{len(parts)} parts sent")
     return answers.passed(report)
 
 
-def _leave_answer_to_others(task: Task, said: str) -> NoReturn:
+def leave_answer_to_others(task: Task, said: str) -> NoReturn:
     """End a task whose answer comes from a later one; Flower is told that it went well."""
     task.send_event("task-succeeded", result=said, runtime=0.0)
     raise Ignore

@@ -1,0 +1,141 @@
+"""`ebb doctor`: whether everything runs and fits together, and what to do where it does not."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli import output
+from api.cli.reaching import NamespaceName, client, located
+from workers.errors import EbbError, UnavailableError
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from workers.settings import Settings
+
+LATE_SECONDS = 300.0
+"""What stood in the outbox for longer is not just on its way."""
+
+
+def doctor(
+    mend: Annotated[bool, typer.Option("--mend", help="Put right what is wrong with facts.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Look whether servers and workers do their work, and whether each fact has all that belongs to it.
+
+    Exits with 1 if anything is wrong that was not put right.
+    """
+    settings = located(home)
+    with client(home, namespace) as memory:
+        checks = _checks(settings, memory)
+        facts = None
+        if all(check["ok"] for check in checks if check["name"] in NEEDED):
+            with output.console(stderr=True).status("facts are examined …"):
+                facts = memory.doctor(everywhere=everywhere, mend=mend)
+    if as_json:
+        output.print_json({"checks": checks, "facts": facts})
+    else:
+        _print(checks, facts)
+    if facts is None or (facts["faults"] and not mend) or not all(check["ok"] for check in checks):
+        raise typer.Exit(1)
+
+
+def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
+    return [_checked(name, lambda look=look: look(settings, memory)) for name, look in CHECKS.items()]  # type: ignore[misc]
+
+
+def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"name": name, "ok": True, "says": look()}
+    except EbbError as error:
+        return {"name": name, "ok": False, "says": str(error)}
+
+
+def _database(settings: "Settings", _: "Client") -> str:
+    from workers.storage import schema  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.storage.connection import connect  # noqa: PLC0415
+
+    with connect(settings.database_url) as db:
+        schema.check(db)
+        told = schema.servers(db)
+    return f"{told}, schema as this version needs it"
+
+
+def _embedder(settings: "Settings", _: "Client") -> str:
+    from workers.context import Context  # noqa: PLC0415
+    from workers.embed import check_embedder  # noqa: PLC0415
+
+    context = Context(settings)
+    try:
+        check_embedder(context)
+        return f"{context.embedder.name}, as in the database"
+    finally:
+        context.close()
+
+
+def _redis(settings: "Settings", _: "Client") -> str:
+    import redis  # noqa: PLC0415
+
+    from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
+
+    try:
+        with redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server:
+            waiting = {queue: server.llen(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+    except redis.RedisError as error:
+        raise UnavailableError(f"Redis does not answer: {error}. Is it running at that address?") from None
+    return "waiting are " + ", ".join(f"{length} tasks in {queue}" for queue, length in waiting.items())
+
+
+def _outbox(settings: "Settings", _: "Client") -> str:
+    from workers.storage import outbox  # noqa: PLC0415
+    from workers.storage.redis import own_keys  # noqa: PLC0415
+
+    now = time.time()
+    with own_keys(settings.redis_url) as keys:
+        waiting = outbox.older_than(keys, now)
+    late = [entry for entry in waiting if entry.accepted_at < now - LATE_SECONDS]
+    if late:
+        raise UnavailableError(
+            f"{len(late)} accepted writes have not been stored for {LATE_SECONDS / 60:g} minutes and more. "
+            "They are not lost; see whether workers run, and what their log says."
+        )
+    return f"{len(waiting)} accepted writes on their way"
+
+
+def _workers(_: "Settings", memory: "Client") -> str:
+    answering = memory.workers()
+    missing = {"recall", "store", "maintenance"} - {queue for queues in answering.values() for queue in queues}
+    if missing:
+        raise UnavailableError(f"no worker serves {', '.join(sorted(missing))}; run `ebb up`, or start one.")
+    return f"{len(answering)} answer: {', '.join(sorted(answering))}"
+
+
+CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
+    "database": _database, "Redis": _redis, "workers": _workers, "embedder": _embedder, "outbox": _outbox,
+}  # fmt: skip
+NEEDED = ("database", "Redis", "workers")
+"""Without these no fact can be examined."""
+
+
+def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
+    screen = output.console()
+    for check in checks:
+        screen.print("[green]✓[/green]" if check["ok"] else "[red]✗[/red]", f"{check['name']}:", end=" ")
+        screen.print(check["says"], markup=False)
+    if facts is None:
+        screen.print("Facts were not examined.")
+        return
+    if not facts["faults"]:
+        screen.print("[green]✓[/green]", f"facts: {facts['examined']} examined, nothing is wrong")
+        return
+    mark, done = ("[green]✓[/green]", "put right") if facts["mended"] else ("[red]✗[/red]", "run `ebb doctor --mend`")
+    for fault in facts["faults"]:
+        screen.print(mark, f"{fault['facts']} facts, {fault['fault']}: {fault['meaning']}", f"({fault['first'][0]} …)")
+    screen.print(f"{facts['examined']} facts examined; {done}")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"doctor": doctor}

@@ -1,0 +1,99 @@
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from memory import Memory, day
+
+from workers import embed
+from workers.doctor import FAULTS
+
+
+def spoil(memory: Memory, statement: str, id_: UUID) -> None:
+    memory.rows(statement, id_)
+
+
+SPOILT = {
+    "no activity": "delete from activity where fact = %s",
+    "no vector": "delete from vectors where fact = %s",
+    "no signature": "delete from signatures where fact = %s",
+    "wrong dimensions": "update vectors set embedding = subvector(embedding, 1, 32)::halfvec where fact = %s",
+    "vector left over": "update activity set fidelity = 32767, due_at = 'infinity' where fact = %s",
+    "hidden": "update signatures set live = false where fact = %s",
+    "wrong due": "update activity set due_at = 'infinity' where fact = %s",
+}
+OF_ENDED = {
+    "shown": "update signatures set live = true where fact = %s",
+    "due though ended": "update activity set due_at = now() where fact = %s",
+    "vector left over": "insert into vectors select namespace, fact, 4, '[1,2,3,4]' from activity where fact = %s",
+}
+
+
+@pytest.fixture
+def tended(memory: Memory) -> Callable[[], None]:
+    """Return what workers do of themselves after a mending: embed what has no vector, and pass."""
+
+    def tend() -> None:
+        place: embed.Place | None = embed.START
+        while place is not None:
+            place = embed.embed_pending(memory.context, place, day(2))
+        memory.decay(2)
+
+    return tend
+
+
+def test_nothing_is_wrong_with_facts_in_every_state(memory: Memory) -> None:
+    ids = [memory.add(f"Note {i} of the log", salience=i / 10, at=0) for i in range(10)]
+    memory.decay(9)
+    memory.forget(ids[0], at=9)
+    memory.decay(60)
+    memory.touch(ids[9], at=60)
+    memory.pin(ids[8], at=60)
+    assert memory.examine(60) == {}
+
+
+@pytest.mark.parametrize(("fault", "statement"), SPOILT.items())
+def test_a_fault_is_found_mended_and_then_gone(
+    memory: Memory, tended: Callable[[], None], fault: str, statement: str
+) -> None:
+    spoilt, sound = memory.add("The mill stands by the river."), memory.add("The church has a red door.")
+    before = memory.row(sound)
+    spoil(memory, statement, spoilt)
+    assert memory.examine(1)[fault] == 1
+    assert memory.examine(1)[fault] == 1
+    assert memory.examine(1, mend=True)[fault] == 1
+    tended()
+    assert memory.examine(2) == {}
+    assert memory.row(sound) | {"due": 0} == before | {"due": 0}
+    assert [one.id for one in memory.ask("Where is the mill?", at=2, limit=1).results] == [spoilt]
+
+
+@pytest.mark.parametrize(("fault", "statement"), OF_ENDED.items())
+def test_a_fault_of_a_forgotten_fact_is_mended_and_the_fact_stays_forgotten(
+    memory: Memory, fault: str, statement: str
+) -> None:
+    id_ = memory.add("The ferry leaves at six.")
+    memory.forget(id_, at=1)
+    spoil(memory, statement, id_)
+    assert memory.examine(1, mend=True) == {fault: 1}
+    assert memory.examine(1) == {}
+    assert memory.ask("When does the ferry leave?", at=1).results == []
+
+
+def test_every_fault_is_tested() -> None:
+    assert SPOILT.keys() | OF_ENDED.keys() == FAULTS.keys()
+
+
+def test_only_the_namespace_that_was_asked_for_is_examined(memory: Memory) -> None:
+    other = memory.add("The lamp is green.", namespace="other")
+    memory.add("The lamp is blue.")
+    spoil(memory, SPOILT["hidden"], other)
+    assert memory.examine(1, namespace="default", mend=True) == {}
+    assert memory.examine(1, namespace="other") == {"hidden": 1}
+    assert memory.examine(1, namespace="nobody's") == {}
+    assert memory.examine(1) == {"hidden": 1}
+
+
+def test_facts_of_a_changed_class_or_by_changed_rules_are_told_apart_from_faults(memory: Memory) -> None:
+    memory.add("The oven needs ten minutes.", decay_class="session")
+    memory.decay(0.9)
+    assert memory.examine(0.95) == {}

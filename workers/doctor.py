@@ -1,0 +1,162 @@
+"""Doctor: facts whose parts do not fit together are found, and mended from what is certain: their text and anchor."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools
+from workers.core.fading import Faded, fade, written
+from workers.core.fidelity import FINGERPRINT, PENDING
+from workers.embed import Place
+from workers.storage import activity, due, faults, namespaces, vectors
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.faults import Parts
+
+BATCH = 500
+MOST_NAMED = 10
+SAME_INSTANT = 1e-3
+"""Seconds that two instants may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
+
+FAULTS = {
+    "no activity": "it has no anchor, so it would never fade: it begins anew as it was stored",
+    "no vector": "its vector is gone though it should be there: it is embedded anew",
+    "no signature": "it cannot be found by meaning: it is embedded anew",
+    "wrong dimensions": "its vector has not as many dimensions as its fidelity says: it is embedded anew",
+    "vector left over": "only the signature of it should be left: the vector is deleted",
+    "hidden": "it is live, and its signature is not: it is shown",
+    "shown": "it has ended, and its signature is live: it is hidden",
+    "due though ended": "it has ended, and a pass would take it: it is never due again",
+    "wrong due": "it changes before a pass would look at it: when it is due is computed anew",
+}
+"""What may be wrong with a fact, what that means, and what mending does."""
+
+LACKING = ("no vector", "no signature", "wrong dimensions")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """How many facts were examined, how many have each fault, and the first of those."""
+
+    examined: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    named: dict[str, list[UUID]] = field(default_factory=dict)
+
+    def __add__(self, other: "Diagnosis") -> "Diagnosis":
+        """Return what both found together."""
+        found = [fault for fault in FAULTS if fault in self.counts or fault in other.counts]
+        return Diagnosis(
+            self.examined + other.examined,
+            {fault: self.counts.get(fault, 0) + other.counts.get(fault, 0) for fault in found},
+            {fault: [*self.named.get(fault, []), *other.named.get(fault, [])][:MOST_NAMED] for fault in found},
+        )
+
+
+def examine(
+    context: Context, namespace: str | None, after: Place, now: datetime, *, mend: bool = False
+) -> tuple[Place | None, Diagnosis]:
+    """Examine the next facts of a namespace, or of all; return where to go on, if anywhere, and what is wrong.
+
+    With `mend` what is wrong is put right, and lacking vectors are made by the next search for such facts. Repeating
+    it finds nothing any more.
+    """
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return None, Diagnosis()
+        batch = faults.following(db, tenant.id if tenant else None, after, BATCH)
+        wrong: dict[str, list[UUID]] = {}
+        for own, those in groupby(batch, key=lambda one: one[0]):
+            for fault, ids in _faults(context, db, own, [id_ for _, id_ in those], now, mend=mend).items():
+                wrong.setdefault(fault, []).extend(ids)
+    counts = {fault: len(wrong[fault]) for fault in FAULTS if fault in wrong}
+    return batch[-1] if batch else None, Diagnosis(
+        len(batch), counts, {fault: wrong[fault][:MOST_NAMED] for fault in counts}
+    )
+
+
+def _faults(
+    context: Context, db: Connection, tenant: int, ids: list[UUID], now: datetime, *, mend: bool
+) -> dict[str, list[UUID]]:
+    """Return the facts of one namespace with each fault, locked until the commit, and mend them if wanted."""
+    rows = activity.lock(db, tenant, ids)
+    parts = faults.parts(db, tenant, ids)
+    wrong: dict[str, list[UUID]] = {}
+    for one in parts.values():
+        for fault in faults_of(one):
+            wrong.setdefault(fault, []).append(one.id)
+    awaiting = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
+    live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
+    late, faded = _late(context, live, parts, now)
+    if late.any():
+        wrong["wrong due"] = live.only(late).ids
+    if mend:
+        _mend(db, tenant, wrong, now)
+        due.write_faded(db, live.only(late), _those(faded, late), live.held[late])
+    return wrong
+
+
+def faults_of(one: Parts) -> list[str]:
+    """Return what is wrong with a fact's rows, apart from when it is due."""
+    if one.fidelity is None:
+        return ["no activity"]
+    return _faults_of_ended(one) if one.ended else _faults_of_live(one)
+
+
+def _faults_of_ended(one: Parts) -> list[str]:
+    found = {
+        "shown": one.live is True,
+        "vector left over": one.dims is not None and one.fidelity == FINGERPRINT,
+        "due though ended": one.due,
+    }
+    return [fault for fault, there in found.items() if there]
+
+
+def _faults_of_live(one: Parts) -> list[str]:
+    if one.fidelity is None or one.fidelity == PENDING:
+        return []
+    fingerprint, dims = one.fidelity == FINGERPRINT, one.dims
+    found = {
+        "no signature": one.live is None,
+        "hidden": one.live is False,
+        "no vector": not fingerprint and dims is None,
+        "vector left over": fingerprint and dims is not None,
+        "wrong dimensions": not fingerprint and dims is not None and dims != (one.full_dims or 0) // one.fidelity,
+    }
+    return [fault for fault, there in found.items() if there]
+
+
+def _late(context: Context, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
+    """Return which facts change before they are due, or end at another instant than is written, and what they are.
+
+    What is due already is no fault: the next pass looks at it.
+    """
+    rules, instant = context.rules, now.timestamp()
+    faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
+    due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
+    ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)
+    changed = (current.tier != rows.tier) | (current.fidelity != rows.anchors.fidelity)
+    later = due_at > faded.due_at + SAME_INSTANT
+    moved = ~np.isclose(ends_at, faded.ends_at, rtol=0.0, atol=SAME_INSTANT)
+    return (due_at > instant) & (changed | later | moved), faded
+
+
+def _those(faded: Faded, which: Bools) -> Faded:
+    return Faded(**{name: getattr(faded, name)[which] for name in Faded.__slots__})
+
+
+def _mend(db: Connection, tenant: int, wrong: dict[str, list[UUID]], now: datetime) -> None:
+    def having(kinds: Collection[str]) -> tuple[Sequence[int], Sequence[UUID]]:
+        ids = [id_ for fault in kinds for id_ in wrong.get(fault, [])]
+        return [tenant] * len(ids), ids
+
+    faults.add_activity(db, *having(["no activity"]), now)
+    faults.await_vector(db, *having(LACKING))
+    vectors.drop(db, *having([*LACKING, "vector left over"]))
+    faults.show_or_hide(db, *having(["hidden", "shown"]))
+    activity.retire(db, *having(["due though ended"]))
