@@ -6,8 +6,32 @@ from typing import Annotated
 
 import typer
 
-from api.cli import context, contradictions, doctor, forecast, graph, keeping, keys, memory, output, system, upkeep
+from api.cli import (
+    context,
+    contradictions,
+    doctor,
+    forecast,
+    graph,
+    keeping,
+    keys,
+    memory,
+    output,
+    system,
+    upkeep,
+)
 from workers.errors import EbbError
+
+MODULES = (
+    memory,
+    context,
+    keeping,
+    contradictions,
+    graph,
+    forecast,
+    upkeep,
+    doctor,
+)
+"""Whose commands stand beside each other, in the order of the help."""
 
 app = typer.Typer(
     name="ebb",
@@ -17,7 +41,7 @@ app = typer.Typer(
 )
 for command in system.COMMANDS:
     app.command()(command)
-for module in (memory, context, keeping, contradictions, graph, forecast, upkeep, doctor):
+for module in MODULES:
     for name, own in module.COMMANDS.items():
         app.command(name)(own)
 app.add_typer(keys.commands, name="keys")
