@@ -115,6 +115,10 @@ create table if not exists activity (
     halvings smallint not null default 0,
     recall_count integer not null default 0,
     last_accessed_at timestamptz,
+    -- how often it was reinforced, by somebody or by a near-duplicate that was merged into it
+    confirmations integer not null default 0,
+    -- whether its near-duplicates were looked for; what is stored later finds it by itself
+    compared boolean not null default false,
     tier smallint not null,
     -- 0 no vector yet, 1 full, 2, 4, 8 … so many dimensions averaged into one, 32767 the signature alone
     fidelity smallint not null,
@@ -306,6 +310,20 @@ return case
     )
 end;
 
+-- Pairs of facts that say nearly the same of the same. A pair counts only as long as both are remembered.
+create table if not exists likenesses (
+    namespace integer not null,
+    fact uuid not null,
+    other uuid not null check (fact < other),
+    similarity double precision not null,
+    found_at timestamptz not null,
+    -- when somebody restored the one that had been merged into the other: they are not the same
+    apart_at timestamptz,
+    primary key (namespace, fact, other),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
+    foreign key (namespace, other) references facts (namespace, id) on delete cascade
+);
+
 -- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
 create table if not exists fading_rules (
     only_row boolean primary key default true check (only_row),
@@ -315,7 +333,7 @@ create table if not exists fading_rules (
 create table if not exists decay_runs (
     id uuid primary key,
     work text not null default 'decay'
-        check (work in ('decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review')),
+        check (work in ('decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review', 'consolidation')),
     planned_for timestamptz not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
@@ -406,6 +424,12 @@ create index if not exists activity_due on activity (segment, due_at);
 
 -- embed_pending: facts that still have no vector
 create index if not exists activity_pending on activity (namespace, fact) where fidelity = 0;
+
+-- consolidation: facts with a signature whose near-duplicates were not looked for yet
+create index if not exists activity_uncompared on activity (namespace) where not compared and fidelity <> 0;
+
+-- consolidation: deleting a fact takes along the likenesses that name it second
+create index if not exists likenesses_other on likenesses (namespace, other);
 
 -- a pass that is allowed to forget takes up what an earlier one held back
 create index if not exists activity_held on activity (namespace, fact) where held;

@@ -13,7 +13,16 @@ from workers.core.fading import Anchors, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
 from workers.forget import Fate, came_later, forget_ended, forget_over
-from workers.storage import activity, contradictions, facts, forgotten_hashes, namespaces, signatures, tombstones
+from workers.storage import (
+    activity,
+    contradictions,
+    facts,
+    forgotten_hashes,
+    likenesses,
+    namespaces,
+    signatures,
+    tombstones,
+)
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
@@ -22,6 +31,9 @@ from workers.touch import QUERY_BOOST, strengthened
 
 VOUCHED_FOR = 1.0
 """The confidence of what its owner restores though nobody believed it any more, or else it would end at once."""
+
+MERGED = "merged"
+"""Whoever restores what was merged says that it is not the same, and consolidation is not to do it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +109,10 @@ def _revive(
         return []
     tombstones.revive(db, tenant, [one.id for one in back], now)
     forgotten_hashes.lift(db, tenant, [one.hash for one in back])
+    likenesses.set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in back if not one.superseded})
     signatures.revive(db, tenant, live.ids)
+    likenesses.compare_again(db, tenant, live.ids)
     anchors = _as_recalled(context, live, now)
     faded = written(anchors, now.timestamp(), context.rules)
     activity.write_used(db, live, anchors, faded, np.zeros(len(live), dtype=np.int64), now)

@@ -49,9 +49,10 @@ def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: dat
         if tenant is None or not (rows := _locked(db, tenant.id, [id_])):
             return None
         newer = rows.only(rows.anchors.last_seen_at < at.timestamp())
-        anchors = _confirmed(strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
+        anchors = confirmed(strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
         _write(context, db, newer, anchors, at, recalls=0)
-        return float(_salience(activity.lock(db, tenant.id, [id_]).anchors, at)[0])
+        activity.confirm(db, tenant.id, newer.ids, [1] * len(newer))
+        return float(salience(activity.lock(db, tenant.id, [id_]).anchors, at)[0])
 
 
 def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Touched:
@@ -62,7 +63,7 @@ def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UU
     anchors = rows.anchors
     if context.settings.decay_reinforce_on_query:
         anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
-    _write(context, db, rows, _confirmed(anchors, rows, at, always=False), at, recalls=1)
+    _write(context, db, rows, confirmed(anchors, rows, at, always=False), at, recalls=1)
     return Touched(rows.ids, there.only(less).ids)
 
 
@@ -73,7 +74,8 @@ def _locked(db: Connection, tenant: int, ids: Sequence[UUID]) -> Activity:
     return rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_))
 
 
-def _salience(anchors: Anchors, at: datetime) -> Floats:
+def salience(anchors: Anchors, at: datetime) -> Floats:
+    """Return how well facts are remembered at an instant."""
     strength = tiers.strength(anchors.base, anchors.coactivations)
     age_days = (at.timestamp() - sustained(anchors).last_seen_at) / DAY
     return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
@@ -85,13 +87,13 @@ def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: in
     The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
     the fact was recalled before.
     """
-    wanted = np.minimum(_salience(anchors, at) + boost, 1.0)
+    wanted = np.minimum(salience(anchors, at) + boost, 1.0)
     times = anchors.coactivations + coactivations
     seen = np.maximum(anchors.last_seen_at, at.timestamp())
     return replace(anchors, base=tiers.base_for(wanted, times), coactivations=times, last_seen_at=seen)
 
 
-def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
+def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
     """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
 
     The lifetime of a pinned fact begins when its pin ends. What soft decay had taken of their confidence comes back,
@@ -100,13 +102,13 @@ def _confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) 
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
-    confirmed = refreshed | (always & (anchors.confirmed_at < instant))
+    renewed = refreshed | (always & (anchors.confirmed_at < instant))
     begins = np.maximum(anchors.pinned_until, instant).tolist()
     expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
     return replace(
         anchors,
-        confirmed_at=np.where(confirmed, instant, anchors.confirmed_at),
-        halvings=np.where(confirmed, 0, anchors.halvings),
+        confirmed_at=np.where(renewed, instant, anchors.confirmed_at),
+        halvings=np.where(renewed, 0, anchors.halvings),
         expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
     )
 

@@ -12,6 +12,7 @@ SOFT_DECAY_FROM = 0.75
 SOFT_DECAY_STEP = 3_600.0
 SOFT_DECAY_FLOOR = 0.1
 HALF = 0.5
+REINFORCEMENT = 0.05
 MOST_HALVINGS = 4
 """From 1.0, four halvings lead below the floor, where the fact is removed."""
 
@@ -20,6 +21,11 @@ def effective_confidence(confidence: Floats, days: Floats, half_life: float) -> 
     """Return confidence after `days` without confirmation (H4); a clock set back leaves it whole (C-H6)."""
     kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
     return kept
+
+
+def reinforced(confidence: Floats, times: Ints) -> Floats:
+    """Return confidence after so many confirmations by others that say the same, at most 1 (C-H7)."""
+    return np.minimum(confidence + REINFORCEMENT * times, 1.0)
 
 
 def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:

@@ -57,6 +57,12 @@ WRITE_USED = """
 """
 
 
+CONFIRM = """
+    update activity set confirmations = confirmations + new.times
+    from unnest(%(ids)s::uuid[], %(times)s::int[]) as new (fact, times)
+    where activity.namespace = %(namespace)s and activity.fact = new.fact
+"""
+
 # Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
     update activity
@@ -163,6 +169,11 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
         "now": now,
     }
     db.execute(WRITE_USED, given)
+
+
+def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:
+    """Count how often facts were confirmed."""
+    db.execute(CONFIRM, {"namespace": namespace, "ids": list(ids), "times": list(times)})
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:

@@ -11,7 +11,7 @@ from workers.core.fading import Faded
 from workers.storage.activity import Activity, rows_of
 from workers.storage.connection import Connection
 
-Work: TypeAlias = Literal["decay", "prune", "hard prune", "soft prune", "startup prune", "review"]
+Work: TypeAlias = Literal["decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation"]
 """What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both."""
 
 # Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.

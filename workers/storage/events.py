@@ -16,6 +16,13 @@ ADD = """
     values (%(namespace)s, %(fact)s, %(now)s, %(what)s, %(details)s)
 """
 
+ADD_MANY = """
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, fact, %(now)s, what, details
+    from unnest(%(facts)s::uuid[], %(what)s::text[], %(details)s::jsonb[]) as new (fact, what, details)
+    order by fact
+"""
+
 OF = """
     select at, what, details from events
     where namespace = %(namespace)s and fact = %(fact)s
@@ -71,6 +78,18 @@ def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Accoun
 def add(db: Connection, namespace: int, fact: UUID, now: datetime, what: str, details: dict[str, Any]) -> None:
     """Note what was done to a fact, in the transaction that does it."""
     db.execute(ADD, {"namespace": namespace, "fact": fact, "now": now, "what": what, "details": Jsonb(details)})
+
+
+def add_many(db: Connection, namespace: int, now: datetime, noted: Sequence[tuple[UUID, str, dict[str, Any]]]) -> None:
+    """Note (fact, what, details) of several facts at once."""
+    given = {
+        "namespace": namespace,
+        "now": now,
+        "facts": [fact for fact, _, _ in noted],
+        "what": [what for _, what, _ in noted],
+        "details": [Jsonb(details) for _, _, details in noted],
+    }
+    db.execute(ADD_MANY, given)
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:

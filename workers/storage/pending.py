@@ -25,7 +25,7 @@ AMONG = """
     select fact from activity where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0
 """
 
-FORGET_VECTORS = "update activity set fidelity = 0 where fidelity <> 0"
+FORGET_VECTORS = "update activity set fidelity = 0, compared = false where fidelity <> 0"
 
 
 def following(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:

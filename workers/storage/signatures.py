@@ -56,6 +56,23 @@ STANDING = """
     from own
 """
 
+NEAREST_OF_EACH = """
+    select mine.fact, near.fact
+    from signatures as mine
+    cross join lateral (
+        select fact, signature <~> mine.signature as bits from signatures
+        where namespace = %(namespace)s and live
+        order by signature <~> mine.signature limit %(limit)s
+    ) as near
+    where mine.namespace = %(namespace)s and mine.fact = any(%(ids)b) and mine.live
+        and near.fact <> mine.fact and near.bits <= %(most_bits)s
+"""
+
+READ = """
+    select fact, bit_send(signature) from signatures
+    where namespace = %(namespace)s and fact = any(%(ids)b)
+"""
+
 RETIRE = """
     update signatures set live = false
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
@@ -128,6 +145,20 @@ def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[f
     """Return in how many bits a fact differs from the (128,) query, its place among the live ones, and their number."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "fact": id_}
     return db.execute(STANDING, given, binary=True).fetchone()
+
+
+def nearest_of_each(
+    db: Connection, namespace: int, ids: Sequence[UUID], limit: int, most_bits: int
+) -> list[tuple[UUID, UUID]]:
+    """Return pairs of these live facts and the live ones nearest to each, which differ in at most so many bits."""
+    given = {"namespace": namespace, "ids": list(ids), "limit": limit + 1, "most_bits": most_bits}
+    return db.execute(NEAREST_OF_EACH, given, binary=True).fetchall()
+
+
+def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Bytes]:
+    """Return the (128,) signatures of those of these facts that have one."""
+    rows = db.execute(READ, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall()
+    return {fact: unpack([raw])[0] for fact, raw in rows}
 
 
 def unpack(raw: Sequence[bytes]) -> Bytes:

@@ -1,0 +1,110 @@
+"""Which facts say the same in nearly the same words, and which one of them is kept.
+
+Vectors hardly notice a figure, a name or a "not", so what differs in one of those is never the same, however alike.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from workers.core import signature
+from workers.core.arrays import Bytes, Floats, Vectors
+from workers.core.fidelity import pool
+
+ALIKE = 0.92
+"""Cosine from which two facts are near-duplicates."""
+
+MOST_BITS = 185
+"""In no more of their 1,024 bits the signatures of near-duplicates differ: 131 by expectation, and five deviations."""
+
+WORD = re.compile(r"\w+")
+FIGURE = re.compile(r"\d+")
+SHORT_NOT = re.compile(r"n['\u2019]t\b")
+SENTENCE_ENDS = (".", "!", "?", ":")
+
+NEGATIONS = {
+    "not", "no", "none", "nor", "never", "neither", "nothing", "nobody", "nowhere", "without", "cannot", "hardly",
+}  # fmt: skip
+NUMERALS = {
+    "zero", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty",
+    "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million", "second", "third", "fourth", "fifth",
+    "half", "twice",
+}  # fmt: skip
+TELLING = NEGATIONS | NUMERALS
+
+
+def differ(one: str, two: str) -> bool:
+    """Return whether two texts differ in a figure, a negation, or a name: then they are not the same."""
+    ones, twos = _words(one), _words(two)
+    return (
+        sorted(FIGURE.findall(one)) != sorted(FIGURE.findall(two))
+        or ones & TELLING != twos & TELLING
+        or bool(_names(one) - twos)
+        or bool(_names(two) - ones)
+    )
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(SHORT_NOT.sub(" not", text.lower())))
+
+
+def _names(text: str) -> set[str]:
+    """Return words with a capital, in lower case; a common one at the beginning of a sentence says nothing."""
+    names = set()
+    for match in WORD.finditer(text):
+        before, word = text[: match.start()].rstrip(), match.group()
+        begins = not before or before.endswith(SENTENCE_ENDS)
+        if word[0].isupper() and not (begins and word.lower() in ENGLISH_STOP_WORDS):
+            names.add(word.lower())
+    return names
+
+
+def cosines(ones: Vectors, twos: Vectors) -> Floats:
+    """Return the cosine of each of n rows with its counterpart; the longer are pooled to the dims of the shorter."""
+    if ones.shape[1] < twos.shape[1]:
+        ones, twos = twos, ones
+    ones = pool(ones, ones.shape[1] // twos.shape[1])
+    lengths = np.linalg.norm(ones, axis=1) * np.linalg.norm(twos, axis=1)
+    products = np.einsum("ij,ij->i", ones, twos)
+    found: Floats = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).astype(np.float64)
+    return found
+
+
+def estimated_cosines(ones: Bytes, twos: Bytes) -> Floats:
+    """Return the cosine that the (n, 128) signatures of each pair tell."""
+    differing = np.unpackbits(ones ^ twos, axis=1).sum(axis=1)
+    return signature.cosines(differing.astype(np.float64))
+
+
+def groups(
+    best_first: Sequence[UUID], alike: Iterable[tuple[UUID, UUID]], stay: frozenset[UUID]
+) -> list[tuple[UUID, list[UUID]]]:
+    """Return (the fact that is kept, those that are merged into it), the best facts first; `stay` are never merged.
+
+    Each is alike to the one that it is merged into, not only to another of the group: likeness in a chain would lead
+    from one thing to quite another. Whoever comes first is kept, so the order of the pairs makes no difference.
+    """
+    neighbours: dict[UUID, set[UUID]] = defaultdict(set)
+    for one, two in alike:
+        neighbours[one].add(two)
+        neighbours[two].add(one)
+    rank = {fact: place for place, fact in enumerate(best_first)}
+    return list(_taken(best_first, neighbours, rank, stay))
+
+
+def _taken(
+    best_first: Sequence[UUID], neighbours: Mapping[UUID, set[UUID]], rank: Mapping[UUID, int], stay: frozenset[UUID]
+) -> Iterable[tuple[UUID, list[UUID]]]:
+    gone: set[UUID] = set()
+    for fact in best_first:
+        if fact in gone:
+            continue
+        later = [one for one in neighbours[fact] if one not in gone and one not in stay and rank[one] > rank[fact]]
+        gone.update(later)
+        if later:
+            yield fact, sorted(later, key=rank.__getitem__)

@@ -1,0 +1,188 @@
+"""Likenesses: pairs of facts that say nearly the same, found when the newer one is compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+Pair = tuple[UUID, UUID]
+
+# Whoever has no signature yet waits for it.
+UNCOMPARED = """
+    select fact from activity
+    where namespace = %(namespace)s and not compared and fidelity <> 0
+    limit %(limit)s
+"""
+
+# Those who lock several do so in order, or two would wait for each other.
+MARK_COMPARED = """
+    with mine as (
+        select fact from activity
+        where namespace = %(namespace)s and fact = any(%(ids)s) and not compared
+        order by fact
+        for no key update
+    )
+    update activity set compared = true
+    from mine
+    where activity.namespace = %(namespace)s and activity.fact = mine.fact
+"""
+
+COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
+
+# Only what is about the same can be the same: another value of a key contradicts, another entity is somebody else.
+ABOUT_THE_SAME = """
+    select one.id, two.id
+    from unnest(%(ones)s::uuid[], %(others)s::uuid[]) as pair (one, two)
+    join facts as one on one.namespace = %(namespace)s and one.id = pair.one
+    join facts as two on two.namespace = %(namespace)s and two.id = pair.two
+    where one.kind = %(kind)s and two.kind = %(kind)s
+        and one.forgotten_at is null and one.superseded_at is null
+        and two.forgotten_at is null and two.superseded_at is null
+        and lower(one.entity) is not distinct from lower(two.entity)
+        and lower(one.key) is not distinct from lower(two.key)
+        and lower(one.value) is not distinct from lower(two.value)
+"""
+
+# Both facts are locked against being purged meanwhile.
+ADD = """
+    insert into likenesses (namespace, fact, other, similarity, found_at)
+    select %(namespace)s, pair.fact, pair.other, similarity, %(now)s
+    from unnest(%(facts)s::uuid[], %(others)s::uuid[], %(similarities)s::float8[]) as pair (fact, other, similarity)
+    join facts as one on one.namespace = %(namespace)s and one.id = pair.fact
+    join facts as two on two.namespace = %(namespace)s and two.id = pair.other
+    order by pair.fact, pair.other
+    for key share of one, two
+    on conflict do nothing
+"""
+
+OPEN = """
+    select fact, other, similarity
+    from likenesses
+    join remembered as one on one.namespace = likenesses.namespace and one.id = fact
+    join remembered as two on two.namespace = likenesses.namespace and two.id = other
+    where likenesses.namespace = %(namespace)s and apart_at is null
+        and one.ends_at > %(now)s and two.ends_at > %(now)s
+    order by similarity desc, fact, other
+    limit %(limit)s
+"""
+
+SET_APART = """
+    update likenesses set apart_at = %(now)s
+    where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
+"""
+
+# As readers see them: what has ended is not there any more, unless a pass held it back.
+MEMBERS = """
+    select id, left(text, %(length)s) as text, created_at, coalesce(decay_class, '') as decay_class, confirmations,
+        tags, importance, coalesce(pinned_until > %(now)s, false) as pinned
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)s)
+        and forgotten_at is null and superseded_at is null and (ends_at > %(now)s or held)
+"""
+
+# Tags go in as one string a fact, for arrays of arrays must all be of one length.
+TAKE_OVER = """
+    update facts set tags = string_to_array(new.tags, ','), importance = new.importance
+    from unnest(%(ids)s::uuid[], %(tags)s::text[], %(importances)s::float8[]) as new (id, tags, importance)
+    where facts.namespace = %(namespace)s and facts.id = new.id
+        and (facts.tags <> string_to_array(new.tags, ',') or facts.importance <> new.importance)
+"""
+
+# From each entry of the index to the next namespace's: what nobody stored into costs nothing.
+UNCOMPARED_NAMESPACES = """
+    with recursive waiting as (
+        select min(namespace) as namespace from activity where not compared and fidelity <> 0
+        union all
+        select (
+            select min(namespace) from activity
+            where not compared and fidelity <> 0 and activity.namespace > waiting.namespace
+        )
+        from waiting where waiting.namespace is not null
+    )
+    select name from waiting join namespaces on namespaces.id = waiting.namespace
+    order by name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A fact that is nearly the same as another: how it begins, and what speaks for keeping it."""
+
+    id: UUID
+    text: str
+    created_at: datetime
+    decay_class: str
+    confirmations: int
+    tags: list[str]
+    importance: float
+    pinned: bool
+
+
+def uncompared(db: Connection, namespace: int, limit: int) -> list[UUID]:
+    """Return facts of a namespace whose near-duplicates were not looked for yet, whatever has become of them."""
+    return [fact for (fact,) in db.execute(UNCOMPARED, {"namespace": namespace, "limit": limit})]
+
+
+def uncompared_namespaces(db: Connection) -> list[str]:
+    """Return the names of the namespaces that have such facts."""
+    return [name for (name,) in db.execute(UNCOMPARED_NAMESPACES)]
+
+
+def mark_compared(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
+    """Note that the near-duplicates of these facts are known."""
+    db.execute(MARK_COMPARED, {"namespace": namespace, "ids": list(ids)})
+
+
+def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
+    """Let the near-duplicates of locked facts be looked for anew, for others were stored while they were forgotten."""
+    db.execute(COMPARE_AGAIN, {"namespace": namespace, "ids": list(ids)})
+
+
+def about_the_same(db: Connection, namespace: int, pairs: Sequence[Pair], kind: str) -> list[Pair]:
+    """Return those pairs of live facts of a kind that are about one entity, key and value, whatever their case."""
+    given = {"namespace": namespace, "ones": [one for one, _ in pairs], "others": [two for _, two in pairs]}
+    return db.execute(ABOUT_THE_SAME, given | {"kind": kind}).fetchall()
+
+
+def add(db: Connection, namespace: int, pairs: Sequence[Pair], similarities: Sequence[float], now: datetime) -> int:
+    """Note which facts say nearly the same; return how many pairs are new."""
+    ordered = [tuple(sorted(pair)) for pair in pairs]
+    given = {
+        "namespace": namespace,
+        "facts": [one for one, _ in ordered],
+        "others": [two for _, two in ordered],
+        "similarities": list(similarities),
+        "now": now,
+    }
+    return db.execute(ADD, given).rowcount
+
+
+def unsettled(db: Connection, namespace: int, now: datetime, limit: int) -> dict[Pair, float]:
+    """Return pairs of facts that are remembered at `now` and may be merged, the most alike first, with likeness."""
+    rows = db.execute(OPEN, {"namespace": namespace, "now": now, "limit": limit})
+    return {(fact, other): similarity for fact, other, similarity in rows}
+
+
+def set_apart(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Note that these facts are not the same as any that they were like until now."""
+    db.execute(SET_APART, {"namespace": namespace, "ids": list(ids), "now": now})
+
+
+def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, length: int = 80) -> dict[UUID, Member]:
+    """Return those of these facts that are remembered at `now`, with the first characters of their texts."""
+    with db.cursor(row_factory=class_row(Member)) as cursor:
+        given = {"namespace": namespace, "ids": list(ids), "now": now, "length": length}
+        return {member.id: member for member in cursor.execute(MEMBERS, given)}
+
+
+def take_over(
+    db: Connection, namespace: int, ids: Sequence[UUID], tags: Sequence[Sequence[str]], importances: Sequence[float]
+) -> None:
+    """Give facts the tags and the importance that they have together with those merged into them."""
+    joined = [",".join(own) for own in tags]
+    db.execute(TAKE_OVER, {"namespace": namespace, "ids": list(ids), "tags": joined, "importances": list(importances)})
