@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.context import Context
-from workers.core import likeness, signature
-from workers.core.arrays import Bytes, Vectors
-from workers.storage import embedders, facts, likenesses, namespaces, signatures, vectors
+from workers.core import likeness
+from workers.core.arrays import Vectors
+from workers.storage import facts, likenesses, namespaces, signatures, vectors
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Pair
 
@@ -20,8 +22,13 @@ KIND = "semantic"
 BATCH = 50
 """Facts compared in one transaction, each with all signatures of the namespace, or by its graph if it is large."""
 
-NEAREST = 20
-"""How many of its like a fact is compared with closely; it may have more, which are found when those are merged."""
+NEAREST = 200
+"""How many of its like a fact is compared with closely, as many as a recall weighs.
+
+Where all facts follow one pattern, there are many whose signatures hardly differ though their figures do.
+"""
+
+Number = TypeVar("Number", np.float32, np.uint8)
 
 
 def compare(context: Context, namespace: str, now: datetime) -> int:
@@ -48,7 +55,9 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
         return {}
     related = likenesses.about_the_same(db, tenant, candidates, KIND)
     texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
-    same = [pair for pair in related if not likeness.differ(texts[pair[0]], texts[pair[1]])]
+    said = {id_: likeness.wording(text) for id_, text in texts.items()}
+    there = [pair for pair in related if pair[0] in said and pair[1] in said]  # and was not forgotten just now
+    same = [(one, two) for one, two in there if not likeness.differ(said[one], said[two])]
     found = _similarities(db, tenant, same)
     return {pair: cosine for pair, cosine in found.items() if cosine >= likeness.ALIKE}
 
@@ -58,22 +67,20 @@ def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pa
     ids = sorted({id_ for pair in pairs for id_ in pair})
     kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
     by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)
-    for one, two in pairs:
+    for one, two in (pair for pair in pairs if pair[0] in signs and pair[1] in signs):
         first, second = (one, two) if _dims(kept, one) >= _dims(kept, two) else (two, one)
         by_shape[_dims(kept, first), _dims(kept, second)].append((first, second))
-    stored = embedders.current(db)
-    full = stored.dims if stored else 0
     found: dict[Pair, float] = {}
-    for (dims, fewer), some in by_shape.items():
-        if fewer:
-            ones, twos = (np.stack([kept[pair[side]] for pair in some]) for side in (0, 1))
-            cosines = likeness.cosines(ones, twos).tolist()
-        elif dims == full and full:
-            cosines = [float(signature.estimate(kept[one], signs[two][None, :])[0]) for one, two in some]
-        else:
-            cosines = _by_signatures(signs, some)
-        found |= {(min(pair), max(pair)): cosine for pair, cosine in zip(some, cosines, strict=True)}
+    for (_, fewer), some in by_shape.items():
+        # For what is nearly the same, both signatures tell more than the one with the other's vector.
+        cosines = likeness.cosines(*_sides(kept, some)) if fewer else likeness.estimated_cosines(*_sides(signs, some))
+        found |= {(min(pair), max(pair)): cosine for pair, cosine in zip(some, cosines.tolist(), strict=True)}
     return found
+
+
+def _sides(own: Mapping[UUID, NDArray[Number]], pairs: Sequence[Pair]) -> tuple[NDArray[Number], NDArray[Number]]:
+    """Return what each first and each second fact of some pairs has, one row a pair."""
+    return np.stack([own[one] for one, _ in pairs]), np.stack([own[two] for _, two in pairs])
 
 
 def _vectors(db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Vectors]:
@@ -83,9 +90,3 @@ def _vectors(db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Vec
 
 def _dims(kept: Mapping[UUID, Vectors], id_: UUID) -> int:
     return len(kept[id_]) if id_ in kept else 0
-
-
-def _by_signatures(signs: Mapping[UUID, Bytes], pairs: Sequence[Pair]) -> list[float]:
-    ones, twos = (np.stack([signs[pair[side]] for pair in pairs]) for side in (0, 1))
-    estimated: list[float] = likeness.estimated_cosines(ones, twos).tolist()
-    return estimated

@@ -15,7 +15,7 @@ from workers import search
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
-from workers.storage import candidates, contradictions, documents, due, facts, pending, signatures
+from workers.storage import candidates, contradictions, documents, due, facts, likenesses, pending, signatures
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -36,6 +36,11 @@ FILL = """
     select namespace, id, abs(hashtext(id::text)) %% 64, 0.5, %(now)s, %(now)s, 1,
         case when random() < 0.001 then 0 else 1 end, %(now)s + random() * interval '100 days'
     from facts;
+
+    insert into likenesses (namespace, fact, other, similarity, found_at)
+    select namespace, id, other, 0.95, %(now)s
+    from (select namespace, id, lead(id) over (partition by namespace order by id) as other from facts) as pair
+    where other is not null;
 """
 
 # The plan must not depend on what this machine is tuned to: statistics are fresh, and pages all-visible.
@@ -161,6 +166,23 @@ def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
     assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {})
 
 
+def test_what_was_not_compared_yet_is_found_by_its_index(filled: Memory) -> None:
+    assert "activity_uncompared" in indexes(filled, likenesses.UNCOMPARED, {"namespace": 3, "limit": 50})
+    assert set(indexes(filled, likenesses.UNCOMPARED_NAMESPACES, {})) == {"activity_uncompared"}
+
+
+def test_facts_are_compared_by_their_signatures_without_touching_the_table(filled: Memory) -> None:
+    some = "select id from facts where namespace = 3 limit 50"
+    values = {"namespace": 3, "ids": [id_ for (id_,) in filled.rows(some)], "limit": 200, "most_bits": 185}
+    used = indexes(filled, signatures.NEAREST_OF_EACH, values)
+    assert used["signatures_scan"] == "Index Only Scan"
+
+
+def test_pairs_that_are_alike_are_read_of_one_namespace_alone(filled: Memory) -> None:
+    used = indexes(filled, likenesses.OPEN, {"namespace": 3, "now": day(1), "limit": 50_000})
+    assert used.keys() & {"likenesses_pkey", "likenesses_other"}
+
+
 def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_same(filled: Memory) -> None:
     queries = [query_near(number) for number in range(10)]
     with connect(filled.context.database_url) as db:
@@ -172,6 +194,9 @@ def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_s
         found = [nearest(db, query) for query in queries]
     shared = [len(set(a) & set(b)) for a, b in zip(exact, found, strict=True)]
     assert sum(shared) >= 90
+    (some,) = filled.rows("select id from facts where namespace = 1 limit 1")
+    each = {"namespace": 1, "ids": list(some), "limit": 200, "most_bits": 185}
+    assert "signatures_near_1" in indexes(filled, signatures.NEAREST_OF_EACH, each)
 
 
 def nearest(db: Any, query: Bit) -> list[Any]:

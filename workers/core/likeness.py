@@ -6,6 +6,7 @@ Vectors hardly notice a figure, a name or a "not", so what differs in one of tho
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
@@ -38,22 +39,31 @@ NUMERALS = {
 TELLING = NEGATIONS | NUMERALS
 
 
-def differ(one: str, two: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a text, and what in it tells it from texts with nearly the same vector."""
+
+    words: frozenset[str]
+    figures: tuple[str, ...]
+    names: frozenset[str]
+
+
+def wording(text: str) -> Wording:
+    """Return the words of a text in lower case, its figures in order of size, and its names."""
+    words = frozenset(WORD.findall(SHORT_NOT.sub(" not", text.lower())))
+    return Wording(words, tuple(sorted(FIGURE.findall(text))), _names(text))
+
+
+def differ(one: Wording, two: Wording) -> bool:
     """Return whether two texts differ in a figure, a negation, or a name: then they are not the same."""
-    ones, twos = _words(one), _words(two)
     return (
-        sorted(FIGURE.findall(one)) != sorted(FIGURE.findall(two))
-        or ones & TELLING != twos & TELLING
-        or bool(_names(one) - twos)
-        or bool(_names(two) - ones)
+        one.figures != two.figures
+        or bool((one.words ^ two.words) & TELLING)
+        or not (one.names <= two.words and two.names <= one.words)
     )
 
 
-def _words(text: str) -> set[str]:
-    return set(WORD.findall(SHORT_NOT.sub(" not", text.lower())))
-
-
-def _names(text: str) -> set[str]:
+def _names(text: str) -> frozenset[str]:
     """Return words with a capital, in lower case; a common one at the beginning of a sentence says nothing."""
     names = set()
     for match in WORD.finditer(text):
@@ -61,7 +71,7 @@ def _names(text: str) -> set[str]:
         begins = not before or before.endswith(SENTENCE_ENDS)
         if word[0].isupper() and not (begins and word.lower() in ENGLISH_STOP_WORDS):
             names.add(word.lower())
-    return names
+    return frozenset(names)
 
 
 def cosines(ones: Vectors, twos: Vectors) -> Floats:

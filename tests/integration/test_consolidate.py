@@ -1,0 +1,347 @@
+"""Facts that say nearly the same are told, merged where somebody wants it, and come back if somebody wants that."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import consolidate, embed
+from workers.add import Stored
+from workers.compare import compare
+from workers.consolidate import Group, Merged
+from workers.core.fidelity import FINGERPRINT, FULL
+
+MOVED = "Mira moved to Leipzig and rents a flat near the canal"
+HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
+MOVED_HERE = "Mira moved to Leipzig and rents a flat near the canal here"
+DARK = "The user prefers dark mode in every editor"
+DARK_TOO = "User prefers dark mode in every editor"
+
+
+def compared(memory: Memory, at: float = 0, namespace: str = "default") -> int:
+    """Compare whatever was not, and return how many facts that were."""
+    total = 0
+    while batch := compare(memory.context, namespace, day(at)):
+        total += batch
+    return total
+
+
+def told(memory: Memory, at: float = 0, namespace: str = "default") -> list[Group]:
+    compared(memory, at, namespace)
+    return consolidate.near_duplicates(memory.context, namespace, day(at))
+
+
+def names(groups: list[Group]) -> list[tuple[UUID, set[UUID]]]:
+    return [(group.keep.id, {member.id for member, _ in group.merge}) for group in groups]
+
+
+def merge(memory: Memory, at: float = 1, run: UUID | None = None, namespace: str = "default", **options: Any) -> Merged:
+    groups = told(memory, at, namespace)
+    return consolidate.merge(memory.context, namespace, run or uuid4(), groups, day(at), **options)
+
+
+def everything(memory: Memory) -> Iterator[list[Any]]:
+    for statement in (
+        "select facts::text from facts order by id",
+        "select (to_jsonb(activity) - 'compared')::text from activity order by fact",
+        "select events::text from events order by id",
+        "select signatures::text from signatures order by fact",
+        "select vectors::text from vectors order by fact",
+    ):
+        yield memory.rows(statement)
+
+
+def live(memory: Memory) -> set[UUID]:
+    return {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")}
+
+
+def test_near_duplicates_are_told_with_their_likeness_and_nothing_else_changes(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED, at=1)
+    memory.add(DARK)
+    before = list(everything(memory))
+    (group,) = told(memory, at=2)
+    assert (group.keep.id, group.keep.text) == (first, MOVED)
+    ((member, similarity),) = group.merge
+    assert (member.id, member.text) == (second, HAS_MOVED)
+    assert 0.92 <= similarity < 1
+    assert list(everything(memory)) == before
+    assert live(memory) >= {first, second}
+
+
+def test_each_fact_is_compared_once_with_all_that_are_there(memory: Memory) -> None:
+    old = memory.add(MOVED)
+    memory.store(*[f"Guest {number} sleeps in the attic." for number in range(60)])
+    assert compared(memory) == 61
+    assert compared(memory) == 0
+    new = memory.add(HAS_MOVED)
+    assert compared(memory) == 1
+    assert names(told(memory)) == [(old, {new})]
+
+
+def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    embed.reset(memory.context)
+    assert told(memory) == []
+    place: embed.Place | None = embed.START
+    while place is not None:
+        place = embed.embed_pending(memory.context, place, day(0))
+    assert names(told(memory)) == [(first, {second})]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"entity": "Mira"}, {"entity": "Mara"}),
+        ({"entity": "Mira"}, {}),
+        ({"entity": "Mira", "key": "home"}, {"entity": "Mira", "key": "holiday"}),
+        ({"entity": "Mira", "key": "home", "value": "Leipzig"}, {"entity": "Mira", "key": "home", "value": "canal"}),
+        ({"kind": "semantic"}, {"kind": "episodic"}),
+        ({"kind": "episodic"}, {"kind": "episodic"}),
+        ({"kind": "chunk"}, {"kind": "chunk"}),
+    ],
+)
+def test_what_is_about_something_else_is_no_duplicate(memory: Memory, one: Any, two: Any) -> None:
+    memory.add(MOVED, **one)
+    memory.add(HAS_MOVED, **two)
+    assert told(memory) == []
+
+
+def test_case_of_entity_key_and_value_makes_no_difference(memory: Memory) -> None:
+    first = memory.add(MOVED, entity="Mira", key="Home", value="LEIPZIG")
+    second = memory.add(HAS_MOVED, entity="MIRA", key="home", value="Leipzig")
+    assert names(told(memory)) == [(first, {second})]
+
+
+def test_texts_that_differ_in_a_figure_or_a_negation_are_never_merged(memory: Memory) -> None:
+    memory.store("She does like strong coffee in the morning", "She does not like strong coffee in the morning")
+    memory.store(*[f"The guest of room {number} pays for breakfast in advance." for number in range(12)])
+    assert told(memory) == []
+
+
+def test_namespaces_are_never_merged_with_each_other(memory: Memory) -> None:
+    ours, theirs = memory.add(MOVED, namespace="ours"), memory.add(HAS_MOVED, namespace="theirs")
+    assert told(memory, namespace="ours") == told(memory, namespace="theirs") == []
+    again = memory.add(HAS_MOVED, namespace="ours")
+    assert names(told(memory, namespace="ours")) == [(ours, {again})]
+    merge(memory, namespace="ours")
+    assert live(memory) == {ours, theirs}
+    assert told(memory, namespace="nobody") == []
+    assert merge(memory, namespace="nobody") == Merged()
+
+
+def test_what_is_forgotten_superseded_or_over_is_no_duplicate_any_more(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    third = memory.add(MOVED_HERE, decay_class="session")
+    assert len(told(memory)[0].merge) == 2
+    memory.forget(second, at=0.5)
+    assert names(told(memory, at=0.6)) == [(first, {third})]
+    assert told(memory, at=1.1) == []
+    memory.store({"text": "Mira lives in Porto.", "supersedes": str(first)}, at=1.2)
+    assert told(memory, at=1.2) == []
+
+
+@pytest.mark.parametrize("fading", [0, 40, 70, 100, 300])
+def test_faded_facts_are_still_recognised(memory: Memory, fading: float) -> None:
+    old = memory.add(MOVED)
+    compared(memory)
+    memory.decay(fading)
+    new = memory.add(HAS_MOVED, at=fading)
+    assert names(told(memory, at=fading)) == [(old, {new})]
+
+
+def test_two_signatures_are_enough(memory: Memory) -> None:
+    ids = {memory.add(MOVED), memory.add(HAS_MOVED)}
+    memory.decay(300)
+    assert {memory.row(id_)["fidelity"] for id_ in ids} == {FINGERPRINT}
+    ((kept, merged),) = names(told(memory, at=300))
+    assert {kept} | merged == ids
+
+
+def test_merging_keeps_one_and_turns_the_others_into_tombstones_with_events_on_both_sides(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    (group,) = merge(memory).groups
+    ((_, similarity),) = group.merge
+    assert live(memory) == {first}
+    assert (memory.row(second)["forgotten_reason"], memory.row(second)["live"]) == ("merged", False)
+    assert memory.history(first) == [("stored", 0), ("took in", 1)]
+    assert memory.history(second) == [("stored", 0), ("forgotten", 1), ("merged into", 1)]
+    details = "select details from events where fact = %s and what <> 'forgotten'"
+    assert memory.value(details, first) == {"id": str(second), "similarity": round(similarity, 4)}
+    assert memory.value(details, second) == {"id": str(first), "similarity": round(similarity, 4)}
+    assert memory.ids("Where does Mira rent?", at=1) == [first]
+
+
+def test_the_kept_fact_is_reinforced_and_has_all_tags_and_the_highest_importance(memory: Memory) -> None:
+    first = memory.add(MOVED, confidence=0.5, tags=["home", "mira"], importance=0.2)
+    memory.add(HAS_MOVED, confidence=0.5, tags=["canal", "home"], importance=0.7)
+    merge(memory, at=10)
+    row = memory.row(first)
+    assert (row["confidence"], row["confirmed"]) == (pytest.approx(0.55), 10)
+    assert memory.value("select confirmations from activity where fact = %s", first) == 1
+    ((tags, importance),) = memory.rows("select tags, importance from facts where id = %s", first)
+    assert (tags, importance) == (["home", "mira", "canal"], 0.7)
+    assert memory.ids("Leipzig", at=10, tag="canal") == [first]
+
+
+def test_each_merged_fact_reinforces_and_confidence_never_exceeds_one(memory: Memory) -> None:
+    first = memory.add(MOVED, confidence=0.92)
+    memory.store({"text": HAS_MOVED, "confidence": 0.5}, {"text": MOVED_HERE, "confidence": 0.94})
+    merge(memory)
+    assert memory.row(first)["confidence"] == 1.0
+    assert memory.value("select confirmations from activity where fact = %s", first) == 2
+
+
+def test_the_kept_fact_is_as_strong_and_long_lived_as_the_best_of_its_group(memory: Memory) -> None:
+    first = memory.add(MOVED, decay_class="session", salience=0.2)
+    second = memory.add(HAS_MOVED, at=0.5, decay_class="session", salience=0.9)
+    assert memory.row(first)["expires"] == 1
+    merge(memory, at=0.6)
+    assert live(memory) == {first}
+    row = memory.row(first)
+    assert (row["expires"], row["last_seen"]) == (1.5, 0.5)
+    assert row["base"] == pytest.approx(memory.row(second)["base"])
+    assert memory.ids("Leipzig", at=1.3) == [first]
+
+
+def test_a_kept_fact_that_had_faded_is_named_so_that_its_vector_comes_back(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    memory.decay(300)
+    memory.add(HAS_MOVED, at=300)
+    done = merge(memory, at=300)
+    assert done.faded == [first]
+    memory.regenerate(first, at=300)
+    assert memory.row(first)["fidelity"] == FULL
+
+
+@pytest.mark.parametrize("how", ["pinned", "longer", "confirmed", "older", "id"])
+def test_which_fact_is_kept_follows_from_the_facts_alone(memory: Memory, how: str) -> None:
+    ids = sorted(uuid4() for _ in range(2))
+    later = [how == "older", False]
+    classes = ["stable", "permanent" if how == "longer" else "stable"]
+    for place in (1, 0) if how == "id" else (0, 1):
+        text = (MOVED, HAS_MOVED)[place]
+        memory.add(text, id=str(ids[place]), at=float(later[place]), decay_class=classes[place])
+    if how == "pinned":
+        memory.pin(ids[1], at=2)
+    if how == "confirmed":
+        memory.rows("update activity set confirmations = 3 where fact = %s", ids[1])
+    kept = ids[0] if how == "id" else ids[1]
+    assert [group.keep.id for group in told(memory, at=3)] == [kept]
+
+
+def test_pinned_and_permanent_facts_are_never_merged_away(memory: Memory) -> None:
+    first, second = memory.add(MOVED, decay_class="permanent"), memory.add(HAS_MOVED)
+    memory.pin(second, at=0)
+    third = memory.add(MOVED_HERE)
+    assert names(told(memory)) == [(second, {third})]
+    merge(memory)
+    assert live(memory) == {first, second}
+
+
+def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
+    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_HERE)
+    groups = told(memory)
+    memory.pin(second, at=0.5)
+    memory.forget(third, at=0.5)
+    assert consolidate.merge(memory.context, "default", uuid4(), groups, day(1)) == Merged()
+    assert live(memory) == {first, second}
+    assert memory.row(first)["confidence"] == 1.0
+    assert memory.value("select sum(confirmations) from activity") == 0
+
+
+def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
+    for one, two in ((MOVED, HAS_MOVED), (DARK, DARK_TOO)):
+        memory.store({"text": one, "confidence": 0.5}, {"text": two, "confidence": 0.5})
+    groups, run = told(memory), uuid4()
+    assert len(consolidate.merge(memory.context, "default", run, groups, day(1)).groups) == 2
+    before = list(everything(memory))
+    for again in (run, uuid4()):
+        assert consolidate.merge(memory.context, "default", again, groups, day(1)).groups == []
+        assert merge(memory, at=2, run=again).groups == []
+    assert list(everything(memory)) == before
+
+
+def test_many_that_merge_at_once_merge_each_fact_once(memory: Memory) -> None:
+    for number in range(20):
+        facts = [f"Guest {number} moved {how} the attic and rents it from Mira" for how in ("to", "into")]
+        memory.store(*[{"text": text, "confidence": 0.5} for text in facts])
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: merge(memory), range(4)))
+    assert sum(len(one.groups) for one in done) == 20
+    assert memory.value("select count(*) from facts where forgotten_at is null") == 20
+    assert memory.rows(
+        "select distinct confirmations from activity join facts on id = fact where forgotten_at is null"
+    ) == [(1,)]
+    assert memory.value("select count(*) from events where what = 'took in'") == 20
+
+
+def test_what_was_merged_is_restored_and_then_left_alone(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory)
+    memory.restore(second, at=2)
+    assert live(memory) == {first, second}
+    assert (memory.row(second)["live"], memory.row(second)["fidelity"]) == (True, FULL)
+    assert told(memory, at=3) == []
+    assert merge(memory, at=3) == Merged()
+    third = memory.add(MOVED_HERE, at=4)
+    assert len(told(memory, at=4)) == 1
+    assert third in names(told(memory, at=4))[0][1]
+
+
+def test_a_fact_that_comes_back_is_compared_with_what_was_stored_meanwhile(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    compared(memory)
+    memory.forget(first, at=1)
+    second = memory.add(HAS_MOVED, at=2)
+    assert told(memory, at=2) == []
+    memory.restore(first, at=3)
+    assert names(told(memory, at=3)) == [(first, {second})]
+
+
+def rumours(memory: Memory, count: int) -> None:
+    for how in ("to", "into"):
+        memory.store(*[f"Guest {number} moved {how} the attic and rents it from Mira" for number in range(count)])
+
+
+def test_merging_counts_towards_the_forget_limit_and_stops_there(memory: Memory) -> None:
+    rumours(memory, 130)
+    run = uuid4()
+    done = merge(memory, run=run)
+    assert (sum(len(group.merge) for group in done.groups), done.held) == (100, 30)
+    assert merge(memory, run=run).groups == merge(memory).groups == []
+    assert memory.value("select held_since is not null from namespaces") is True
+    assert len(merge(memory, force=True).groups) == 30
+    assert memory.value("select count(*) from facts where forgotten_at is null") == 130
+    runs = "select count(*) from decay_runs where work = 'consolidation' and finished_at is not null"
+    assert memory.value(runs) == 3
+
+
+def test_purging_a_merged_fact_takes_its_likenesses_along(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory)
+    assert memory.value("select count(*) from likenesses") == 1
+    assert memory.purge(at=40) == 1
+    assert memory.value("select count(*) from likenesses") == 0
+    assert live(memory) == {first}
+    assert second not in live(memory)
+
+
+def test_the_same_told_again_after_a_merge_is_stored_and_found_again(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    memory.add(HAS_MOVED)
+    merge(memory)
+    (stored,) = memory.store(HAS_MOVED, at=2)
+    assert isinstance(stored, Stored)
+    assert stored.action == "added"
+    assert names(told(memory, at=2)) == [(first, {stored.id})]
+
+
+def test_a_near_duplicate_is_found_by_meaning_after_the_first_of_both_expired(memory: Memory) -> None:
+    memory.add(MOVED, decay_class="session")
+    second = memory.add(HAS_MOVED)
+    memory.decay(2)
+    assert memory.row(second)["dims"] == 256
+    assert memory.ids("renting flats at canals", at=2) == [second]
