@@ -5,187 +5,200 @@
 'added'
 >>> memory.recall("Where does Mira live?")["results"][0]["text"]
 'Mira moved to Leipzig.'
+
+Every method answers what its task answers, plain JSON. Instants are ISO 8601 in UTC, scores and shares numbers, ids
+UUIDs as text. Besides what a method says, each may raise:
+
+- `InvalidInputError`: what was given cannot be used, and nothing was done; its message names the field and the remedy.
+- `NotFoundError`, one of those: the namespace has no such fact.
+- `LateError`: no worker answered within the deadline; a read was dropped, a write may still be done.
+- `UnavailableError`: Redis does not answer; `LateError` is one of those.
+- `TaskFailedError`: a worker failed for another reason; its log says more.
+
+Writes take `wait=False`: they answer `{"task"}` as soon as the write is in the outbox, from which it cannot be lost,
+and `state(task)` tells what became of it. Whoever sends a write again may: each may run twice, and is done once.
 """
 
-import time
-from collections.abc import Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from functools import cached_property
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
-import redis.exceptions
-from celery import Celery
-from celery.exceptions import TaskRevokedError
-from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
-from kombu.exceptions import OperationalError
 from uuid_utils.compat import uuid7
 
-from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
-from workers.queues import configuration
-from workers.storage import outbox, receipts
-from workers.storage.redis import own_keys
+from api.given import ContextOptions, Fact, FactFields, RecallOptions
+from api.operating import Operator
+from api.sender import BATCH_SECONDS, STORE_SECONDS, Answer, now_text
 
 RECALL_SECONDS = 15.0
-STORE_SECONDS = 45.0
-BATCH_SECONDS = 180.0
-DECAY_SECONDS = 3_600.0
-
-GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
-AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 
-class Client:
-    """One namespace's memory, by way of the workers behind a Redis."""
+class Client(Operator):
+    """One namespace's memory, by way of the workers behind a Redis.
 
-    def __init__(self, redis_url: str, namespace: str = "default") -> None:
-        self.namespace = namespace
-        self._redis_url = redis_url
+    A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
+    """
 
-    def store(self, text: str, *, wait: bool = True, touch: bool = True, **fact: Any) -> dict[str, Any]:
-        """Store one fact; return `{"id", "action", "embedded"}`.
+    def store(
+        self,
+        text: str,
+        *,
+        wait: bool = True,
+        touch: bool = True,
+        classify: bool = True,
+        **fact: Unpack[FactFields],
+    ) -> Answer:
+        """Store one fact; return `{"id", "action", "embedded"}`, or with `wait=False` `{"id", "task"}`.
 
-        Without `decay_class` it gets one by its words.
-
-        With `wait=False` it returns `{"id", "task"}` as soon as the fact is in the outbox, from which it cannot be
-        lost: what does not reach a worker is sent again until it is committed.
-
-        Raises:
-            InvalidInputError: the fact cannot be stored; nothing was.
-            UnavailableError: Redis or the workers do not answer.
+        `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false;
+        `unchanged` where the same was sent again; `updated` where it took the place of `supersedes`; `forgotten` where
+        its owner wished that forgotten and `again` is not given: then nothing was stored. Without `embedded` it is
+        found by its words until its vector is made. Without `decay_class` it gets one by its words, or none with
+        `classify=False`, and so no lifetime.
         """
-        fact.setdefault("id", str(uuid7()))
-        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "now": _now(), **fact}
-        if wait:
-            return self.call("memory.store", arguments, STORE_SECONDS)
-        return {"id": fact["id"], "task": self.accept("memory.store", arguments)}
+        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": now_text()}
+        arguments |= {"id": str(uuid7()), **fact}
+        done = self.write("memory.store", arguments, wait=wait)
+        return done if wait else {"id": arguments["id"], **done}
 
-    def store_many(self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True) -> dict[str, Any]:
-        """Store many facts; return `{"results"}` with what each became, in order, or its error.
+    def store_many(
+        self,
+        facts: Sequence[Fact | Mapping[str, Any]],
+        *,
+        touch: bool = True,
+        classify: bool = True,
+        wait: bool = True,
+    ) -> Answer:
+        """Store up to 10,000 facts as one task; return `{"results"}`, in order, each as from `store`.
 
-        Those without `decay_class` get one by their words, or with `classify=False` none, and so no expiry.
-
-        Raises:
-            UnavailableError: Redis or the workers do not answer.
+        What cannot be stored is answered by `{"error", "index"}` and does not keep the others out.
         """
         arguments = self._many(facts, touch=touch, classify=classify)
-        return self.call("memory.store_many", arguments, BATCH_SECONDS)
+        return self.write("memory.store_many", arguments, wait=wait, seconds=BATCH_SECONDS)
 
     def send_many(
         self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True, namespace: str | None = None
     ) -> AsyncResult:
-        """Send many facts and return at once; `wait` for the result."""
+        """Send many facts and return at once; `wait` for the result. Unlike `wait=False` that is not kept safe."""
         arguments = self._many(facts, touch=touch, classify=classify)
         return self.send("memory.store_many", arguments | {"namespace": namespace or self.namespace})
 
-    def recall(self, query: str, **options: Any) -> dict[str, Any]:
-        """Return `{"results"}`, the facts that fit best; options are those of the task `memory.recall`.
+    def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
+        """Return `{"results"}`: the facts that fit a question best, best first; that is use, and strengthens them.
 
-        Raises:
-            InvalidInputError: the query or an option cannot be.
-            UnavailableError: Redis or the workers do not answer in time.
+        A result has `id, text, summary, score, found_by, tier, fidelity, kind, source, session, turn, entity, key,
+        value, category, tags, importance, decay_class, source_date, created_at`. With `explain` it has that too, and
+        the answer `left_out` and `by_meaning`. Scores compare within one answer only.
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
-    def context(self, query: str, **options: Any) -> dict[str, Any]:
+    def context(self, query: str, **options: Unpack[ContextOptions]) -> Answer:
         """Return `{"context", "tokens", "facts"}`: what fits a prompt, as a block of text to put before it.
 
-        Options are those of the task `memory.context`.
-
-        Raises:
-            InvalidInputError: the query or an option cannot be.
-            UnavailableError: Redis or the workers do not answer in time.
+        `facts` are its lines, `{"id", "line", "score", "found_by", "summarised"}`; only those count as used.
         """
         return self.call("memory.context", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
-    def reinforce(self, id: str, boost: float = 0.2) -> dict[str, Any]:  # noqa: A002 - the contract's name
-        """Strengthen a fact; return `{"id", "salience"}`.
+    def reinforce(self, id: str, boost: float = 0.2, *, wait: bool = True) -> Answer:  # noqa: A002 - the contract's name
+        """Strengthen and confirm a fact by `boost`, in (0, 1]; return `{"id", "salience"}`."""
+        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": now_text()}
+        return self.write("memory.reinforce", arguments, wait=wait)
 
-        Raises:
-            InvalidInputError: there is no such live fact, or the boost is not in (0, 1].
-        """
-        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": _now()}
-        return self.call("memory.reinforce", arguments, STORE_SECONDS)
-
-    def forget(self, ids: Sequence[str], *, purge: bool = False) -> dict[str, Any]:
+    def forget(self, ids: Sequence[str], *, purge: bool = False, wait: bool = True) -> Answer:
         """Forget facts, or with `purge` erase them at once; return `{"results"}` with what became of each, in order.
 
-        Raises:
-            InvalidInputError: an id is none; nothing was forgotten.
+        Each is `{"id", "action", "forgotten_at", "reason"}`; `action` is `forgotten`, `purged`, `unchanged` where it
+        was so already, or `unknown`. If one id is no UUID, nothing is forgotten.
         """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": _now()}
-        return self.call("memory.forget", arguments, STORE_SECONDS)
+        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": now_text()}
+        return self.write("memory.forget", arguments, wait=wait)
 
-    def restore(self, ids: Sequence[str]) -> dict[str, Any]:
-        """Bring forgotten facts back; return `{"results"}` with what became of each, in order, or its error.
+    def restore(self, ids: Sequence[str], *, wait: bool = True) -> Answer:
+        """Bring forgotten facts back; return `{"results"}` with what became of each, in order, or its `error`.
 
-        Raises:
-            InvalidInputError: an id is none; nothing was restored.
+        `action` is `restored`, or `unchanged` where the fact is live. What was purged cannot be restored.
         """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "now": _now()}
-        return self.call("memory.restore", arguments, STORE_SECONDS)
+        arguments = {"ids": list(ids), "namespace": self.namespace, "now": now_text()}
+        return self.write("memory.restore", arguments, wait=wait)
 
-    def fact(self, id: str) -> dict[str, Any]:  # noqa: A002 - the contract's name
-        """Return a fact as it is now; that does not touch it.
+    def fact(self, id: str) -> Answer:  # noqa: A002 - the contract's name
+        """Return a live fact as it is now, in the terms of `ebb export`; that is no use of it.
 
         Raises:
-            NotFoundError: there is no such live fact.
+            NotFoundError: the namespace has no such live fact.
         """
         return self.call("memory.fact", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
 
-    def history(self, id: str) -> dict[str, Any]:  # noqa: A002 - the contract's name
-        """Return a fact and everything that happened to it, oldest first.
+    def history(self, id: str) -> Answer:  # noqa: A002 - the contract's name
+        """Return `{"id", "text", "state", "pinned", "pinned_until", "events"}` of a fact, forgotten ones too.
+
+        `events` are `{"at", "what", "details"}`, oldest first.
 
         Raises:
-            InvalidInputError: there is no such fact, or none any more.
+            NotFoundError: the namespace never had such a fact, or it was purged.
         """
         return self.call("memory.history", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
 
-    def pin(self, id: str, *, until: str | None = None, off: bool = False) -> dict[str, Any]:  # noqa: A002
-        """Keep a fact as it is, for good or until an instant, or end that; return `{"id", "action", "pinned", …}`.
+    def pin(
+        self,
+        id: str,  # noqa: A002 - the contract's name
+        *,
+        until: str | float | None = None,
+        off: bool = False,
+        wait: bool = True,
+    ) -> Answer:
+        """Keep a fact as it is, for good or until an instant, or with `off` end that.
 
-        Raises:
-            InvalidInputError: there is no such live fact, or the instant is past.
+        Return `{"id", "action", "pinned", "until"}`.
         """
-        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": _now()}
-        return self.call("memory.pin", arguments, STORE_SECONDS)
+        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": now_text()}
+        return self.write("memory.pin", arguments, wait=wait)
 
-    def purge(self, now: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-        """Erase what was forgotten long ago in all namespaces, as of `now`; call again while something is `left`."""
-        return self.call("memory.purge", {"now": now or _now(), "dry_run": dry_run}, BATCH_SECONDS)
+    def forecast(self, days: int = 7, shown: int = 3) -> Answer:
+        """Return `{"days"}`: what passes will do on each of 1 to 366 coming days, if nobody recalls anything meanwhile.
 
-    def forecast(self, days: int = 7, shown: int = 3) -> dict[str, Any]:
-        """Return `{"days": […]}`: what passes will do on each coming day, with the first of the facts concerned."""
+        A day has `at`, the counts `warm, cold, compressed, fingerprinted, forgotten, held` and of each reason to
+        forget, and `facts`, the first `shown` of each, `{"id", "change", "text"}`.
+        """
         arguments = {"namespace": self.namespace, "days": days, "shown": shown}
         return self.call("memory.forecast", arguments, STORE_SECONDS)
 
-    def contradictions(self, limit: int = 100) -> dict[str, Any]:
-        """Return `{"contradictions", "total"}`: pairs of facts that say different values of the same."""
+    def contradictions(self, limit: int = 100) -> Answer:
+        """Return `{"contradictions", "total"}`: pairs of facts with one entity and key but different values.
+
+        Each is `{"entity", "key", "found_at", "facts"}`, its facts `{"id", "value", "text", "created_at"}`, the older
+        first.
+        """
         return self.call("memory.contradictions", {"namespace": self.namespace, "limit": limit}, STORE_SECONDS)
 
-    def resolve(self, *ids: str, keep: str | None = None, both: bool = False) -> dict[str, Any]:
-        """Settle a contradiction: the fact `keep` supersedes the others, or `both` of two facts hold.
+    def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
+        """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
+        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": now_text()}
+        return self.write("memory.resolve", arguments, wait=wait)
 
-        Raises:
-            InvalidInputError: a fact is not there any more, or the two do not contradict each other.
-        """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": _now()}
-        return self.call("memory.resolve", arguments, STORE_SECONDS)
+    def link(
+        self,
+        source: str,
+        target: str,
+        type: str,  # noqa: A002 - the contract's name
+        strength: float = 1.0,
+        *,
+        wait: bool = True,
+    ) -> Answer:
+        """Link two facts by a type of link, or change the strength of their link, a share in [0, 1].
 
-    def link(self, source: str, target: str, type: str, strength: float = 1.0) -> dict[str, Any]:  # noqa: A002
-        """Link two facts, or change the strength of their link; return the link.
+        Types are SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO and DEPENDS_ON. Return `{"id", "source", "target", "type",
+        "strength"}`.
 
         Raises:
             InvalidInputError: a fact is not there, or there is no such type.
         """
         arguments = {"source": source, "target": target, "type": type, "strength": strength}
-        return self.call("memory.link", arguments | {"namespace": self.namespace, "now": _now()}, STORE_SECONDS)
+        return self.write("memory.link", arguments | {"namespace": self.namespace, "now": now_text()}, wait=wait)
 
-    def unlink(self, source: str, target: str, type: str | None = None) -> dict[str, Any]:  # noqa: A002
-        """Remove the link of a type between two facts, or all of them; return `{"removed"}`."""
+    def unlink(self, source: str, target: str, type: str | None = None, *, wait: bool = True) -> Answer:  # noqa: A002
+        """Remove the link of a type between two facts, or all of them; return `{"removed"}`, how many."""
         arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
-        return self.call("memory.unlink", arguments, STORE_SECONDS)
+        return self.write("memory.unlink", arguments, wait=wait)
 
     def relate(
         self,
@@ -195,151 +208,35 @@ class Client:
         *,
         weight: float | None = None,
         pinned: bool | None = None,
-    ) -> dict[str, Any]:
-        """Observe that an entity has to do with another; return the relation, `{"from", "to", "type", "weight", …}`.
+        wait: bool = True,
+    ) -> Answer:
+        """Observe that an entity has to do with another; its weight, in [0, 1], halves every 90 days unless pinned.
 
-        Raises:
-            InvalidInputError: a name or the type is none, or the weight is not in [0, 1].
+        Return `{"from", "to", "type", "weight", "lastObserved", "pinned"}`.
         """
         arguments = {"source": source, "target": target, "type": type, "weight": weight, "pinned": pinned}
-        return self.call("memory.relate", arguments | {"namespace": self.namespace, "now": _now()}, STORE_SECONDS)
+        return self.write("memory.relate", arguments | {"namespace": self.namespace, "now": now_text()}, wait=wait)
 
-    def unrelate(self, source: str, target: str, type: str) -> dict[str, Any]:  # noqa: A002
-        """Remove a relation for good; return `{"removed"}`."""
+    def unrelate(self, source: str, target: str, type: str, *, wait: bool = True) -> Answer:  # noqa: A002
+        """Remove a relation for good; return `{"removed"}`, one or none."""
         arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
-        return self.call("memory.unrelate", arguments, STORE_SECONDS)
+        return self.write("memory.unrelate", arguments, wait=wait)
 
-    def relations(self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000) -> dict[str, Any]:
-        """Return `{"edges", "total"}`: those in use, strongest first, or those below the minimum weight."""
+    def relations(self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000) -> Answer:
+        """Return `{"edges", "total"}`: relations in use, strongest first, or with `decayed` those below the minimum.
+
+        An edge is as from `relate`.
+        """
         arguments = {"namespace": self.namespace, "decayed": decayed, "entity": entity, "limit": limit}
         return self.call("memory.relations", arguments, STORE_SECONDS)
 
-    def decay_relations(self, now: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-        """Bring the stored weights of the namespace's relations up to date; return the documented counters."""
-        arguments = {"namespace": self.namespace, "now": now or _now(), "dry_run": dry_run}
-        return self.wait(self.send("relations.decay", arguments), DECAY_SECONDS)
+    def stats(self) -> Answer:
+        """Return how many facts the namespace holds, by tier, fidelity and decay class, and what is due.
 
-    def stats(self) -> dict[str, Any]:
-        """Return what the namespace holds."""
+        `{"facts", "tiers", "fidelity", "decay_classes", "decay_class_sources", "expired_pending", "forgotten",
+        "forgotten_by_reason", "pending_embeddings", "due", "held", "contradictions", "pinned"}`.
+        """
         return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)
-
-    def decay(self, now: str | None = None, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
-        """Run one pass over all namespaces, as of `now`; return its counters when it is done."""
-        arguments = {"now": now or _now(), "dry_run": dry_run, "force": force}
-        return self.call("decay.plan", arguments, DECAY_SECONDS)
-
-    def prune(
-        self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False
-    ) -> dict[str, Any]:
-        """Forget what has expired in any namespace (hard), and halve or remove what nears its expiry (soft).
-
-        Return `{"expired", "decayed", "deleted", …}`: of those decayed, soft decay deleted so many.
-        """
-        arguments = {"now": now or _now(), "hard": hard, "soft": soft, "dry_run": dry_run}
-        return self.call("decay.prune", arguments, DECAY_SECONDS)
-
-    def backfill(
-        self, *, everywhere: bool = False, dry_run: bool = False, prune: bool = False, now: str | None = None
-    ) -> dict[str, Any]:
-        """Classify anew what nobody chose a decay class for; return `{"examined", "changes", "overdue"}`.
-
-        `changes` are `{"from", "to", "facts"}`; `overdue` counts the facts that would be over by their new lifetime,
-        which keep what they have unless `prune` is true.
-        """
-        namespace = None if everywhere else self.namespace
-        arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or _now()}
-        return self.call("decay.backfill", arguments, DECAY_SECONDS)
-
-    def doctor(self, *, everywhere: bool = False, mend: bool = False) -> dict[str, Any]:
-        """Examine every fact, and mend what is wrong if wanted; return `{"examined", "faults", "mended"}`.
-
-        `faults` are `{"fault", "facts", "meaning", "first"}` with the ids of the first facts that have it.
-        """
-        arguments = {"namespace": None if everywhere else self.namespace, "mend": mend, "now": _now()}
-        return self.wait(self.send("memory.doctor", arguments), DECAY_SECONDS)
-
-    def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
-        """Return which workers answer within so many seconds, and which queues each serves.
-
-        Raises:
-            UnavailableError: Redis does not answer.
-        """
-        found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
-        return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
-
-    def call(
-        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
-    ) -> dict[str, Any]:
-        """Send a task that is of no use after `seconds`, and return its result."""
-        return self.wait(self.send(task, arguments, expires=seconds, task_id=task_id or str(uuid7())), seconds)
-
-    def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
-        """Put a write into the outbox, where it stays until it is committed, and send it; return its task's id.
-
-        Raises:
-            UnavailableError: Redis does not answer; whether the write was accepted is not known.
-        """
-        own_id = task_id or str(uuid7())
-        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(own_id, task, arguments, time.time())))
-        self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED)
-        return own_id
-
-    def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
-        """Send a task and return at once.
-
-        Raises:
-            UnavailableError: Redis does not answer.
-        """
-        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
-
-    def wait(self, result: AsyncResult, seconds: float) -> dict[str, Any]:
-        """Return a task's result, and forget it.
-
-        Raises:
-            LateError: none came in time.
-            UnavailableError: Redis does not answer.
-            EbbError: the one that the worker raised.
-        """
-        try:
-            answer: dict[str, Any] = self._reach(lambda: result.get(timeout=seconds))
-        except (NoResultError, TaskRevokedError):
-            raise LateError(
-                f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
-                "and Flower for how much is waiting.",
-                task=result.id,
-            ) from None
-        except EbbError:
-            raise
-        except Exception as error:
-            raise TaskFailedError(
-                f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
-            ) from error
-        finally:
-            _let_go(result)
-        return answer
-
-    def state(self, task_id: str) -> dict[str, Any] | None:
-        """Return `{"state", "result" or "error"}` of a task of this namespace; nothing of one that is not known."""
-        return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
-
-    def _state(self, task_id: str) -> dict[str, Any] | None:
-        if receipts.owner(self._own_keys, task_id) != self.namespace:
-            return None
-        done = self._app.AsyncResult(task_id)
-        if not done.ready():
-            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "ended"}
-        if done.successful():
-            return {"state": "done", "result": done.result}
-        return {"state": "failed", "error": str(done.result)}
-
-    def revoke(self, task_id: str) -> None:
-        """Have workers drop a task that they have not begun."""
-        self._reach(lambda: self._app.control.revoke(task_id))
-
-    def close(self) -> None:
-        """Close the connections to Redis."""
-        self._app.close()
-        self._own_keys.close()
 
     def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
         with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
@@ -348,48 +245,5 @@ class Client:
             "namespace": self.namespace,
             "touch": touch,
             "classify": classify,
-            "now": _now(),
+            "now": now_text(),
         }
-
-    def _reach(self, act: Any) -> Any:
-        try:
-            return act()
-        except AWAY as error:
-            raise UnavailableError(_redis_is_away(error)) from None
-        except RuntimeError as error:  # so says Celery when it gave up reconnecting to the results
-            if not isinstance(error.__cause__, AWAY):
-                raise
-            raise UnavailableError(_redis_is_away(error.__cause__)) from None
-
-    @cached_property
-    def _own_keys(self) -> Any:
-        return own_keys(self._redis_url)
-
-    @cached_property
-    def _app(self) -> Celery:
-        app = Celery("ebb-client", set_as_current=False)
-        app.conf.update(configuration(self._redis_url))
-        app.conf.update(
-            broker_connection_max_retries=2,
-            task_publish_retry_policy=GIVE_UP_SOON,
-            result_backend_transport_options={"retry_policy": GIVE_UP_SOON, "socket_timeout": 5},
-            redis_socket_timeout=5.0,
-            redis_socket_connect_timeout=2.0,
-        )
-        app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
-        return app
-
-
-def _let_go(result: AsyncResult) -> None:
-    """Forget a result and no longer listen for it, or else the garbage collector does, whose errors nobody catches."""
-    for let_go in (result.forget, lambda: result.backend.remove_pending_result(result)):
-        with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
-            let_go()
-
-
-def _redis_is_away(cause: BaseException) -> str:
-    return f"Redis does not answer: {str(cause).rstrip('.')}. See `ebb status`, or check EBB_REDIS_URL."
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

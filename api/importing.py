@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 from celery.result import AsyncResult
 
-from api.client import BATCH_SECONDS, Client
+from api.client import Client
+from api.sender import BATCH_SECONDS
 from workers.errors import InvalidInputError
 from workers.intake import DERIVED, namespace_name
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +34,7 @@ def context(
     as_json: output.Json = False,
 ) -> None:
     """Print what to put before an agent's context: the facts that fit a prompt, within a budget of tokens."""
-    options = {
+    options: dict[str, Any] = {
         "limit": limit, "max_tokens": max_tokens, "format": form, "order": order, "tag": tag, "category": category,
         "min_similarity": min_similarity, "prefer_long_term": prefer_long_term,
         "use_importance_recency": importance_recency, "documents": documents, "explain": explain, "touch": touch,

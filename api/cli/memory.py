@@ -80,7 +80,7 @@ def recall(
     as_json: output.Json = False,
 ) -> None:
     """Recall the facts that fit a question."""
-    options = {
+    options: dict[str, Any] = {
         "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "known_as_of": known_as_of,
         "explain": explain, "why": why, "touch": touch,
     }  # fmt: skip

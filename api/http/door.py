@@ -8,7 +8,8 @@ from ipaddress import ip_address
 from fastapi import Request
 from redis import Redis
 
-from api.client import AWAY, Client
+from api.client import Client
+from api.sender import AWAY
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import route
 from workers.settings import Settings

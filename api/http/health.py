@@ -6,8 +6,8 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response
 
 from api import schemas
-from api.client import AWAY
 from api.http.door import Door, door_of
+from api.sender import AWAY
 from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import signals

@@ -50,10 +50,9 @@ class Session(Client):
     def __init__(
         self, door: Door, caller: Caller, *, timeout: float | None, wait: bool = True, key: str | None = None
     ) -> None:
-        super().__init__(door.settings.redis_url, caller.namespace)
+        super().__init__(door.settings.redis_url, caller.namespace, deadline=timeout)
         self.caller = caller
         self._door = door
-        self._timeout = timeout
         self._waits = wait
         self._key = key
         self.task_id = str(uuid7() if key is None else uuid5(KEYED, f"{caller.namespace}\n{key}"))
@@ -81,10 +80,9 @@ class Session(Client):
             return dict(known)
         self._door.refuse_backlog(task)
         if not self._waits:
-            self._reach(lambda: receipts.note_owner(self._own_keys, own_id, self.namespace))
             raise Accepted(self.accept(task, arguments, own_id), self.new_fact)
         try:
-            answer = super().call(task, arguments, self._timeout or seconds, task_id=own_id)
+            answer = super().call(task, arguments, seconds, task_id=own_id)
         except LateError as late:
             self._give_up(late)
             raise

@@ -1,0 +1,166 @@
+"""The sender: how a task reaches the workers behind a Redis, and its result whoever waits for it."""
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import redis.exceptions
+from celery import Celery
+from celery.exceptions import TaskRevokedError
+from celery.exceptions import TimeoutError as NoResultError
+from celery.result import AsyncResult
+from kombu.exceptions import OperationalError
+from uuid_utils.compat import uuid7
+
+from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
+from workers.queues import configuration
+from workers.storage import outbox, receipts
+from workers.storage.redis import own_keys
+
+STORE_SECONDS = 45.0
+BATCH_SECONDS = 180.0
+
+GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
+AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
+
+Answer: TypeAlias = dict[str, Any]
+"""What a task answers: plain JSON, the same at every door."""
+
+
+class Sender:
+    """Sends tasks by name, for one namespace; `deadline` is in seconds, for every call, else each task has its own."""
+
+    def __init__(self, redis_url: str, namespace: str = "default", *, deadline: float | None = None) -> None:
+        self.namespace = namespace
+        self.deadline = deadline
+        self._redis_url = redis_url
+
+    def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
+        """Send a task that is of no use after `seconds`, or after the client's own deadline; return its result."""
+        most = self.deadline or seconds
+        return self.wait(self.send(task, arguments, expires=most, task_id=task_id or str(uuid7())), most)
+
+    def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
+        """Send a write, and return its result, or at once `{"task"}` as soon as it cannot be lost any more."""
+        if wait:
+            return self.call(task, arguments, seconds)
+        return {"task": self.accept(task, arguments)}
+
+    def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
+        """Put a write into the outbox, where it stays until it is committed, and send it; return its task's id.
+
+        Raises:
+            UnavailableError: Redis does not answer; whether the write was accepted is not known.
+        """
+        own_id = task_id or str(uuid7())
+        self._reach(lambda: receipts.note_owner(self._own_keys, own_id, self.namespace))
+        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(own_id, task, arguments, time.time())))
+        self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED)
+        return own_id
+
+    def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
+        """Send a task and return at once.
+
+        Raises:
+            UnavailableError: Redis does not answer.
+        """
+        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
+
+    def wait(self, result: AsyncResult, seconds: float) -> Answer:
+        """Return a task's result, and forget it.
+
+        Raises:
+            LateError: none came in time.
+            UnavailableError: Redis does not answer.
+            EbbError: the one that the worker raised.
+        """
+        try:
+            answer: Answer = self._reach(lambda: result.get(timeout=seconds))
+        except (NoResultError, TaskRevokedError):
+            raise LateError(
+                f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
+                "and Flower for how much is waiting.",
+                task=result.id,
+            ) from None
+        except EbbError:
+            raise
+        except Exception as error:
+            raise TaskFailedError(
+                f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
+            ) from error
+        finally:
+            _let_go(result)
+        return answer
+
+    def state(self, task_id: str) -> Answer | None:
+        """Return `{"state", …}` of a task of this namespace that was accepted in the last day; nothing of any other.
+
+        `waiting` in the outbox; `done`, with its `result`; `failed`, with its `error`; or `ended`, more than five
+        minutes ago, after which results are not kept.
+        """
+        return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
+
+    def _state(self, task_id: str) -> Answer | None:
+        if receipts.owner(self._own_keys, task_id) != self.namespace:
+            return None
+        done = self._app.AsyncResult(task_id)
+        if not done.ready():
+            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "ended"}
+        if done.successful():
+            return {"state": "done", "result": done.result}
+        return {"state": "failed", "error": str(done.result)}
+
+    def revoke(self, task_id: str) -> None:
+        """Have workers drop a task that they have not begun."""
+        self._reach(lambda: self._app.control.revoke(task_id))
+
+    def close(self) -> None:
+        """Close the connections to Redis."""
+        self._app.close()
+        self._own_keys.close()
+
+    def _reach(self, act: Any) -> Any:
+        try:
+            return act()
+        except AWAY as error:
+            raise UnavailableError(_redis_is_away(error)) from None
+        except RuntimeError as error:  # so says Celery when it gave up reconnecting to the results
+            if not isinstance(error.__cause__, AWAY):
+                raise
+            raise UnavailableError(_redis_is_away(error.__cause__)) from None
+
+    @cached_property
+    def _own_keys(self) -> Any:
+        return own_keys(self._redis_url)
+
+    @cached_property
+    def _app(self) -> Celery:
+        app = Celery("ebb-client", set_as_current=False)
+        app.conf.update(configuration(self._redis_url))
+        app.conf.update(
+            broker_connection_max_retries=2,
+            task_publish_retry_policy=GIVE_UP_SOON,
+            result_backend_transport_options={"retry_policy": GIVE_UP_SOON, "socket_timeout": 5},
+            redis_socket_timeout=5.0,
+            redis_socket_connect_timeout=2.0,
+        )
+        app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
+        return app
+
+
+def _let_go(result: AsyncResult) -> None:
+    """Forget a result and no longer listen for it, or else the garbage collector does, whose errors nobody catches."""
+    for let_go in (result.forget, lambda: result.backend.remove_pending_result(result)):
+        with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
+            let_go()
+
+
+def _redis_is_away(cause: BaseException) -> str:
+    return f"Redis does not answer: {str(cause).rstrip('.')}. See `ebb status`, or check EBB_REDIS_URL."
+
+
+def now_text() -> str:
+    """Return the present instant as tasks take it."""
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,111 @@
+"""The Python client: a method for every task, writes that nobody waits for, and deadlines."""
+
+import inspect
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api import client as clients
+from api import operating
+from api.client import Client
+from api.operating import Operator
+from workers.errors import LateError, NotFoundError
+
+pytestmark = pytest.mark.acceptance
+
+OWN_AFFAIRS = {
+    "memory.touch": "follows a recall",
+    "memory.regenerate": "follows a touch",
+    "memory.embed_pending": "upkeep, by beat",
+    "memory.lexemes": "upkeep, by beat",
+    "memory.ann": "upkeep, by beat",
+    "memory.sweep_outbox": "upkeep, by beat",
+    "memory.settle_tallies": "upkeep, by beat",
+    "memory.prune_by_llm": "follows a clean-up",
+    "memory.publish_keys": "what the HTTP API asks for its own sake",
+    "memory.health": "the same",
+    "decay.apply": "what a plan sends",
+}
+"""Tasks that no caller has a use for, each with its reason."""
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
+    (answer,) = list(live.ask("registered", "worker").values())
+    tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
+    sent = set(
+        re.findall(r'"((?:memory|decay|relations)\.\w+)"', inspect.getsource(clients) + inspect.getsource(operating))
+    )
+
+    assert len(tasks) >= 20
+    assert tasks - sent - OWN_AFFAIRS.keys() == set()
+    assert sent | OWN_AFFAIRS.keys() <= tasks
+
+
+def test_every_method_says_what_it_returns() -> None:
+    methods = {
+        name: one for name, one in (vars(Operator) | vars(Client)).items() if callable(one) and not name.startswith("_")
+    }
+
+    assert len(methods) >= 18
+    assert [name for name, one in methods.items() if not inspect.getdoc(one)] == []
+    assert [name for name, one in methods.items() if "return" not in inspect.get_annotations(one)] == []
+
+
+WRITES: dict[str, Callable[[Client, str], Any]] = {
+    "store": lambda memory, _: memory.store("A second otter in the harbour", wait=False),
+    "store_many": lambda memory, _: memory.store_many([{"text": "A third otter"}], wait=False),
+    "reinforce": lambda memory, id_: memory.reinforce(id_, wait=False),
+    "pin": lambda memory, id_: memory.pin(id_, wait=False),
+    "restore": lambda memory, id_: memory.restore([id_], wait=False),
+    "forget": lambda memory, id_: memory.forget([id_], wait=False),
+    "relate": lambda memory, _: memory.relate("otter", "harbour", "lives_in", wait=False),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_nobody_waits_for_is_done_and_its_state_told(client: Client, name: str) -> None:
+    id_ = client.store("An otter in the harbour")["id"]
+
+    accepted = WRITES[name](client, id_)
+
+    done = eventually(lambda: (client.state(accepted["task"]) or {}).get("result"), f"{name} is done")
+    assert done.get("id", id_) == accepted.get("id", id_)
+
+
+def test_a_refused_write_tells_why(client: Client) -> None:
+    accepted = client.reinforce(str(uuid4()), wait=False)
+
+    failed = eventually(lambda: (client.state(accepted["task"]) or {}).get("error"), "it is refused")
+    assert "no live fact" in failed
+
+
+def test_a_task_is_nobody_elses_affair(client: Client, live: LiveSystem) -> None:
+    accepted = client.store("An otter", wait=False)
+    with live.client("someone-else") as other:
+        assert other.state(accepted["task"]) is None
+
+
+def test_a_deadline_holds_for_every_call(live: LiveSystem) -> None:
+    nobody_works_there = live.redis_url.removesuffix("/0") + "/6"
+    client = Client(nobody_works_there, deadline=0.3)
+    began = time.monotonic()
+    with pytest.raises(LateError, match=r"within 0\.3 s"):
+        client.stats()
+    assert time.monotonic() - began < 4
+    client.close()
+
+
+def test_what_is_not_there_is_said_so(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="no live fact"):
+        client.fact(str(uuid4()))
