@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.benchmarks import figures, machine, passes, quality, queued, recalls, space, stores
+from tests.benchmarks import figures, lives, machine, passes, quality, queued, recalls, space, stores
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.scale import QUICK, Size
@@ -30,6 +30,7 @@ def main() -> None:
 def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Machine, Answers], None]]:
     return {
         "passes": lambda servers, answers: passes.measure(servers, size, answers),
+        "lives": lambda servers, answers: lives.measure(servers, size, answers),
         "recalls": lambda servers, answers: recalls.measure(servers, size, answers),
         "queued": lambda servers, answers: queued.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
@@ -59,7 +60,7 @@ FACTS = 1_000_000
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    names = ["passes", "recalls", "queued", "stores", "quality", "space"]
+    names = ["passes", "lives", "recalls", "queued", "stores", "quality", "space"]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default all")
     parser.add_argument("--quick", action="store_true", help="20,000 facts, for a run of minutes")
     parser.add_argument("--facts", type=int, default=FACTS, help="facts in the largest table (%(default)s)")

@@ -1,0 +1,189 @@
+"""What ends of itself: prunes, the forecast and stats against how much is stored, and what counting costs writers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from tests.benchmarks import data, texts
+from tests.benchmarks.figures import Answers, console, seconds
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers import decay, forecast, intake, stats, store, touch
+from workers.context import Context
+from workers.core import lifetime
+from workers.core.fading import fade
+from workers.storage import activity
+from workers.storage.connection import Connection, close_pools, transaction
+from workers.storage.due import Work
+
+OURS, THEIRS = 1, 2
+"""A namespace that has as many facts in every database, and one that has all the rest."""
+
+UNUSED_FOR_LONG = 1e9
+EXPIRING, NEARING = "session", "stable"
+DAYS_AHEAD = 7
+TOUCHED = 10
+READS = 20
+
+PICK = """
+    select fact from activity where namespace = %(namespace)s order by md5(fact::text) limit %(facts)s
+"""
+
+# As whoever stores them with that class and that confirmation would write it, and the last pass before would leave it.
+GIVE_LIFETIME = """
+    update activity
+    set decay_class = %(decay_class)s, decay_class_source = 'explicit', last_confirmed_at = to_timestamp(new.confirmed_at),
+        expires_at = to_timestamp(new.expires_at), ends_at = to_timestamp(new.ends_at),
+        due_at = to_timestamp(new.due_at)
+    from unnest(%(ids)s::uuid[], %(confirmed_at)s::float8[], %(expires_at)s::float8[], %(ends_at)s::float8[],
+        %(due_at)s::float8[]) as new (fact, confirmed_at, expires_at, ends_at, due_at)
+    where activity.namespace = %(namespace)s and activity.fact = new.fact
+"""  # noqa: E501
+
+COUNTING = "alter table activity {0} trigger user; alter table facts {0} trigger user"
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Measure a small and a large table in which as many facts end, at the same instants."""
+    group = size.due // 5
+    contexts = [_prepared(machine, size, facts, group) for facts in (size.small, size.facts)]
+    _reading(answers, contexts, size)
+    _pruning(answers, contexts, size, group)
+    _counting(answers, contexts[0], size)
+    close_pools()
+
+
+def _prepared(machine: Machine, size: Size, facts: int, group: int) -> Context:
+    """Return a copy of a database of long unused facts, where nothing is due but what is given a lifetime now.
+
+    From the present on one group expires each minute, and afterwards one comes to its last quarter each minute.
+    """
+    sizes = (size.small // 10, facts - size.small // 10)
+    layout = data.Layout(f"lives_{facts}", sizes, mean_idle_days=UNUSED_FOR_LONG)
+    data.prepare(machine, layout)
+    context = machine.copy(f"bench_{layout.name}", f"bench_lives_{facts}_changed")
+    with transaction(context.database_url) as db:
+        ids = [id_ for (id_,) in db.execute(PICK, {"namespace": THEIRS, "facts": size.rounds * 2 * group})]
+        minutes = np.repeat(np.arange(1, size.rounds * 2 + 1), group) * 60.0
+        half = size.rounds * group
+        _let_live(context, db, ids[:half], minutes[:half], EXPIRING, 1.0)
+        _let_live(context, db, ids[half:], minutes[half:], NEARING, 0.75)
+    with session(context) as db:
+        db.execute("vacuum (analyze) activity")
+        db.execute("checkpoint")
+    return context
+
+
+def _let_live(
+    context: Context, db: Connection, ids: list[UUID], minutes: np.ndarray[Any, Any], decay_class: str, share: float
+) -> None:
+    """Give facts a lifetime of which that share is over so many seconds after the present."""
+    rows = activity.lock(db, THEIRS, ids)
+    whole = lifetime.lifetime(decay_class).seconds or 0.0
+    confirmed = data.AT.timestamp() + minutes - whole * share - 1
+    anchors = replace(rows.anchors, confirmed_at=confirmed, expires_at=confirmed + whole)
+    faded = fade(anchors, data.AT.timestamp(), context.rules)
+    before = fade(anchors, float(confirmed.min()), context.rules)
+    given = {
+        "namespace": THEIRS, "ids": rows.ids, "decay_class": decay_class, "confirmed_at": confirmed.tolist(),
+        "expires_at": (confirmed + whole).tolist(), "ends_at": faded.ends_at.tolist(),
+        "due_at": before.due_at.tolist(),
+    }  # fmt: skip
+    db.execute(GIVE_LIFETIME.encode(), given)
+
+
+def _minute(number: float) -> datetime:
+    return data.AT + timedelta(minutes=number)
+
+
+def _reading(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
+    """Forecast and count the namespace where facts end, and the one beside it, where none does."""
+    due_by = _minute(size.rounds * 2 + 1)
+    for number, whose in ((THEIRS, "where facts end"), (OURS, f"of {size.small // 10:,} facts beside them")):
+        name = data.namespace(number - 1)
+        _compare(answers, f"forecast {whose}", contexts, READS, _forecast(name))
+        _compare(answers, f"stats {whose}", contexts, READS, _stats(name, due_by))
+
+
+def _forecast(name: str) -> Callable[[Context, int], float]:
+    return lambda context, _: seconds(lambda: forecast.forecast(context, name, DAYS_AHEAD, data.AT))
+
+
+def _stats(name: str, at: datetime) -> Callable[[Context, int], float]:
+    return lambda context, _: seconds(lambda: stats.stats(context, name, at))
+
+
+def _pruning(answers: Answers, contexts: Sequence[Context], size: Size, group: int) -> None:
+    """Prune a group each minute: first those that expire, then those that near their end; at last nothing is left."""
+    last = size.rounds * 2
+    _compare(answers, f"hard prune of {group:,}", contexts, size.rounds, _prune("hard prune", 1, group))
+    _compare(answers, f"soft prune of {group:,}", contexts, size.rounds, _prune("soft prune", 1 + size.rounds, group))
+    _compare(answers, "prune with nothing to do", contexts, READS, lambda context, _: _timed(context, "prune", last, 0))
+
+
+def _prune(work: Work, first: int, expected: int) -> Callable[[Context, int], float]:
+    return lambda context, number: _timed(context, work, first + number, expected)
+
+
+def _timed(context: Context, work: Work, minute: int, expected: int) -> float:
+    with session(context) as db:
+        db.execute("checkpoint")
+    return seconds(lambda: _run(context, work, _minute(minute), expected))
+
+
+def _run(context: Context, work: Work, at: datetime, expected: int) -> None:
+    run = uuid4()
+    for part in decay.plan(context, run, at, work=work):
+        decay.apply(context, part, lambda: None)
+    done = decay.finish(context, run).counters.processed
+    if done != expected:
+        raise AssertionError(f"The {work} processed {done} facts where {expected} were to end.")
+
+
+def _compare(
+    answers: Answers, name: str, contexts: Sequence[Context], rounds: int, act: Callable[[Context, int], float]
+) -> None:
+    """Do something on the small and on the large table in turn; note by how many times the large one takes longer."""
+    small, large = zip(*[[act(context, number) for context in contexts] for number in range(rounds)], strict=True)
+    answers.add(f"{name}, small table", "ms", [one * 1000 for one in small])
+    answers.add(f"{name}, ten times the facts", "ms", [one * 1000 for one in large])
+    ratios = [after / before for before, after in zip(small, large, strict=True)]
+    answers.add(f"{name} at ten times the facts, as many due", "times", ratios, most=1.3)
+
+
+def _counting(answers: Answers, context: Context, size: Size) -> None:
+    """Write with the triggers that count and without, in turn; the counters are wrong afterwards."""
+    batch, numbers = min(size.facts // 10, 10_000), count()
+    with session(context) as db:
+        ids = [id_ for (id_,) in db.execute(PICK, {"namespace": OURS, "facts": size.small // 10})]
+
+    def touched() -> float:
+        number = next(numbers)
+        some = [ids[(number * TOUCHED + i) % len(ids)] for i in range(TOUCHED)]
+        return seconds(lambda: touch.touch(context, data.namespace(OURS - 1), some, _minute(number)))
+
+    def stored() -> float:
+        number = next(numbers)
+        said, _ = texts.write(np.random.default_rng([number, batch]), batch)
+        given = [intake.new_fact({"text": text}, 65_536) for text in said]
+        return seconds(lambda: store.store_many(context, f"stored {number}", given, data.AT))
+
+    answers.add(f"touch of {TOUCHED} facts, counted ÷ not", "times", _ratios(context, touched, 100), most=1.1)
+    answers.add(f"store_many of {batch:,}, counted ÷ not", "times", _ratios(context, stored, size.rounds), most=1.05)
+    console.print("  the counters of this copy are spent")
+
+
+def _ratios(context: Context, act: Callable[[], float], rounds: int) -> list[float]:
+    """Return by how many times each of some acts takes longer when it is counted."""
+    took: dict[str, list[float]] = {"enable": [], "disable": []}
+    for number in range(rounds):
+        for way in ("enable", "disable") if number % 2 else ("disable", "enable"):
+            with session(context) as db:
+                db.execute(COUNTING.format(way).encode())
+            took[way].append(act())
+    return [counted / bare for counted, bare in zip(took["enable"], took["disable"], strict=True)]
