@@ -15,7 +15,17 @@ from workers import search
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
-from workers.storage import candidates, contradictions, documents, due, facts, likenesses, pending, signatures
+from workers.storage import (
+    candidates,
+    contradictions,
+    documents,
+    due,
+    facts,
+    likenesses,
+    pending,
+    signatures,
+    tallies,
+)
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -160,6 +170,14 @@ def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:
     values = {"after": 0, "fact": "00000000-0000-0000-0000-000000000000", "limit": 128}
     assert "activity_pending" in indexes(filled, pending.NEXT, values)
     assert "activity_pending" in indexes(filled, pending.COUNT, {})
+
+
+def test_what_is_due_of_one_namespace_is_counted_by_the_index_of_what_is_due(filled: Memory) -> None:
+    assert "activity_due" in indexes(filled, tallies.DUE, {"namespace": 3, "now": day(1)})
+
+
+def test_pinned_facts_are_counted_by_their_index(filled: Memory) -> None:
+    assert set(indexes(filled, tallies.PINNED, {"namespace": 3, "now": day(1)})) == {"activity_pinned"}
 
 
 def test_held_facts_are_found_by_their_index(filled: Memory) -> None:

@@ -29,9 +29,10 @@ LIVE = """
     where forgotten_reason is null
 """
 
-# What ends is due a moment later. The index on segment and due time serves without a segment as well: PostgreSQL skips
-# from one to the next.
-COMING_DUE = """
+# What ends is due a moment later. The index of what is due serves without a segment as well: PostgreSQL skips from one
+# to the next, or intersects it with the primary key. An index by namespace would be a little quicker here, and cost
+# each pass 8 to 23 % more log and each fact 60 bytes.
+DUE = """
     select count(*) filter (where due_at <= %(now)s), count(*) filter (where ends_at <= %(now)s and not held)
     from activity
     where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second'
@@ -105,7 +106,7 @@ def live(db: Connection, namespace: int) -> int:
 
 def due(db: Connection, namespace: int, now: datetime) -> tuple[int, int]:
     """Return how many facts of a namespace a pass at `now` would find, and how many are over and wait for it."""
-    row = db.execute(COMING_DUE, {"namespace": namespace, "now": now}).fetchone()
+    row = db.execute(DUE, {"namespace": namespace, "now": now}).fetchone()
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
