@@ -343,6 +343,8 @@ create table if not exists decay_runs (
     asked_by text not null,
     dry_run boolean not null default false,
     force boolean not null default false,
+    -- whose facts alone it takes; null for those of all
+    namespace integer references namespaces (id),
     unique (work, slot)
 );
 

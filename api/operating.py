@@ -3,19 +3,32 @@
 from api.sender import BATCH_SECONDS, Answer, Sender, now_text
 
 DECAY_SECONDS = 3_600.0
+LIST_SECONDS = 15.0
 
 
 class Operator(Sender):
     """Whoever looks after memory, whosever it is."""
 
-    def decay(self, now: str | None = None, *, dry_run: bool = False, force: bool = False) -> Answer:
-        """Run one pass over all namespaces, as of `now`; return its counters when it is done.
+    def decay(
+        self, now: str | None = None, *, dry_run: bool = False, force: bool = False, everywhere: bool = True
+    ) -> Answer:
+        """Run one pass over all namespaces, or this one alone, as of `now`; return its counters when it is done.
 
         `{"processed", "changed", "hot", "warm", "cold", "compressed", "fingerprinted", "forgotten", "held",
         "duration_ms", "segments"}`. With `force` it forgets past EBB_FORGET_LIMIT.
         """
-        arguments = {"now": now or now_text(), "dry_run": dry_run, "force": force}
+        namespace = None if everywhere else self.namespace
+        arguments = {"now": now or now_text(), "dry_run": dry_run, "force": force, "namespace": namespace}
         return self.call("decay.plan", arguments, DECAY_SECONDS)
+
+    def runs(self, limit: int = 20, before: str | None = None, *, everything: bool = False) -> Answer:
+        """Return `{"runs", "next"}`: the latest passes over this namespace's facts, or with `everything` any.
+
+        Of one over all namespaces a namespace learns when it was, and only with `everything` what it did. `next` is
+        what to give as `before` for earlier ones, null after the last.
+        """
+        arguments = {"namespace": self.namespace, "limit": limit, "before": before, "everything": everything}
+        return self.call("decay.runs", arguments, LIST_SECONDS)
 
     def prune(self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False) -> Answer:
         """Forget what has expired in any namespace (hard), and halve or remove what nears its expiry (soft).

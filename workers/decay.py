@@ -63,22 +63,27 @@ def plan(
     slot: datetime | None = None,
     dry_run: bool = False,
     force: bool = False,
+    namespace: str | None = None,
 ) -> list[PartOf]:
     """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
 
-    Parts of earlier runs whose messages must be lost are returned with them.
+    With `namespace` it takes nobody else's facts. Parts of earlier runs whose messages must be lost are returned too.
     """
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
-        begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force)
+        owner = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and owner is None:
+            return lost
+        tenant = None if owner is None else owner.id
+        begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
         if not begun:
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
         if work == "decay" and not dry_run:
             _heed_changed_rules(context, db, now)
         if force and not dry_run:
-            due.take_up_held(db)
-            namespaces.release(db)
-        taken = due.segments(db, now, work=work, with_held=force and dry_run)
+            due.take_up_held(db, tenant)
+            namespaces.release(db, tenant)
+        taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
         parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
@@ -174,9 +179,11 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
-        rows = due.preview(db, segment, now, limit, part.place, with_held=part.force, work=part.work)
+        rows = due.preview(
+            db, segment, now, limit, part.place, with_held=part.force, work=part.work, namespace=part.namespace
+        )
     else:
-        rows = due.claim(db, segment, now, limit, work=part.work)
+        rows = due.claim(db, segment, now, limit, work=part.work, namespace=part.namespace)
     if not rows.ids:
         return 0
     faded = fade(rows.anchors, now.timestamp(), context.rules)

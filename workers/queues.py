@@ -13,6 +13,7 @@ ROUTES = {
     "memory.context": RECALL,
     "memory.fact": RECALL,
     "memory.publish_keys": RECALL,
+    "decay.runs": RECALL,
     "memory.health": RECALL,
     "memory.stats": RECALL,
     "memory.contradictions": RECALL,

@@ -77,7 +77,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
         tenant = namespaces.find(db, namespace)
         if tenant is None or remembered.count(db, tenant.id, KIND, now) < threshold:
             return None
-        runs.begin(db, run, now, None, "", work="review", dry_run=False, force=False)
+        runs.begin(db, run, now, None, "", work="review", dry_run=False, force=False, namespace=tenant.id)
         runs.finish(db, run)
         return tenant.id
 

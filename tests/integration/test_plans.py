@@ -22,6 +22,7 @@ from workers.storage import (
     due,
     facts,
     likenesses,
+    past_runs,
     pending,
     signatures,
     tallies,
@@ -134,9 +135,11 @@ def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory
     assert "facts_chunks" in indexes(filled, documents.ANY_CHUNK, {"namespace": 3})
 
 
+@pytest.mark.parametrize("namespace", [None, 3])
 @pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])
-def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str) -> None:
+def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str, namespace: int | None) -> None:
     values = {"segment": 5, "now": day(1), "instant": day(1).timestamp(), "work": work, "limit": 1000}
+    values |= {"namespace": namespace}
     assert "activity_due" in indexes(filled, due.CLAIM, values)
     preview = values | {"offset": 0, "with_held": False}
     assert "activity_due" in indexes(filled, due.PREVIEW, preview)
@@ -145,7 +148,7 @@ def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str) -> None:
 @pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])
 @pytest.mark.parametrize("at", [0, 1])
 def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, work: str) -> None:
-    values = {"now": day(at), "instant": day(at).timestamp(), "work": work, "with_held": False}
+    values = {"now": day(at), "instant": day(at).timestamp(), "work": work, "with_held": False, "namespace": None}
     used = indexes(filled, due.SEGMENTS, values)
     assert set(used) == {"activity_due"}
 
@@ -181,7 +184,20 @@ def test_pinned_facts_are_counted_by_their_index(filled: Memory) -> None:
 
 
 def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
-    assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {})
+    assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {"namespace": None})
+
+
+def test_past_passes_are_found_newest_first_by_their_index(filled: Memory) -> None:
+    filled.rows(
+        """
+        insert into decay_runs (id, planned_for, asked_by, started_at)
+        select gen_random_uuid(), %s, '', now() - number * interval '1 minute' from generate_series(1, 2000) as number
+        """,
+        day(0),
+    )
+    filled.rows("analyze decay_runs")
+    values = {"namespace": "default", "limit": 20, "before": None, "everything": False}
+    assert "decay_runs_started" in indexes(filled, past_runs.LATEST, values)
 
 
 def test_what_was_not_compared_yet_is_found_by_its_index(filled: Memory) -> None:

@@ -19,7 +19,7 @@ CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
-    where segment = %(segment)s and due_at <= %(now)s
+    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at
     limit %(limit)s
@@ -31,6 +31,7 @@ PREVIEW = """
         fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
+        and (%(namespace)s::int is null or namespace = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at, namespace, fact
     offset %(offset)s
@@ -63,25 +64,40 @@ SEGMENTS = """
         select count(*) as facts from anchors
         where anchors.segment = series.segment
             and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
+            and (%(namespace)s::int is null or namespace = %(namespace)s)
             and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     ) as due
     where due.facts > 0
 """
 
-TAKE_UP_HELD = "update activity set due_at = ends_at where held"
+TAKE_UP_HELD = """
+    update activity set due_at = ends_at
+    where held and (%(namespace)s::int is null or namespace = %(namespace)s)
+"""
 
 
-def claim(db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay") -> Activity:
+def claim(
+    db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay", namespace: int | None = None
+) -> Activity:
     """Return what a pass takes of a segment, oldest first, locked until the commit; what others hold is passed over."""
-    given = _as_of(now, work) | {"segment": segment, "limit": limit}
+    given = _as_of(now, work) | {"segment": segment, "limit": limit, "namespace": namespace}
     return rows_of(db.execute(CLAIM, given).fetchall())
 
 
 def preview(
-    db: Connection, segment: int, now: datetime, limit: int, offset: int, *, with_held: bool, work: Work = "decay"
+    db: Connection,
+    segment: int,
+    now: datetime,
+    limit: int,
+    offset: int,
+    *,
+    with_held: bool,
+    work: Work = "decay",
+    namespace: int | None = None,
 ) -> Activity:
     """Return a page of what a pass would take of a segment, with held facts taken up or not, oldest first, unlocked."""
-    given = _as_of(now, work) | {"segment": segment, "limit": limit, "offset": offset, "with_held": with_held}
+    page = {"segment": segment, "limit": limit, "offset": offset}
+    given = _as_of(now, work) | page | {"with_held": with_held, "namespace": namespace}
     return rows_of(db.execute(PREVIEW, given).fetchall())
 
 
@@ -108,14 +124,22 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
     db.execute(WRITE_FADED, given)
 
 
-def segments(db: Connection, now: datetime, *, work: Work = "decay", with_held: bool = False) -> dict[int, int]:
+def segments(
+    db: Connection,
+    now: datetime,
+    *,
+    work: Work = "decay",
+    with_held: bool = False,
+    namespace: int | None = None,
+) -> dict[int, int]:
     """Return how many facts a pass would take of each segment that has any, with held facts taken up or not."""
-    return dict(db.execute(SEGMENTS, _as_of(now, work) | {"with_held": with_held}).fetchall())
+    given = _as_of(now, work) | {"with_held": with_held, "namespace": namespace}
+    return dict(db.execute(SEGMENTS, given).fetchall())
 
 
-def take_up_held(db: Connection) -> int:
+def take_up_held(db: Connection, namespace: int | None = None) -> int:
     """Make facts due again that a pass held back at the forget limit; return how many."""
-    return db.execute(TAKE_UP_HELD).rowcount
+    return db.execute(TAKE_UP_HELD, {"namespace": namespace}).rowcount
 
 
 def _as_of(now: datetime, work: Work) -> dict[str, Any]:

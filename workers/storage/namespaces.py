@@ -18,7 +18,10 @@ HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and 
 
 HELD = "select held_since is not null from namespaces where id = %(namespace)s"
 
-RELEASE = "update namespaces set held_since = null where held_since is not null"
+RELEASE = """
+    update namespaces set held_since = null
+    where held_since is not null and (%(namespace)s::int is null or id = %(namespace)s)
+"""
 
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
@@ -67,6 +70,6 @@ def hold(db: Connection, namespace: int, now: datetime) -> None:
     db.execute(HOLD, {"namespace": namespace, "now": now})
 
 
-def release(db: Connection) -> None:
-    """Let fading forget again everywhere."""
-    db.execute(RELEASE)
+def release(db: Connection, namespace: int | None = None) -> None:
+    """Let fading forget again in a namespace, or everywhere."""
+    db.execute(RELEASE, {"namespace": namespace})

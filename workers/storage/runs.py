@@ -11,8 +11,8 @@ from workers.storage.connection import Connection
 from workers.storage.due import Work
 
 BEGIN = """
-    insert into decay_runs (id, work, planned_for, slot, asked_by, dry_run, force)
-    values (%(id)s, %(work)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s)
+    insert into decay_runs (id, work, planned_for, slot, asked_by, dry_run, force, namespace)
+    values (%(id)s, %(work)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s, %(namespace)s)
     on conflict do nothing
     returning id
 """
@@ -26,7 +26,8 @@ ADD_PARTS = """
 
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
-    select work, planned_for, dry_run, force, quota - processed as quota, part * quota + processed as place
+    select work, planned_for, dry_run, force, namespace, quota - processed as quota,
+        part * quota + processed as place
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
@@ -102,7 +103,8 @@ USE_ALLOWANCE = """
 class Part:
     """What one task of a run shall do: at which instant, and how many facts at most.
 
-    `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order.
+    `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order;
+    `namespace` is whose facts alone it takes, if not everybody's.
     """
 
     work: Work
@@ -111,6 +113,7 @@ class Part:
     force: bool
     quota: int
     place: int
+    namespace: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +165,10 @@ def begin(
     work: Work,
     dry_run: bool,
     force: bool,
+    namespace: int | None = None,
 ) -> bool:
     """Begin a run; false if this one, or another of the same work and slot, has begun already."""
-    given = {"id": run, "work": work, "now": now, "slot": slot, "asked_by": asked_by}
+    given = {"id": run, "work": work, "now": now, "slot": slot, "asked_by": asked_by, "namespace": namespace}
     return db.execute(BEGIN, given | {"dry_run": dry_run, "force": force}).fetchone() is not None
 
 

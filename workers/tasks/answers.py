@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from workers.inject import Injection, Line
 from workers.pin import Pinned
 from workers.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
+from workers.storage.past_runs import Run
 
 OVER_BUDGET = "over the token budget"
 
@@ -90,6 +92,12 @@ def _plain(value: Any) -> Any:
 def passed(report: Report) -> dict[str, Any]:
     """Return what a pass did, in the terms of what it was for."""
     return _decayed(report) if report.work == "decay" else _pruned(report)
+
+
+def runs(latest: Sequence[Run], most: int) -> dict[str, Any]:
+    """Return passes, the newest first, and before which instant to look for more; null after the last."""
+    told = [{name: _plain(value) for name, value in asdict(run).items()} for run in latest]
+    return {"runs": told, "next": told[-1]["started_at"] if len(told) == most else None}
 
 
 def _decayed(report: Report) -> dict[str, Any]:

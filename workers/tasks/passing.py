@@ -9,23 +9,31 @@ from celery import Task
 from celery.exceptions import Ignore
 
 from workers import backfill as backfilling
-from workers import decay, embed, intake
+from workers import decay, embed, intake, passes
 from workers.celery import app, settings
 from workers.errors import InvalidInputError
 from workers.storage import signals
 from workers.tasks import answers
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
 
 
 @app.task(base=EbbTask, bind=True, name="decay.plan")
 def plan(
-    self: Task, now: Any = None, dry_run: bool = False, force: bool = False, scheduled: bool = False
+    self: Task,
+    now: Any = None,
+    dry_run: bool = False,
+    force: bool = False,
+    scheduled: bool = False,
+    namespace: Any = None,
 ) -> dict[str, Any]:
-    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
-    at = instant(now)
+    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters.
+
+    With `namespace` the pass takes nobody else's facts.
+    """
+    at, name = instant(now), None if namespace is None else intake.namespace_name(namespace)
     if scheduled and not signals.may_pass(context.redis, time.time()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
-    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force)
+    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force, namespace=name)
 
 
 @app.task(base=EbbTask, bind=True, name="decay.prune")
@@ -46,6 +54,14 @@ def prune(
         raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
     asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
     return _pass(self, at, work="startup prune" if startup else asked, scheduled=scheduled, dry_run=dry_run)
+
+
+@app.task(base=EbbTask, name="decay.runs")
+def runs(namespace: Any = "default", limit: Any = 20, before: Any = None, everything: bool = False) -> dict[str, Any]:
+    """Return the latest passes, the newest first; with `everything` those of all namespaces, and all that they did."""
+    name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
+    earlier = None if before is None else intake.instant(before, "before")
+    return answers.runs(passes.latest(context, name, most, earlier, everything=everything), most)
 
 
 @app.task(base=EbbTask, name="decay.apply", ignore_result=True)

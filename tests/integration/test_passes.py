@@ -1,0 +1,67 @@
+"""Passes of one namespace, and what is told of past ones."""
+
+from uuid import uuid4
+
+from memory import Memory, day
+
+from workers import passes
+from workers.storage.past_runs import Run
+
+
+def told(memory: Memory, namespace: str, **options: bool) -> list[Run]:
+    return passes.latest(memory.context, namespace, 10, **options)
+
+
+def test_a_pass_of_one_namespace_leaves_the_others_as_they_are(memory: Memory) -> None:
+    own = memory.add("A meadow.", namespace="own")
+    other = memory.add("A meadow.", namespace="other")
+    before = memory.row(other)
+    done = memory.decay(100, namespace="own").counters
+    assert (done.processed, done.fingerprinted) == (1, 1)
+    assert memory.row(own)["tier"] != before["tier"]
+    assert memory.row(other) == before
+
+
+def test_a_dry_run_of_one_namespace_counts_no_other(memory: Memory) -> None:
+    for name in ("own", "other", "third"):
+        memory.add("A meadow.", namespace=name)
+    assert memory.decay(100, namespace="own", dry_run=True).counters.processed == 1
+    assert memory.decay(100, dry_run=True).counters.processed == 3
+
+
+def test_a_pass_of_a_namespace_that_nobody_stored_into_does_nothing(memory: Memory) -> None:
+    memory.add("A meadow.")
+    assert memory.decay(100, namespace="nobody", run=uuid4()).counters.processed == 0
+    assert memory.value("select count(*) from namespaces where name = 'nobody'") == 0
+
+
+def test_forcing_one_namespace_forces_no_other(memory: Memory) -> None:
+    for name in ("own", "other"):
+        for place in range(150):
+            memory.store({"text": f"Meadow number {place}.", "confidence": 0.11}, namespace=name)
+    assert memory.decay(400).counters.held == 100
+    forced = memory.decay(400, namespace="own", force=True).counters
+    assert (forced.processed, forced.forgotten) == (50, 50)
+    held = dict(memory.rows("select name, held_since is not null from namespaces where name in ('own', 'other')"))
+    assert held == {"own": False, "other": True}
+
+
+def test_one_namespace_is_not_told_what_passes_did_elsewhere(memory: Memory) -> None:
+    memory.add("A meadow.", namespace="own")
+    memory.add("A meadow.", namespace="other")
+    memory.decay(50, namespace="own")
+    memory.decay(60)
+    memory.decay(70, namespace="other")
+    runs = told(memory, "own")
+    assert [(run.namespace, run.planned_for) for run in runs] == [(None, day(60)), ("own", day(50))]
+    assert [run.processed for run in runs] == [None, 1]
+    assert [run.processed for run in told(memory, "own", everything=True)] == [0, 1, 1]
+
+
+def test_past_passes_are_told_page_by_page(memory: Memory) -> None:
+    memory.add("A meadow.")
+    for at in range(3):
+        memory.decay(at)
+    first = passes.latest(memory.context, "default", 2)
+    rest = passes.latest(memory.context, "default", 2, first[-1].started_at)
+    assert [run.planned_for for run in (*first, *rest)] == [day(2), day(1), day(0)]
