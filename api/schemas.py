@@ -3,7 +3,7 @@
 What workers answer passes through as it is: a field that is new there needs no change here.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -121,6 +121,72 @@ class DecayRequest(Request):
     force: bool = Field(default=False, description="forget past EBB_FORGET_LIMIT")
 
 
+class ContextRequest(Request):
+    """What an agent is about to answer, and how much of what it remembers fits before that.
+
+    What is not given is as the settings have it.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"}]}
+    )
+
+    query: str = Field(min_length=1)
+    limit: int = Field(10, ge=1, le=MOST_RESULTS)
+    max_tokens: int | None = Field(None, ge=1)
+    format: Literal["full", "short", "minimal"] | None = None
+    order: Literal["rank", "stable"] | None = None
+    summary_threshold: int | None = Field(None, ge=1)
+    prefer_long_term: bool | None = None
+    use_importance_recency: bool | None = None
+    min_similarity: float | None = Field(None, gt=0, le=1)
+    documents: bool = Field(default=False, description="also chunks of indexed files")
+    tag: str | None = None
+    category: str | None = None
+    kind: Kind | None = None
+    explain: bool = False
+    touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
+
+
+class LinkRequest(Request):
+    """A link from one fact to another."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_ID, "type": "CAUSED_BY"}]}
+    )
+
+    source: UUID
+    target: UUID
+    type: str
+    strength: float = Field(1.0, ge=0, le=1)
+
+
+class EdgeRequest(Request):
+    """An edge from one entity to another, as it was just observed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
+            ]
+        },
+    )
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    type: str
+    weight: float | None = Field(None, ge=0, le=1)
+    pinned: bool | None = None
+
+
+class EdgesDecayRequest(Request):
+    """A pass over all edges."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dryRun": False}]})
+
+    dry_run: bool = Field(default=False, alias="dryRun", description="only say which edges would change")
+
+
 class Stored(Answer):
     """What became of a fact."""
 
@@ -195,6 +261,56 @@ class Recalled(Answer):
     """The facts that fit best, best first."""
 
     results: list[Result]
+
+
+class Injected(Answer):
+    """What fits a prompt, as a block of text to put before it."""
+
+    context: str
+    tokens: int
+
+
+class Link(Answer):
+    """A link between two facts."""
+
+    id: UUID
+    source: UUID
+    target: UUID
+    type: str
+    strength: float
+
+
+class Edge(Answer):
+    """An edge between two entities, with its weight as of now."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {"from": "Alex", "to": "ProjectAlpha", "type": "works_on", "weight": 0.08, "lastObserved": "2025-09-01"}
+            ]
+        },
+    )
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    type: str
+    weight: float
+    last_observed: date = Field(alias="lastObserved")
+
+
+class EdgesDecayed(Answer):
+    """What a pass over the edges did."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={"examples": [{"processed": 843, "decayed": 31, "belowMinimum": 9, "pinned": 12}]},
+    )
+
+    processed: int
+    decayed: int
+    below_minimum: int = Field(alias="belowMinimum")
+    pinned: int
 
 
 class Stats(Answer):

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.context import Context
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.storage import links, namespaces
 from workers.storage.connection import transaction
 
@@ -38,7 +38,7 @@ def link(
         there = set() if tenant is None else links.linkable(db, tenant.id, [source, target])
         for name, id_ in (("source", source), ("target", target)):
             if tenant is None or id_ not in there:
-                raise InvalidInputError(f"{name}: no live fact {id_} is in namespace {namespace!r}; see `recall`.")
+                raise NotFoundError(f"{name}: no live fact {id_} is in namespace {namespace!r}; see `recall`.")
         assert tenant is not None  # noqa: S101 - or else both facts would be missing
         (id_,) = links.add(db, tenant.id, [(source, target)], kind, [strength], now)
     return Linked(id_, source, target, kind, strength)

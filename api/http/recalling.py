@@ -1,4 +1,4 @@
-"""Routes that ask: recall."""
+"""Routes that ask: recall, and the context for a prompt."""
 
 from typing import Any
 
@@ -14,6 +14,12 @@ routes = APIRouter(prefix="/memory", tags=["recall"])
 def recall(question: schemas.RecallRequest, memory: Reader) -> dict[str, Any]:
     """Return the facts that fit best. That is use, and strengthens them, unless the key may only read."""
     return memory.recall(**question.arguments() | {"touch": touches(memory, question.touch)})
+
+
+@routes.post("/context", response_model=schemas.Injected)
+def context(question: schemas.ContextRequest, memory: Reader) -> dict[str, Any]:
+    """Return what fits a prompt, as a block of text to put before it; only what is in it counts as used."""
+    return memory.context(**question.arguments() | {"touch": touches(memory, question.touch)})
 
 
 def touches(memory: Reader, wished: bool | None) -> bool:

@@ -1,6 +1,7 @@
 """Memory over HTTP, with a real API process and real workers; no key is needed on this machine."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -90,6 +91,43 @@ def test_contradictions_are_listed_and_settled(api: httpx2.Client) -> None:
     assert api.get("/memory/contradictions").json()["total"] == 1
     assert api.post("/memory/contradictions/resolve", json={"ids": [old], "keep": new}).json()["kept"] == new
     assert api.get("/memory/contradictions").json()["total"] == 0
+
+
+def test_edges_are_written_listed_and_decayed_as_documented(api: httpx2.Client) -> None:
+    given = {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
+    assert api.post("/memory/graph/edges", json=given).status_code == 200
+    faint = {"from": "Alex", "to": "ProjectAlpha", "type": "works_on", "weight": 0.08}
+    assert api.post("/memory/graph/edges", json=faint).status_code == 200
+    today = datetime.now(UTC).date().isoformat()
+    assert api.get("/memory/graph/edges", params={"decayed": True}).json() == [{**faint, "lastObserved": today}]
+    assert [edge["to"] for edge in api.get("/memory/graph/edges").json()] == ["JWTLibrary"]
+    preview = api.post("/memory/graph/decay", json={"dryRun": True}).json()
+    assert (preview["processed"], preview["belowMinimum"], preview["pinned"]) == (2, 1, 1)
+    done = api.post("/memory/graph/decay", json={"dryRun": False}).json()
+    assert list(done) == ["processed", "decayed", "belowMinimum", "pinned"]
+
+
+def test_facts_are_linked(api: httpx2.Client) -> None:
+    one, two = stored(api, "A meadow."), stored(api, "A brook.")
+    link = {"source": one, "target": two, "type": "CAUSED_BY"}
+    assert api.post("/memory/links", json=link).json()["strength"] == 1.0
+    problem(api.post("/memory/links", json=link | {"target": str(uuid4())}), 404)
+
+
+def test_a_context_fits_its_budget(api: httpx2.Client) -> None:
+    stored(api)
+    told = api.post("/memory/context", json={"query": "Where is the spare key?", "max_tokens": 100}).json()
+    assert TEXT.rstrip(".") in told["context"]
+    assert 0 < told["tokens"] <= 100
+
+
+def test_a_pass_takes_the_own_namespace_and_is_told_afterwards(api: httpx2.Client) -> None:
+    stored(api)
+    done = api.post("/memory/decay", json={"now": "2100-01-01", "dry_run": True}).json()
+    assert done["processed"] == 1
+    runs = api.get("/memory/decay/runs", params={"limit": 1}).json()
+    assert runs["runs"][0]["processed"] == 1
+    assert api.get("/memory/decay/runs", params={"limit": 1, "before": runs["next"]}).status_code == 200
 
 
 def test_an_accepted_write_is_done_and_its_task_says_so(api: httpx2.Client) -> None:

@@ -1,0 +1,44 @@
+"""Routes of the two graphs: links between facts, and edges between entities, which fade unless observed again."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from api import schemas
+from api.http.problems import responses
+from api.http.sending import ACCEPTED, Admin, Reader, Writer
+
+routes = APIRouter(prefix="/memory", tags=["graph"])
+
+
+@routes.post("/links", response_model=schemas.Link, responses=ACCEPTED | responses(404))
+def link(wish: schemas.LinkRequest, memory: Writer) -> dict[str, Any]:
+    """Link two facts, or change their link's strength."""
+    return memory.link(**wish.arguments())
+
+
+@routes.get("/graph/edges", response_model=list[schemas.Edge])
+def edges(
+    memory: Reader,
+    decayed: Annotated[
+        bool, Query(description="Those that faded below the minimum, and are recalled no more.")
+    ] = False,
+    entity: Annotated[str | None, Query(description="Only those from or to this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=schemas.MOST_FACTS)] = 1_000,
+) -> list[dict[str, Any]]:
+    """Return edges with their current weights, strongest first: those in use, or those below the minimum (R18)."""
+    found: list[dict[str, Any]] = memory.relations(decayed=decayed, entity=entity, limit=limit)["edges"]
+    return found
+
+
+@routes.post("/graph/edges", response_model=schemas.Edge, responses=ACCEPTED)
+def relate(wish: schemas.EdgeRequest, memory: Writer) -> dict[str, Any]:
+    """Observe that an entity has to do with another: the edge begins, or begins anew (R24)."""
+    given = wish.model_dump(exclude_unset=True)
+    return memory.relate(given.pop("source"), given.pop("target"), given.pop("type"), **given)
+
+
+@routes.post("/graph/decay", response_model=schemas.EdgesDecayed, responses=ACCEPTED)
+def decay(memory: Admin, wish: schemas.EdgesDecayRequest | None = None) -> dict[str, Any]:
+    """Bring the stored weights of this namespace's edges up to date, or say what that would change (R20, R21)."""
+    return memory.decay_relations(dry_run=(wish or schemas.EdgesDecayRequest()).dry_run)
