@@ -39,22 +39,31 @@ def up(
         typer.Option(min=1, max=1024, help="Processes that store and recall; else one a core, at least 2."),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower.")] = 5555,
+    api_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port of the API; else that behind Flower's, or any free one.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Where the API listens; else EBB_HOST. Other than loopback needs `ebb keys`.")
+    ] = None,
     reembed: Annotated[
         bool, typer.Option("--reembed", help="After a change of embedder: make all vectors anew.")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
-    """Start servers, workers, beat and Flower, and stay until Ctrl-C."""
+    """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
     from api.system import starting  # noqa: PLC0415  Celery and psycopg would slow down every other command
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     settings, place = _home(home)
+    if host is not None:
+        settings = settings.model_copy(update={"host": host})
     system = starting.start(
         settings,
         place,
         children=workers or _cores(),
         port=port,
+        api_port=api_port,
         detached=detach,
         reembed=reembed,
         report=output.progress,
@@ -119,7 +128,7 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
         return
     output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
     output.console().print()
-    for name in ("home", "database_url", "redis_url", "flower_url"):
+    for name in ("home", "database_url", "redis_url", "flower_url", "api_url"):
         output.console().print(f"{name:<13} {output.without_password(found[name])}", markup=False)
 
 
@@ -136,7 +145,7 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
         "database_url": state.database_url if state else settings.database_url or None,
         "redis_url": state.redis_url if state else settings.redis_url or None,
         "flower_url": state.flower_url if state else None,
-        "api_url": None,
+        "api_url": (state.api_url if state else None) or None,
         "processes": [asdict(process) for process in processes],
     }
 
@@ -164,6 +173,7 @@ def _print_guide(system: "System", *, moved: bool) -> None:
         "PostgreSQL": output.without_password(system.state.database_url),
         "Redis": output.without_password(system.state.redis_url),
         "Flower": system.state.flower_url,
+        "API": system.state.api_url,
         "Logs": system.home.logs,
     }
     screen.print(f"\n[bold]Ebb is up[/bold] at {system.home.folder}\n")

@@ -35,6 +35,7 @@ class State:
     database_url: str
     redis_url: str
     flower_url: str
+    api_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

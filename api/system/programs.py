@@ -13,7 +13,7 @@ from workers.settings import Settings
 
 WORKERS = ("worker", "maintenance")
 SERVERS = ("postgres", "redis")
-CELERY = (*WORKERS, "beat", "flower")
+OWN = (*WORKERS, "beat", "flower", "api")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each child process has a core of its own
 SOFT_STOP = "SIGQUIT"  # Celery lets the task at hand end, for 8 s by our settings
 WORKER_STOP_SECONDS = 15
@@ -51,6 +51,12 @@ def celery(home: Home, settings: Settings, *, children: int, port: int) -> list[
             _celery(settings, "flower", "--address=127.0.0.1", f"--port={port}", "--max_tasks=5000"),
         ),
     ]
+
+
+def api(host: str, port: int) -> Program:
+    """Return the HTTP API."""
+    command = launched("KILL", [sys.executable, "-m", "api.http"])
+    return Program("api", command, environment={"EBB_HOST": host, "EBB_PORT": str(port)})
 
 
 def _worker(name: str, queues: str, children: int, settings: Settings) -> Program:

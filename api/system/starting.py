@@ -1,4 +1,4 @@
-"""Start one Ebb: servers, schema, workers, beat, Flower, each only when the one before it is ready."""
+"""Start one Ebb: servers, schema, workers, beat, Flower, API, each only when the one before it is ready."""
 
 import http.client
 import os
@@ -51,7 +51,15 @@ class System:
 
 
 def start(
-    settings: Settings, home: Home, *, children: int, port: int, detached: bool, reembed: bool, report: Report
+    settings: Settings,
+    home: Home,
+    *,
+    children: int,
+    port: int,
+    api_port: int | None,
+    detached: bool,
+    reembed: bool,
+    report: Report,
 ) -> System:
     """Start everything at this home, and return when it is ready; on any failure stop it all again.
 
@@ -64,11 +72,15 @@ def start(
     home.prepare()
     with home.locked():
         refuse_running(home)
-        refuse_taken(port)
+        refuse_taken(port, "Flower", "--port")
+        if api_port is not None:
+            refuse_taken(api_port, "the API", "--api-port")
         _end_leftovers(home, report)
-        embedded, state = _servers(settings, home, port, report)
-        celery = programs.celery(home, settings, children=children, port=port)
-        supervision.configure(home, [*embedded, *celery])
+        own_port = api_port or _port_after(port)
+        embedded, database_url, redis_url = _servers(settings, home, report)
+        state = State(database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port))
+        own = [*programs.celery(home, settings, children=children, port=port), programs.api(settings.host, own_port)]
+        supervision.configure(home, [*embedded, *own])
         home.write_state(state)
         sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
         process = supervision.spawn(home, _environment(home, state), detached=detached)
@@ -111,13 +123,25 @@ def refuse_running(home: Home) -> None:
         )
 
 
-def refuse_taken(port: int) -> None:
+def refuse_taken(port: int, who: str, option: str) -> None:
     """Refuse a port that somebody listens on, before anything is started."""
     if not servers.port_is_free(port):
         raise SystemStateError(
-            f"Port {port}, which Flower would listen on, is in use: choose another with --port, "
+            f"Port {port}, which {who} would listen on, is in use: choose another with {option}, "
             "or stop the program that listens there."
         )
+
+
+def _port_after(port: int) -> int:
+    """Return the port behind another if it is free, else any: where it is, `ebb status` says."""
+    following = port % 65_535 + 1
+    return following if servers.port_is_free(following) else servers.free_port()
+
+
+def _api_url(host: str, port: int) -> str:
+    """Return where programs of this machine reach the API."""
+    here = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound to
+    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
 
 
 def _end_leftovers(home: Home, report: Report) -> None:
@@ -126,8 +150,8 @@ def _end_leftovers(home: Home, report: Report) -> None:
         report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
 
 
-def _servers(settings: Settings, home: Home, port: int, report: Report) -> tuple[list[programs.Program], State]:
-    """Prepare the servers that no URL is given for; return their programs, and where everything will be."""
+def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[programs.Program], str, str]:
+    """Prepare the servers that no URL is given for; return their programs, and the URLs of PostgreSQL and Redis."""
     embedded = []
     database_url, redis_url = settings.database_url, settings.redis_url
     if not database_url:
@@ -140,7 +164,7 @@ def _servers(settings: Settings, home: Home, port: int, report: Report) -> tuple
         servers.prepare_redis(redis)
         embedded.append(programs.redis(redis))
         redis_url = redis.url()
-    return embedded, State(database_url, redis_url, f"http://127.0.0.1:{port}")
+    return embedded, database_url, redis_url
 
 
 def _redis_port(home: Home) -> int:
@@ -170,16 +194,20 @@ def _bring_up(system: System, embedded: Sequence[str], reembed: Settings | None,
     report("The schema is applied")
     if reembed is not None:
         report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
-    for name in programs.CELERY:
-        system.supervisor.start(name)
-    _wait(system, programs.CELERY, lambda: workers_answer(system.state.redis_url))
+    for name in programs.OWN:
+        if name != "api":
+            system.supervisor.start(name)
+    _wait(system, programs.OWN, lambda: workers_answer(system.state.redis_url))
     report("The workers answer")
+    system.supervisor.start("api")  # which asks workers for the keys
     if reembed is not None:
         with closing(Client(system.state.redis_url)) as client:
             client.send("memory.embed_pending", {})
-    _wait(system, programs.CELERY, lambda: flower_answers(system.state.flower_url))
+    _wait(system, programs.OWN, lambda: flower_answers(system.state.flower_url))
     report("Flower answers")
-    _wait(system, programs.CELERY, lambda: all_running(system.supervisor))
+    _wait(system, programs.OWN, lambda: api_answers(system.state.api_url))
+    report("The API answers")
+    _wait(system, programs.OWN, lambda: all_running(system.supervisor))
 
 
 def _drop_vectors(settings: Settings, state: State) -> int:
@@ -240,10 +268,19 @@ def all_running(supervisor: supervision.Supervisor) -> bool:
 
 def flower_answers(url: str) -> bool:
     """Tell whether Flower answers over HTTP."""
+    return _answers(url, "/healthcheck")
+
+
+def api_answers(url: str) -> bool:
+    """Tell whether the API answers."""
+    return _answers(url, "/health/live")
+
+
+def _answers(url: str, path: str) -> bool:
     address = urlsplit(url)
     with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)) as connection:
         try:
-            connection.request("GET", "/healthcheck")
+            connection.request("GET", path)
             return connection.getresponse().status == http.client.OK
         except (OSError, http.client.HTTPException):
             return False

@@ -15,7 +15,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from api.system.home import Home
 from api.system.privileges import launched, write_private
-from api.system.programs import CELERY, SERVERS, Program
+from api.system.programs import OWN, SERVERS, Program
 from workers.errors import UnavailableError
 
 CONFIGURATION = """\
@@ -61,9 +61,9 @@ environment = {environment}
 
 
 # Supervisord stops group after group, the last one first, and the programs of one group together: so workers,
-# beat and Flower are gone before Redis and PostgreSQL are asked to end.
+# beat, Flower and API are gone before Redis and PostgreSQL are asked to end.
 GROUP = """
-[group:celery]
+[group:own]
 programs = {programs}
 priority = 100
 """
@@ -88,12 +88,12 @@ class Supervisor:
     def processes(self) -> list[Process]:
         """Return supervisord itself and its programs, in the order in which they start."""
         found = {each["name"]: each for each in self._ask("getAllProcessInfo")}
-        programs = [_process(found[name]) for name in (*SERVERS, *CELERY) if name in found]
+        programs = [_process(found[name]) for name in (*SERVERS, *OWN) if name in found]
         return [Process("supervisor", self._ask("getPID"), "running"), *programs]
 
     def start(self, name: str) -> None:
         """Start a program without waiting for it."""
-        self._ask("startProcess", f"celery:{name}" if name in CELERY else name, False)
+        self._ask("startProcess", f"own:{name}" if name in OWN else name, False)
 
     def _ask(self, method: str, *arguments: object) -> Any:
         try:
@@ -123,7 +123,7 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
         )
         for priority, program in enumerate(programs)
     ]
-    parts.append(GROUP.format(programs=",".join(CELERY)))
+    parts.append(GROUP.format(programs=",".join(OWN)))
     write_private(home.configuration, "".join(parts))
 
 

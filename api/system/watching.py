@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from api.system.programs import CELERY
+from api.system.programs import OWN
 from api.system.starting import LAST_WORDS, System
 from workers.errors import UnavailableError
 
@@ -45,7 +45,7 @@ class Log:
 
 def watch(system: System, tell: Tell) -> None:
     """Tell what happens until the supervisor ends, which `ebb down` or a signal makes it do."""
-    logs = {name: _at_end(system.home.logs / f"{name}.log") for name in CELERY}
+    logs = {name: _at_end(system.home.logs / f"{name}.log") for name in OWN}
     last = {process.name: process for process in system.ready}
     while not _ended(system.process):
         for name, log in logs.items():

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -26,7 +27,7 @@ from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
 
-PROGRAMS = ["supervisor", "postgres", "redis", "worker", "maintenance", "beat", "flower"]
+PROGRAMS = ["supervisor", "postgres", "redis", "worker", "maintenance", "beat", "flower", "api"]
 COMMAND = [sys.executable, "-m", "api.cli"]
 
 
@@ -108,6 +109,7 @@ def test_status_says_where_everything_is_and_that_all_of_it_runs(running: Place)
     assert all(psutil.pid_exists(each["pid"]) for each in status["processes"])
     assert status["flower_url"] == f"http://127.0.0.1:{running.port}"
     assert starting.flower_answers(status["flower_url"])
+    assert starting.api_answers(status["api_url"])
     assert servers.postgres_fault(status["database_url"]) is None
     assert servers.redis_fault(status["redis_url"]) is None
 
@@ -146,7 +148,7 @@ def test_a_second_up_says_that_it_runs_and_changes_nothing(running: Place) -> No
     assert running.pids() == before
 
 
-@pytest.mark.parametrize("name", ["worker", "maintenance", "beat", "flower", "redis", "postgres"])
+@pytest.mark.parametrize("name", ["worker", "maintenance", "beat", "flower", "api", "redis", "postgres"])
 def test_what_dies_is_started_again(running: Place, name: str) -> None:
     before = running.pids()
     psutil.Process(before[name]).kill()
@@ -264,6 +266,26 @@ def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
     assert f"Port {place.port}" in up.stdout
     assert "--port" in up.stdout
     assert not place.home.postgres.exists()
+
+
+def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
+    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
+    assert "ebb keys create" in message
+    assert leftovers.supervisor_of(place.home) is None
+
+
+def test_with_a_key_the_api_is_opened_to_the_world(place: Place) -> None:
+    assert place.up().returncode == 0
+    key = json.loads(place.ebb("keys", "create", "--json").stdout)["key"]
+    place.ebb("down")
+    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 0, up.stdout + up.stderr
+    url = json.loads(up.stdout)["api_url"]
+    assert httpx2.get(f"{url}/memory/stats").status_code == 401
+    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
 
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
