@@ -15,6 +15,7 @@ from api.cli import (
     keeping,
     keys,
     memory,
+    migrating,
     output,
     system,
     upkeep,
@@ -30,6 +31,7 @@ MODULES = (
     forecast,
     upkeep,
     doctor,
+    migrating,
 )
 """Whose commands stand beside each other, in the order of the help."""
 
