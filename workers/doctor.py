@@ -31,6 +31,8 @@ FAULTS = {
     "vector left over": "only the signature of it should be left: the vector is deleted",
     "hidden": "it is live, and its signature is not: it is shown",
     "shown": "it has ended, and its signature is live: it is hidden",
+    "not counted": "it is live, and stats does not count it: it is counted",
+    "counted though ended": "it has ended, and stats counts it as live: it is not counted any more",
     "due though ended": "it has ended, and a pass would take it: it is never due again",
     "wrong due": "it changes before a pass would look at it: when it is due is computed anew",
 }
@@ -113,13 +115,15 @@ def _faults_of_ended(one: Parts) -> list[str]:
         "shown": one.live is True,
         "vector left over": one.dims is not None and one.fidelity == FINGERPRINT,
         "due though ended": one.due,
+        "counted though ended": not one.retired,
     }
     return [fault for fault, there in found.items() if there]
 
 
 def _faults_of_live(one: Parts) -> list[str]:
+    uncounted = ["not counted"] if one.retired else []
     if one.fidelity is None or one.fidelity == PENDING:
-        return []
+        return uncounted
     fingerprint, dims = one.fidelity == FINGERPRINT, one.dims
     found = {
         "no signature": one.live is None,
@@ -128,7 +132,7 @@ def _faults_of_live(one: Parts) -> list[str]:
         "vector left over": fingerprint and dims is not None,
         "wrong dimensions": not fingerprint and dims is not None and dims != (one.full_dims or 0) // one.fidelity,
     }
-    return [fault for fault, there in found.items() if there]
+    return uncounted + [fault for fault, there in found.items() if there]
 
 
 def _late(context: Context, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
@@ -159,4 +163,5 @@ def _mend(db: Connection, tenant: int, wrong: dict[str, list[UUID]], now: dateti
     faults.await_vector(db, *having(LACKING))
     vectors.drop(db, *having([*LACKING, "vector left over"]))
     faults.show_or_hide(db, *having(["hidden", "shown"]))
+    faults.count_or_not(db, *having(["not counted", "counted though ended"]))
     activity.retire(db, *having(["due though ended"]))

@@ -19,10 +19,12 @@ SPOILT = {
     "wrong dimensions": "update vectors set embedding = subvector(embedding, 1, 32)::halfvec where fact = %s",
     "vector left over": "update activity set fidelity = 32767, due_at = 'infinity' where fact = %s",
     "hidden": "update signatures set live = false where fact = %s",
+    "not counted": "update activity set retired = true where fact = %s",
     "wrong due": "update activity set due_at = 'infinity' where fact = %s",
 }
 OF_ENDED = {
     "shown": "update signatures set live = true where fact = %s",
+    "counted though ended": "update activity set retired = false where fact = %s",
     "due though ended": "update activity set due_at = now() where fact = %s",
     "vector left over": "insert into vectors select namespace, fact, 4, '[1,2,3,4]' from activity where fact = %s",
 }
@@ -77,6 +79,16 @@ def test_a_fault_of_a_forgotten_fact_is_mended_and_the_fact_stays_forgotten(
     assert memory.examine(1, mend=True) == {fault: 1}
     assert memory.examine(1) == {}
     assert memory.ask("When does the ferry leave?", at=1).results == []
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_fact_whose_activity_is_made_anew_is_counted_as_what_it_is(memory: Memory, forgotten: bool) -> None:
+    id_ = memory.add("The ferry leaves at six.")
+    if forgotten:
+        memory.forget(id_, at=1)
+    spoil(memory, SPOILT["no activity"], id_)
+    memory.examine(1, mend=True)
+    assert (memory.stats(1).facts, memory.stats(1).forgotten) == ((0, 1) if forgotten else (1, 0))
 
 
 def test_every_fault_is_tested() -> None:

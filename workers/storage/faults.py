@@ -18,7 +18,7 @@ FOLLOWING = """
 
 PARTS = """
     select facts.namespace, facts.id, forgotten_at is not null or superseded_at is not null as ended,
-        activity.fidelity, coalesce(due_at < 'infinity', false) as due, signatures.live, full_dims,
+        activity.fidelity, coalesce(due_at < 'infinity', false) as due, retired, signatures.live, full_dims,
         vector_dims(embedding) as dims, date_part('epoch', due_at) as due_at, date_part('epoch', ends_at) as ends_at
     from facts
     left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
@@ -29,8 +29,10 @@ PARTS = """
 
 # What a fact without activity was is lost, so it begins anew when it was stored, and the next pass looks at it.
 ADD_ACTIVITY = """
-    insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, due_at)
+    insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, retired,
+        due_at)
     select facts.namespace, facts.id, 0, 0.5, created_at, created_at, 0, 0,
+        coalesce(forgotten_at, superseded_at) is not null,
         case when coalesce(forgotten_at, superseded_at) is null then %(now)s else 'infinity' end
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     join facts on facts.namespace = gone.namespace and facts.id = gone.id
@@ -39,6 +41,12 @@ ADD_ACTIVITY = """
 
 AWAIT_VECTOR = """
     update activity set fidelity = 0
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
+    where activity.namespace = gone.namespace and activity.fact = gone.id
+"""
+
+COUNT_OR_NOT = """
+    update activity set retired = not retired
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
@@ -59,6 +67,7 @@ class Parts:
     ended: bool
     fidelity: int | None
     due: bool
+    retired: bool | None
     live: bool | None
     full_dims: int | None
     dims: int | None
@@ -87,6 +96,11 @@ def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID],
 def await_vector(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Mark facts as without vector, so that they are embedded anew."""
     db.execute(AWAIT_VECTOR, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def count_or_not(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Turn round whether facts are counted among the live ones."""
+    db.execute(COUNT_OR_NOT, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def show_or_hide(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
