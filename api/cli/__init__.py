@@ -14,6 +14,7 @@ from api.cli import (
     graph,
     keeping,
     keys,
+    mcp,
     memory,
     migrating,
     output,
@@ -32,6 +33,7 @@ MODULES = (
     upkeep,
     doctor,
     migrating,
+    mcp,
 )
 """Whose commands stand beside each other, in the order of the help."""
 

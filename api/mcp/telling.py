@@ -1,0 +1,63 @@
+"""Tools that tell what is remembered."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from api.mcp.tool import Call, brief, given, read, reads
+from api.sender import Answer
+
+Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100)]
+Query = Annotated[str, Field(description="A question or topic in your own words.", min_length=1)]
+
+
+def recall(
+    call: Call,
+    query: Query,
+    limit: Limit = 10,
+    tag: Annotated[str | None, Field(description="Only facts with this tag; then only words are matched.")] = None,
+    category: Annotated[str | None, Field(description="Only facts of this category.")] = None,
+    as_of: Annotated[
+        str | None, Field(description="What was true at this instant or date (ISO 8601), superseded facts included.")
+    ] = None,
+    explain: Annotated[bool, Field(description="Also say how each score came about and what was left out.")] = False,
+) -> Answer:
+    """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
+
+    Returns {"results": [{"id", "text", "score", "tier", "created_at", …}]}, best first; nothing there that fits is an
+    empty list. Being recalled strengthens facts. For one property of a known person or thing `lookup` is surer, and to
+    fill a prompt within a budget of tokens use `context`.
+    """
+    memory, options = read(call), given(tag=tag, category=category, as_of=as_of)
+    answer = memory.client.recall(query, limit=limit, explain=explain, touch=memory.touches, **options)
+    return {"results": [], **brief(answer)}
+
+
+def context(
+    call: Call,
+    query: Annotated[str, Field(description="What the next prompt is about, such as the user's message.")],
+    limit: Limit = 10,
+    max_tokens: Annotated[int | None, Field(description="The budget, which counts all of the text.", ge=1)] = None,
+    order: Annotated[
+        Literal["rank", "stable"] | None,
+        Field(description="`stable`: as told, so that a prompt cache holds; else the best first."),
+    ] = None,
+) -> Answer:
+    """Return remembered facts as a block of text to put before a prompt, within a budget of tokens.
+
+    Returns {"context", "tokens", "facts"}; `context` is empty where nothing fits. Do not store its text again.
+    """
+    memory, options = read(call), given(max_tokens=max_tokens, order=order)
+    answer = memory.client.context(query, limit=limit, touch=memory.touches, **options)
+    return {"facts": [], **brief(answer)}
+
+
+def stats(call: Call) -> Answer:
+    """Return how much is remembered: facts by tier, fidelity and decay class, what is due, held, or contradictory.
+
+    Use it to see whether memory is empty or needs care, not to find facts.
+    """
+    return read(call).client.stats()
+
+
+TOOLS = (reads(recall), reads(context), reads(stats))

@@ -1,0 +1,102 @@
+"""A tool: a function that agents may call, on the memory that is opened for its caller, with errors told in words."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+from starlette.requests import Request
+
+from api.client import Client
+from api.sender import Answer
+from workers.errors import EbbError
+
+Scope: TypeAlias = Literal["read", "write"]
+P = ParamSpec("P")
+
+Id = Annotated[str, Field(description="A fact's id, a UUID as recall, lookup and store give it.")]
+Ids = Annotated[list[str], Field(description="Ids of facts, as recall, lookup and store give them.", min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A memory that is open to a caller, and whether their recalls count as use, which strengthens."""
+
+    client: Client
+    touches: bool = True
+
+
+Opener: TypeAlias = Callable[[Request | None, Scope], Opened]
+"""Opens the memory for a call: by the HTTP request that brought it, if one did, and what it wants to do.
+
+It raises an `EbbError` where the caller may not.
+"""
+
+Call: TypeAlias = Context[Opener, Request]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What the server is told of a tool; its name, description and schema are its function's."""
+
+    run: Callable[..., Answer]
+    annotations: ToolAnnotations
+
+
+def read(call: Call) -> Opened:
+    """Return the memory that a call may read."""
+    return call.request_context.lifespan_context(call.request_context.request, "read")
+
+
+def written(call: Call) -> Client:
+    """Return the memory that a call may change."""
+    return call.request_context.lifespan_context(call.request_context.request, "write").client
+
+
+def reads(run: Callable[P, Answer]) -> Tool:
+    """Return the tool of a function that changes nothing but how well facts are remembered."""
+    return Tool(_telling(run), ToolAnnotations(read_only_hint=True, open_world_hint=False))
+
+
+def writes(run: Callable[P, Answer]) -> Tool:
+    """Return the tool of a function that adds to what is there."""
+    return Tool(_telling(run), ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False))
+
+
+def removes(run: Callable[P, Answer]) -> Tool:
+    """Return the tool of a function that takes away, where twice is as once."""
+    annotations = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+    )
+    return Tool(_telling(run), annotations)
+
+
+def brief(answer: Any) -> Any:
+    """Return an answer without what it leaves open, for each word of it costs an agent."""
+    if isinstance(answer, list):
+        return [brief(one) for one in answer]
+    if isinstance(answer, dict):
+        return {name: brief(value) for name, value in answer.items() if value not in (None, [])}
+    return answer
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return those arguments that a caller gave."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _telling(run: Callable[P, Answer]) -> Callable[P, Answer]:
+    """Return the function with errors that the agent reads: what is wrong, what was given, and what to do."""
+
+    @functools.wraps(run)
+    def told(*args: P.args, **kwargs: P.kwargs) -> Answer:
+        try:
+            return run(*args, **kwargs)
+        except EbbError as error:
+            raise ToolError(str(error)) from error
+
+    return told
