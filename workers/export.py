@@ -19,7 +19,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "decay_class", "decay_class_source", "confidence",
-    "coactivations", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
+    "coactivations", "normalized_hash", "recall_count", "last_accessed", "last_accessed_at", "valid_from",
+    "valid_until", "superseded_at", "superseded_by", "supersedes_id",
 )  # fmt: skip
 
 
@@ -46,6 +47,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     believed = _effective_confidence(rows, instant, context.settings.confidence_half_life)
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
+            "access_count": row["recall_count"],
+            "last_confirmed_at": _instant(row["confirmed_at"]),
             "last_seen_at": _instant(row["last_seen_at"]),
             "strength": float(strength[i]),
             "tier": Tier(tier[i]).name.lower(),

@@ -1,5 +1,6 @@
 """What is exported can be imported again, and says what has become of each fact by an instant."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,18 @@ def test_what_was_exported_and_stored_elsewhere_is_exported_alike(memory: Memory
     assert [importable(line) for line in again] == [
         importable(line) | {"strength": pytest.approx(line["strength"])} for line in lines
     ]
+
+
+def test_what_is_counted_of_each_use_is_exported_by_both_of_its_names(memory: Memory) -> None:
+    id_ = memory.add("Tea  at FOUR.", decay_class="durable")
+    (before,) = exported(memory)
+    assert (before["recall_count"], before["last_accessed_at"], before["last_accessed"]) == (0, None, None)
+    memory.touch(id_, at=2)
+    (line,) = exported(memory, 3)
+    assert (line["recall_count"], line["access_count"]) == (1, 1)
+    assert (line["last_accessed_at"], line["last_accessed"]) == (day(2), day(2).timestamp())
+    assert line["last_confirmed_at"] == day(2)
+    assert line["normalized_hash"] == hashlib.sha256(b"tea at four.").hexdigest()
 
 
 def test_what_became_of_a_fact_is_said_as_of_the_instant(memory: Memory) -> None:
