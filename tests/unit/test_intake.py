@@ -335,6 +335,13 @@ def test_what_is_no_instant_is_refused(given: Any) -> None:
     assert "; given " in refused_instant(given)
 
 
+def test_a_day_that_no_calendar_has_is_refused_as_it_was_given() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"as_of: input should be a valid day of the calendar: .*month.*; given '2026-13-01'\."
+    ):
+        intake.instant("2026-13-01", "as_of")
+
+
 def test_an_instant_without_time_zone_is_refused() -> None:
     assert refused_instant("2025-03-01T10:00:00").startswith("--now: needs a time zone, such as Z")
 

@@ -43,7 +43,12 @@ def _midnight(value: Any) -> Any:
     """Return a date as the instant at which it begins in UTC (C-S16), anything else as it is."""
     if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
         raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
-    return f"{value}T00:00:00Z" if isinstance(value, str) and DATE.fullmatch(value) else value
+    if not isinstance(value, str) or not DATE.fullmatch(value):
+        return value
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"input should be a valid day of the calendar: {error}") from None
 
 
 def _in_utc(instant: datetime) -> datetime:
