@@ -409,8 +409,9 @@ create index if not exists contradictions_other on contradictions (namespace, ot
 create index if not exists facts_entities on facts (namespace, left(lower(entity), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
--- recall, links: those that lead to a fact; those that lead from it stand in the primary key. Deleting needs both.
-create index if not exists links_target on links (namespace, target, source);
+-- recall: the strongest links from a fact, and to it; deleting a fact takes both along
+create index if not exists links_source on links (namespace, source, strength desc);
+create index if not exists links_target on links (namespace, target, strength desc);
 
 -- observing a relation again, whatever its case; recall: what an entity is related to
 create unique index if not exists relations_once on relations (namespace, lower(source), lower(target), type);

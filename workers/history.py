@@ -8,9 +8,10 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.storage import events, namespaces
+from workers.storage import events, links, namespaces
 from workers.storage.connection import transaction
 from workers.storage.events import Account
+from workers.storage.links import Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class History:
 def history(context: Context, namespace: str, id_: UUID, now: datetime) -> History:
     """Return what happened to a fact of a namespace; recalls are counted, not listed.
 
+    Its links are those to facts that are not forgotten.
+
     Raises:
         InvalidInputError: the namespace has no such fact, or has none any more.
     """
@@ -44,9 +47,10 @@ def history(context: Context, namespace: str, id_: UUID, now: datetime) -> Histo
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
+        linked = [] if tenant is None else links.of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
-    told = [*_told(account), *(Happening(*one) for one in noted)]
+    told = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
     return History(
         id=id_,
         text=account.text,
@@ -55,6 +59,12 @@ def history(context: Context, namespace: str, id_: UUID, now: datetime) -> Histo
         pinned_until=account.pinned_until,
         happenings=[told[0], *sorted(told[1:], key=lambda one: one.at)],
     )
+
+
+def _linked(id_: UUID, link: Link) -> Happening:
+    """Return a link as something that happened to the fact at one of its ends."""
+    other = {"to": str(link.target)} if link.source == id_ else {"from": str(link.source)}
+    return Happening(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
 
 
 def _told(account: Account) -> Iterator[Happening]:

@@ -20,6 +20,7 @@ ROUTES = {
     "memory.forecast": RECALL,
     "memory.history": RECALL,
     "memory.relations": RECALL,
+    "memory.autolink": MAINTENANCE,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,

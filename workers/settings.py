@@ -90,6 +90,11 @@ class Settings(BaseModel):
     relation_schedule: str = Field("30 4 * * 0", description="when: minute, hour, day, month, weekday, as in cron")
     timezone: str = Field("UTC", description="whose clock the schedule goes by")
 
+    auto_link: bool = Field(default=False, description="new facts are linked with those that say the like")
+    auto_link_min_score: float = Field(0.7, ge=0, le=1, description="vector score above which they do")
+    graph_in_recall: bool = Field(default=True, description="recall follows links, and knows entities by name")
+    graph_depth: int = Field(2, ge=1, le=3, description="links in a row that recall follows")
+
     # recall
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")

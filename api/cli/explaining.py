@@ -11,12 +11,13 @@ MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
 SHORT = 56
-PARTS = {"relevance": "relevance", "contiguity": "nearby", "prior": "alive"}
+PARTS = {"relevance": "relevance", "contiguity": "nearby", "graph": "linked", "prior": "alive"}
 """What adds up to a score, with its heading."""
 
 LEGEND = (
-    "score = relevance + nearby + alive: how well words and meaning fit, half each; what was told just before and\n"
-    "after; how strong, fresh, sure and important it is. undecayed: its rank if that last part counted nothing."
+    "score = relevance + nearby + linked + alive: how well words and meaning fit, half each; what was told just\n"
+    "before and after; what links lead to, and entities that are named; how strong, fresh, sure and important it is.\n"
+    "undecayed: its rank if that last part counted nothing."
 )
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.benchmarks import figures, lives, machine, passes, quality, queued, recalls, space, stores
+from tests.benchmarks import figures, graphs, lives, machine, passes, quality, queued, recalls, space, stores
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.scale import QUICK, Size
@@ -32,6 +32,7 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "passes": lambda servers, answers: passes.measure(servers, size, answers),
         "lives": lambda servers, answers: lives.measure(servers, size, answers),
         "recalls": lambda servers, answers: recalls.measure(servers, size, answers),
+        "graphs": lambda servers, answers: graphs.measure(servers, size, answers),
         "queued": lambda servers, answers: queued.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
         "quality": lambda servers, answers: quality.measure(servers, answers, given.conversations, given.model),
@@ -60,7 +61,7 @@ FACTS = 1_000_000
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    names = ["passes", "lives", "recalls", "queued", "stores", "quality", "space"]
+    names = ["passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space"]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default all")
     parser.add_argument("--quick", action="store_true", help="20,000 facts, for a run of minutes")
     parser.add_argument("--facts", type=int, default=FACTS, help="facts in the largest table (%(default)s)")

@@ -72,6 +72,7 @@ def _embedder(
     documented = machine.context(original, ranking="documented", **settings)
     _row(answers, documented, asked, f"{embedder}, ranking=documented", shared)
     answers.add(f"recall@10, {embedder}", "", [full], least=TARGETS[embedder])
+    _entities(machine, answers, told, embedder, settings, shared)
     changes: dict[str, tuple[Callable[[Context], None], float]] = {
         "every fact pooled": (_pool_all, 0.0),
         "every fact fingerprinted": (_fingerprint_all, 0.0),
@@ -89,14 +90,36 @@ def _embedder(
     machine.drop(original)
 
 
-def _filled(context: Context, told: list[dict[str, Any]]) -> list[Query]:
-    """Store all conversations; return their questions that have evidence."""
+def _entities(
+    machine: Machine,
+    answers: Answers,
+    told: list[dict[str, Any]],
+    embedder: str,
+    settings: dict[str, str],
+    shared: Any,
+) -> None:
+    """Measure with each turn's speaker as its entity, whom most questions name, with the entities known and not."""
+    name = f"bench_quality_{embedder}_entities"
+    asked = _filled(machine.create(name, **settings), told, speakers=True)
+    known = machine.context(name, **settings)
+    unknown = machine.context(name, graph_in_recall="false", **settings)
+    found = _row(answers, known, asked, f"{embedder}, speakers as entities", shared)
+    without = _row(answers, unknown, asked, f"{embedder}, speakers as entities, graph_in_recall=false", shared)
+    answers.add(f"points won by knowing entities, {embedder}", "points", [(found - without) * 100], least=-0.5)
+    close_pools()
+    machine.drop(name)
+
+
+def _filled(context: Context, told: list[dict[str, Any]], *, speakers: bool = False) -> list[Query]:
+    """Store all conversations, with the speakers as entities or none; return their questions that have evidence."""
     asked = []
     for one in told:
         name, places, places_of = one["conversation"], _places(one["turns"]), {}
         facts = [
             intake.new_fact(
-                {"text": f"{turn['speaker']}: {turn['text']}", "session": turn["session"], "turn": place}, 65_536
+                {"text": f"{turn['speaker']}: {turn['text']}", "session": turn["session"], "turn": place}
+                | ({"entity": turn["speaker"]} if speakers else {}),
+                65_536,
             )
             for turn, place in zip(one["turns"], places, strict=True)
         ]

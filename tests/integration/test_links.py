@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import links
+from workers import autolink, history, links
 from workers.errors import InvalidInputError
 
 
@@ -78,3 +78,56 @@ def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(mem
     assert len(stored(memory)) == 1
     memory.purge(at=100)
     assert stored(memory) == []
+
+
+def test_the_history_of_a_fact_tells_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
+    one, two = pair(memory)
+    link(memory, one, two, strength=0.5)
+    told = history.history(memory.context, "default", one, day(0)).happenings
+    assert [(what.what, what.details) for what in told[1:]] == [
+        ("linked", {"type": "CAUSED_BY", "to": str(two), "strength": 0.5})
+    ]
+    assert memory.history(two)[1:] == [("linked", 0)]
+    memory.forget(two, at=1)
+    assert memory.history(one, at=1)[1:] == []
+
+
+CATS = [f"Mira feeds her three cats at {hour} every day." for hour in ("six", "seven", "eight", "nine", "ten")]
+
+
+def autolinked(memory: Memory, *ids: UUID, at: float = 0, namespace: str = "default") -> int:
+    return sum(autolink.autolink(memory.context, namespace, id_, day(at)) for id_ in ids)
+
+
+def test_a_fact_is_linked_with_at_most_three_that_say_the_like(memory: Memory) -> None:
+    ids = [memory.add(text) for text in CATS]
+    memory.add("The tax office opens on Monday.")
+    assert autolinked(memory, ids[0]) == 3
+    for source, target, kind, strength in stored(memory):
+        true = memory.context.embedder.embed([memory.row(source)["text"], memory.row(target)["text"]])
+        assert (source, kind) == (ids[0], "RELATED_TO")
+        assert strength == pytest.approx(1 / (1 + 2 * (1 - float(true[0] @ true[1]))), abs=0.002)
+        assert strength > 0.7
+
+
+def test_linking_again_adds_nothing_and_no_pair_is_linked_both_ways(memory: Memory) -> None:
+    ids = [memory.add(text) for text in CATS[:3]]
+    assert autolinked(memory, *ids) == 3
+    assert autolinked(memory, *ids) == 0
+    memory.add(CATS[3])
+    memory.add(CATS[4])
+    autolinked(memory, *ids)
+    assert max(count for (count,) in memory.rows("select count(*) from links group by source")) == 3
+    pairs = [frozenset((source, target)) for source, target, _, _ in stored(memory)]
+    assert len(pairs) == len(set(pairs))
+
+
+def test_what_is_not_alike_enough_gone_or_of_others_is_not_linked(memory: Memory) -> None:
+    own, superseded, forgotten = (memory.add(text) for text in CATS[:3])
+    memory.store({"text": "The tax office opens on Monday.", "supersedes": str(superseded)}, at=1)
+    memory.forget(forgotten, at=1)
+    memory.add(CATS[3], namespace="other")
+    memory.add(CATS[4], decay_class="session", at=-10)
+    assert autolinked(memory, own, at=1) == 0
+    assert autolinked(memory, own, at=1, namespace="nobody") == 0
+    assert autolinked(memory.having(auto_link_min_score=1.0), memory.add(CATS[4].upper() + "!"), at=1) == 0

@@ -20,10 +20,14 @@ from workers.storage import (
     contradictions,
     documents,
     due,
+    entities,
     facts,
     likenesses,
+    links,
+    namespaces,
     past_runs,
     pending,
+    relations,
     signatures,
     tallies,
 )
@@ -52,6 +56,15 @@ FILL = """
     select namespace, id, other, 0.95, %(now)s
     from (select namespace, id, lead(id) over (partition by namespace order by id) as other from facts) as pair
     where other is not null;
+
+    insert into links (namespace, source, target, type, strength, created_at)
+    select namespace, id, other, 'RELATED_TO', random(), %(now)s
+    from (select namespace, id, lead(id) over (partition by namespace order by id) as other from facts) as facts
+    where other is not null;
+
+    insert into relations (namespace, source, target, type, weight, last_observed, created_at)
+    select namespace, 'guest ' || i, 'guest ' || i + 1, 'knows', 1, %(now)s, %(now)s
+    from generate_series(1, %(tenants)s) as namespace, generate_series(1, 2000) as i;
 """
 
 # The plan must not depend on what this machine is tuned to: statistics are fresh, and pages all-visible.
@@ -241,3 +254,41 @@ def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: M
     search.index_large_namespaces(filled.context)
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}
+
+
+def test_links_are_walked_both_ways_by_their_own_indexes(filled: Memory) -> None:
+    seeds = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 10")]
+    values = {
+        "namespace": 3, "seeds": seeds, "scores": [1.0] * 10, "depth": 2, "breadth": 20, "fan": 20, "now": day(0),
+        "ever": False, "known_as_of": day(1), "tag": None, "category": None, "kind": None, "documents": True,
+    }  # fmt: skip
+    used = indexes(filled, links.WALK, values)
+    assert {"links_source", "links_target", "facts_pkey", "activity_pkey"} == used.keys()
+
+
+def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory) -> None:
+    values = {
+        "namespace": 3, "phrases": ["Guest 7", "room", "the"], "instant": day(0), "half_life": 90, "minimum": 0.1,
+        "most_named": 20, "most_related": 5, "related": 20, "tag": None, "category": None, "kind": None,
+        "documents": True,
+    }  # fmt: skip
+    assert indexes(filled, entities.ABOUT, values).keys() == {"facts_entities", "relations_once", "relations_target"}
+    assert indexes(filled, entities.NAMED, values).keys() == {"facts_entities"}
+    assert indexes(filled, entities.NEWEST, {"namespace": 3, "entities": ["guest 7"], "most": 5}).keys() == {
+        "facts_entities"
+    }
+
+
+@pytest.mark.parametrize("namespace", [1, 3, 99])
+def test_whether_a_namespace_has_graphs_at_all_is_one_look_into_each(filled: Memory, namespace: int) -> None:
+    used = indexes(filled, namespaces.GRAPHS, {"namespace": namespace})
+    assert "facts_entities" in used
+    assert used.keys() & {"links_source", "links_pkey"}
+
+
+def test_relations_of_an_entity_are_found_by_its_name(filled: Memory) -> None:
+    values = {
+        "namespace": 3, "entity": "guest 7", "decayed": False, "now": day(0), "half_life": 90, "minimum": 0.1,
+        "limit": 100,
+    }  # fmt: skip
+    assert {"relations_once", "relations_target"} <= indexes(filled, relations.LIST, values).keys()

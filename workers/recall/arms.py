@@ -104,8 +104,8 @@ def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scop
     return dict(zip(differing, cosines.tolist(), strict=True))
 
 
-def promising(text: TextArm, near: dict[UUID, float], most: int | None) -> list[UUID]:
-    """Return the candidates of both arms that are worth reading: the best by what the arms alone know of them, or all.
+def promising(text: TextArm, near: dict[UUID, float], most: int | None) -> dict[UUID, float]:
+    """Return the candidates of both arms that are worth reading, best first, with what the arms alone know of each.
 
     What the vector arm did not bring counts as similar as the last that it brought.
     """
@@ -114,4 +114,4 @@ def promising(text: TextArm, near: dict[UUID, float], most: int | None) -> list[
     relevance = ranking.fuse(
         np.array([text.scores.get(id_, 0.0) for id_ in ids]), np.array([near.get(id_, least) for id_ in ids])
     )
-    return [ids[i] for i in np.argsort(-relevance, kind="stable")[:most]]
+    return {ids[i]: float(relevance[i]) for i in np.argsort(-relevance, kind="stable")[:most]}

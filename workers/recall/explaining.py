@@ -62,7 +62,8 @@ class Asked:
         rows = np.concatenate([self.weighed.seen, others])
         cosines = scoring.similarities(rows, self.query)
         preferences = self.question.preferences
-        return scoring.score(self.context, rows, found.text, cosines, preferences, self.scope.now)
+        around = self.weighed.around
+        return scoring.score(self.context, rows, found.text, cosines, around, preferences, self.scope.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from workers.core.arrays import Floats, Ints, Vectors
 from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.recall.arms import TextArm
+from workers.recall.graph import Surroundings
 from workers.storage import signatures
 from workers.storage.candidates import Candidates
 
@@ -34,6 +35,7 @@ class Scores:
     text: Floats
     similarity: Floats
     contiguity: Floats
+    graph: Floats
     prior: Floats
     factor: Floats
 
@@ -66,22 +68,31 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
 
 
 def score(
-    context: Context, found: Candidates, text: TextArm, cosines: Floats, preferences: Preferences, now: datetime
+    context: Context,
+    found: Candidates,
+    text: TextArm,
+    cosines: Floats,
+    around: Surroundings,
+    preferences: Preferences,
+    now: datetime,
 ) -> Scores:
-    """Return the scores of candidates: fused relevance, neighbours' share, and the bounded prior, all scaled alike."""
-    plain = _score(context, found, text, cosines, now)
+    """Return the scores of candidates: fused relevance, what neighbours and graphs add, and the bounded prior."""
+    plain = _score(context, found, text, cosines, around, now)
     factor = _factor(found, preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
 
-def _score(context: Context, found: Candidates, text: TextArm, cosines: Floats, now: datetime) -> Scores:
+def _score(
+    context: Context, found: Candidates, text: TextArm, cosines: Floats, around: Surroundings, now: datetime
+) -> Scores:
     text_scores = np.array([text.scores.get(id_, 0.0) for id_ in found["id"]])
     if context.settings.ranking == "documented":
-        return _documented(found, text_scores, cosines, now)
+        return _documented(found, text_scores, cosines, around, now)
     relevance = ranking.fuse(text_scores, cosines)
     near = ranking.contiguity(relevance, *_places(found))
+    linked = around.gain(found, relevance)
     alive = ranking.prior(_vitality(context, found, now))
-    return Scores(relevance + near + alive, text_scores, cosines, near, alive, np.ones(len(found)))
+    return Scores(relevance + near + linked + alive, text_scores, cosines, near, linked, alive, np.ones(len(found)))
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -95,7 +106,7 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
     return factor
 
 
-def _documented(found: Candidates, text_scores: Floats, cosines: Floats, now: datetime) -> Scores:
+def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
     """Return the sources' scores: the composite where words match, the vector's own score where they do not."""
     instant = now.timestamp()
     composite = ranking.documented_score(
@@ -109,7 +120,8 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, now: da
     by_vector = np.where(by_vector >= ranking.DOCUMENTED_MIN_SCORE, by_vector, 0.0)
     nothing = np.zeros(len(found))
     total = np.where(text_scores > 0, composite, by_vector)
-    return Scores(total, text_scores, cosines, nothing, nothing, np.ones(len(found)))
+    linked = around.gain(found, total)
+    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, np.ones(len(found)))
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:

@@ -10,6 +10,7 @@ from workers.core.arrays import Bools, Vectors
 from workers.core.ranking import CONTIGUITY
 from workers.recall import arms, scoring
 from workers.recall.arms import TextArm
+from workers.recall.graph import Surroundings, surroundings
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
 from workers.storage import candidates, facts
@@ -33,14 +34,14 @@ class Found:
     text: TextArm
     near: dict[UUID, float]
 
-    def brought(self, id_: UUID) -> str:
-        """Return what brought a fact: its words, else its meaning, else that it was told beside such a one (S57)."""
+    def brought(self, id_: UUID, around: Surroundings) -> str:
+        """Return what brought a fact: words, else meaning, a link, an entity, or that it was told beside one (S57)."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
-        return "meaning" if id_ in self.near else "nearby"
+        return "meaning" if id_ in self.near else around.brought(id_) or "nearby"
 
-    def promising(self, most: int | None = None) -> list[UUID]:
-        """Return the candidates that are worth reading, by what the arms alone know of them."""
+    def promising(self, most: int | None = None) -> dict[UUID, float]:
+        """Return the candidates that are worth reading, best first, with what the arms alone know of each."""
         return arms.promising(self.text, self.near, most)
 
 
@@ -52,6 +53,7 @@ class Weighed:
     hidden: Candidates
     scores: Scores
     found_by: list[str]
+    around: Surroundings
 
 
 def weigh(
@@ -63,20 +65,24 @@ def weigh(
     query: Vectors | None,
     scope: Scope,
 ) -> Weighed:
-    """Return the most promising candidates of both arms, and the neighbours of the best of them, with their scores."""
-    promising = found.promising(WEIGHED)
-    beside = facts.neighbours(db, tenant.id, promising[:NEIGHBOURS_OF], len(CONTIGUITY))
-    ids = [*promising, *beside.difference(promising)]
+    """Return the most promising candidates of both arms, and whom the best of them bring, with their scores.
+
+    Those are the neighbours in the talk, what they are linked with, and what is about the entities that are named.
+    """
+    best = found.promising(WEIGHED)
+    beside = facts.neighbours(db, tenant.id, list(best)[:NEIGHBOURS_OF], len(CONTIGUITY))
+    around = surroundings(context, db, tenant, question.text, best, scope)
+    ids = list(dict.fromkeys([*best, *beside, *around.ids]))
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)
     seen = read[_visible(read)]
     cosines = scoring.similarities(seen, query)
-    by_meaning = np.array([found.brought(id_) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
+    by_meaning = np.array([found.brought(id_, around) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
     unlike = by_meaning & (cosines < question.min_similarity)
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
-    scores = scoring.score(context, seen, found.text, cosines, question.preferences, scope.now)
-    return Weighed(seen, hidden, scores, [found.brought(id_) for id_ in seen["id"]])
+    scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, scope.now)
+    return Weighed(seen, hidden, scores, [found.brought(id_, around) for id_ in seen["id"]], around)
 
 
 def _visible(read: Candidates) -> Bools:

@@ -24,6 +24,7 @@ WEIGH = """
         date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
         date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
         date_part('epoch', activity.expires_at), recall_count, tier, fidelity, coalesce(decay_class, ''),
+        lower(coalesce(entity, '')),
         facts.kind = 'chunk',
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
@@ -136,6 +137,7 @@ CANDIDATE = np.dtype(
         ("tier", np.int64),
         ("fidelity", np.int64),
         ("decay_class", object),
+        ("entity", object),
         ("document", np.bool_),
         ("cosine", np.float64),
         ("signature", object),

@@ -1,12 +1,13 @@
 """Links: typed edges from fact to fact. They go with their facts, and are unseen while one of these is forgotten."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from psycopg.rows import class_row
 
+from workers.storage.candidates import Scope
 from workers.storage.connection import Connection
 
 # In the order of their keys, so that two that link the same wait for each other instead of deadlocking. A forgotten
@@ -18,6 +19,24 @@ ADD = """
     order by source, target
     on conflict (namespace, source, target, type) do update set strength = excluded.strength
     returning id
+"""
+
+# A pair is linked once, whichever of the two came first; what makes up the number is counted by whom it leads from.
+ADD_RELATED = """
+    insert into links (namespace, source, target, type, strength, created_at)
+    select %(namespace)s, %(source)s, target, 'RELATED_TO', strength, %(now)s
+    from unnest(%(targets)s::uuid[], %(strengths)s::float8[]) as new (target, strength)
+    where not exists (
+        select from links
+        where namespace = %(namespace)s and type = 'RELATED_TO'
+            and (source = %(source)s and target = new.target or source = new.target and target = %(source)s)
+    )
+    order by strength desc
+    limit greatest(%(most)s - (
+        select count(*) from links
+        where namespace = %(namespace)s and source = %(source)s and type = 'RELATED_TO'
+    ), 0)
+    on conflict do nothing
 """
 
 LINKABLE = """
@@ -39,6 +58,62 @@ OF = """
     where links.namespace = %(namespace)s and (source = %(fact)s or target = %(fact)s) and forgotten_at is null
     order by links.created_at, links.id
 """
+
+# Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step goes on from
+# the best facts of the last one alone, and from each of those along the strongest links, so that it stays small
+# whatever is linked with how many. What was superseded is walked through, for its links hold for what took its place,
+# which two columns of the facts tell; what was forgotten or has ended is not there. A strength that is next to nothing
+# is nothing, for a product that underflows is an error.
+WALK = """
+    with recursive walked as (
+        select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
+        from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
+        union all
+        select next.fact, last.seed, last.score,
+            last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
+            last.hops + 1, last.path || next.fact,
+            (superseded_at is null or %(ever)s)
+            and (%(tag)s::text is null or tags @> array[%(tag)s::text])
+            and (%(category)s::text is null or category = %(category)s)
+            and (%(kind)s::text is null or facts.kind = %(kind)s)
+            and (%(documents)s or facts.kind <> 'chunk')
+        from (
+            select * from walked where hops < %(depth)s order by score * strength desc limit %(breadth)s
+        ) as last
+        cross join lateral (
+            (
+                select target as fact, strength from links
+                where namespace = %(namespace)s and source = last.fact and created_at <= %(known_as_of)s
+                order by strength desc limit %(fan)s
+            )
+            union all
+            (
+                select source, strength from links
+                where namespace = %(namespace)s and target = last.fact and created_at <= %(known_as_of)s
+                order by strength desc limit %(fan)s
+            )
+            union all
+            select other, 1.0
+            from facts cross join lateral unnest(array[superseded_by, supersedes_id]) as other
+            where namespace = %(namespace)s and id = last.fact and other is not null
+        ) as next
+        join facts on facts.namespace = %(namespace)s and facts.id = next.fact
+        join activity on activity.namespace = %(namespace)s and activity.fact = next.fact
+        where next.fact <> all (last.path)
+            and (%(ever)s or (forgotten_at is null and (ends_at > %(now)s or held)))
+    )
+    select fact, seed, hops, strength from walked where hops > 0 and shown
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A way along links from a seed to another fact: its hops, and the product of its links' strengths."""
+
+    fact: UUID
+    seed: UUID
+    hops: int
+    strength: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +152,57 @@ def add(
     return [id_ for (id_,) in db.execute(ADD, given)]
 
 
+def add_related(
+    db: Connection, namespace: int, source: UUID, targets: Mapping[UUID, float], most: int, now: datetime
+) -> int:
+    """Link a fact with others that say the like, given with their strengths, up to `most` in all; return how many."""
+    given = {
+        "namespace": namespace,
+        "source": source,
+        "targets": list(targets),
+        "strengths": list(targets.values()),
+        "most": most,
+        "now": now,
+    }
+    return db.execute(ADD_RELATED, given).rowcount
+
+
 def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str | None) -> int:
     """Remove the link of a type between two facts, or all of them; return how many there were."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
     return db.execute(REMOVE, given).rowcount
+
+
+def walk(
+    db: Connection, namespace: int, seeds: Mapping[UUID, float], scope: Scope, *, depth: int, breadth: int, fan: int
+) -> list[Walk]:
+    """Return the ways along links from seeds, given with their scores, to facts that the scope lets see.
+
+    Args:
+        db: the connection.
+        namespace: whose facts they are.
+        seeds: where to begin, and how much each is worth going on from.
+        scope: what may be seen.
+        depth: links in a row.
+        breadth: facts from which each step goes on.
+        fan: links of one fact in one direction.
+    """
+    given = {
+        "namespace": namespace,
+        "seeds": list(seeds),
+        "scores": list(seeds.values()),
+        "depth": depth,
+        "breadth": breadth,
+        "fan": fan,
+        "now": scope.now,
+        "ever": scope.looks_back,
+        "known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC),
+        "tag": scope.tag,
+        "category": scope.category,
+        "kind": scope.kind,
+        "documents": scope.documents,
+    }
+    return [Walk(*row) for row in db.execute(WALK, given, binary=True).fetchall()]
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:

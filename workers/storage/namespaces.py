@@ -12,6 +12,17 @@ FIND = """
     where namespaces.name = %(name)s
 """
 
+# Relations bring nothing unless facts are about their entities. All is asked for in the order of an index: any other
+# way seems as good to find what is expected to be common, and reads very much of a namespace that has none of it.
+GRAPHS = """
+    select (select source from links where namespace = %(namespace)s order by source limit 1) is not null,
+        (
+            select entity from facts
+            where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+            order by left(lower(entity), 200), created_at limit 1
+        ) is not null
+"""
+
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
@@ -24,6 +35,14 @@ RELEASE = """
 """
 
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """Whether a namespace has links between facts, and entities that facts are about or relations join."""
+
+    links: bool
+    entities: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,12 @@ def find_or_add(db: Connection, name: str) -> Namespace:
         found = find(db, name)
     assert found is not None  # noqa: S101 - it was just added, or by somebody else before
     return found
+
+
+def graphs(db: Connection, namespace: int) -> Graphs:
+    """Return which graphs a namespace has anything of."""
+    row = db.execute(GRAPHS, {"namespace": namespace}).fetchone()
+    return Graphs(bool(row and row[0]), bool(row and row[1]))
 
 
 def names(db: Connection, ids: Sequence[int]) -> list[str]:

@@ -3,10 +3,12 @@
 import time
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from celery import Task
 from celery.exceptions import Ignore
 
+from workers import autolink as autolinking
 from workers import intake
 from workers import links as linking
 from workers import relations as relating
@@ -55,6 +57,17 @@ def unlink(
     one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
     kind = None if type is None else graph.link_type(type)
     return {"removed": linking.unlink(context, name, one, two, kind)}
+
+
+@app.task(base=EbbTask, name="memory.autolink", ignore_result=True)
+def autolink(ids: list[str], namespace: str, now: Any = None) -> None:
+    """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds."""
+    at, until = instant(now), time.monotonic() + WORK_SECONDS
+    for place, id_ in enumerate(ids):
+        if time.monotonic() > until:
+            autolink.apply_async(kwargs={"ids": ids[place:], "namespace": namespace, "now": at.isoformat()})
+            return
+        autolinking.autolink(context, namespace, UUID(id_), at)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.relate")

@@ -1,6 +1,8 @@
 """The tasks by which facts come in: store, store_many, and the outbox that sends lost ones again."""
 
 import time
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -15,7 +17,10 @@ from workers.errors import InvalidInputError
 from workers.queues import VISIBILITY_SECONDS
 from workers.storage import outbox, signals
 from workers.tasks import answers
+from workers.tasks.graph import autolink
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
+
+LINKED = ("added", "updated", "unchanged")
 
 
 @app.task(base=EbbTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
@@ -77,7 +82,17 @@ def _store(
         outbox.remove(context.redis, task_id)
         raise
     outbox.remove(context.redis, task_id)
+    _link(outcomes, name, at)
     return outcomes
+
+
+def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime) -> None:
+    """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again."""
+    if not settings.auto_link:
+        return
+    ids = [str(one.id) for one in outcomes if isinstance(one, Stored) and one.action in LINKED and one.embedded]
+    if ids:
+        autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})
 
 
 def _check(given: Any, id_: UUID) -> intake.NewFact | InvalidInputError:

@@ -1,0 +1,78 @@
+"""What links and relations cost a recall: the same questions with the graphs and without, also where there are none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.benchmarks import data, recalls
+from tests.benchmarks.figures import Answers, quantile, seconds
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.recalls import Asked
+from tests.benchmarks.scale import Size
+from workers.context import Context
+from workers.storage.connection import close_pools
+
+NAMESPACES = 10
+ENTITIES = 200
+
+# Every fifth fact is about one of 200 entities of its namespace, every third is linked with two others, and each entity
+# is related to three more.
+FILL = """
+    update facts set entity = 'Person ' || abs(hashtext(id::text)) % 200
+    where abs(hashtext(id::text || 'entity')) % 5 = 0;
+
+    insert into links (namespace, source, target, type, strength, created_at)
+    select namespace, id, other, 'RELATED_TO', random(), now()
+    from (
+        select namespace, id, row_number() over numbered as place,
+            array[lead(id, 7) over numbered, lead(id, 1009) over numbered] as others
+        from facts
+        window numbered as (partition by namespace order by id)
+    ) as facts
+    cross join lateral unnest(others) as other
+    where place % 3 = 0 and other is not null;
+
+    insert into relations (namespace, source, target, type, weight, last_observed, created_at)
+    select namespaces.id, 'Person ' || i, 'Person ' || (i * step + 1) % 200, 'knows', 1, now(), now()
+    from namespaces, generate_series(0, 199) as i, unnest(array[3, 7, 11]) as step
+    where i <> (i * step + 1) % 200
+    on conflict do nothing;
+"""
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Measure recall with the graphs against recall without, on facts that have some and on facts that have none."""
+    bare = data.prepare(machine, data.even("recalls", size.small, NAMESPACES))
+    asked = recalls.questions(bare, size.queries)
+    _compare(answers, machine, bare, asked, size, "where there is neither link nor entity", most=1.05)
+    name = "bench_graphs"
+    linked = machine.copy(_name(bare), name)
+    with session(linked) as db:
+        db.execute(FILL)
+        db.execute("vacuum analyze")
+    naming = [replace(one, text=f"{one.text} Person {i % ENTITIES}") for i, one in enumerate(asked)]
+    _compare(answers, machine, linked, naming, size, "with links, entities and relations", most=1.5)
+    close_pools()
+    machine.drop(name)
+
+
+def _name(context: Context) -> str:
+    return context.database_url.split("/")[3].split("?")[0]
+
+
+def _compare(
+    answers: Answers, machine: Machine, context: Context, asked: Sequence[Asked], size: Size, where: str, most: float
+) -> None:
+    """Ask each question with the graphs and without, in turn, so that both meet the same noise."""
+    with_graphs = machine.context(_name(context))
+    without = machine.context(_name(context), graph_in_recall="false")
+    ratios, p50 = [], []
+    for round_ in range(size.rounds + 1):
+        spent: tuple[list[float], list[float]] = ([], [])
+        for one in asked:
+            for place, own in enumerate((with_graphs, without)):
+                spent[place].append(seconds(lambda one=one, own=own: recalls.ask(own, one)))  # type: ignore[misc]
+        if round_:  # the first one warms up
+            p50.append(quantile(spent[0], 0.5) * 1000)
+            ratios.append(p50[-1] / (quantile(spent[1], 0.5) * 1000))
+    answers.add(f"recall p50 {where}", "ms", p50, note=f"{size.small:,} facts in {NAMESPACES} namespaces")
+    answers.add(f"recall with graphs ÷ without, {where}", "times", ratios, most=most)

@@ -1,0 +1,41 @@
+"""What links lend: never more than a share of what lends it, however they run."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.core.graph import HOPS, factors, lift
+
+properties = settings(deadline=None)
+shares = st.floats(0, 1)
+walks = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 3), shares), max_size=20)
+
+
+def lifted(relevance: list[float], walked: list[tuple[int, int, int, float]]) -> list[float]:
+    reached, seeds, hops = (np.array([walk[i] for walk in walked], dtype=np.int64) for i in range(3))
+    strengths = np.array([walk[3] for walk in walked], dtype=np.float64)
+    gained = lift(np.array(relevance), reached, seeds, factors(hops, strengths))
+    return list((np.array(relevance) + gained).tolist())
+
+
+def test_a_fact_counts_as_a_share_of_what_it_is_linked_with() -> None:
+    assert HOPS == (1.0, 0.7, 0.5, 0.35)
+    assert lifted([1.0, 0.0, 0.2, 0.9], [(1, 0, 1, 1.0), (2, 0, 2, 0.8), (3, 0, 3, 1.0)]) == [
+        1.0, pytest.approx(0.7), pytest.approx(0.4), 0.9
+    ]  # fmt: skip
+
+
+@given(st.lists(shares, min_size=8, max_size=8), walks)
+@properties
+def test_nobody_loses_and_nobody_gets_ahead_of_the_best(
+    relevance: list[float], walked: list[tuple[int, int, int, float]]
+) -> None:
+    after = lifted(relevance, walked)
+    for place, (before, now) in enumerate(zip(relevance, after, strict=True)):
+        from_ = [relevance[seed] for reached, seed, _, _ in walked if reached == place]
+        assert before <= now <= max([before, *(0.7 * one + 1e-12 for one in from_)])
+
+
+def test_without_walks_nothing_is_gained() -> None:
+    assert lifted([0.5] * 8, []) == [0.5] * 8

@@ -1,0 +1,65 @@
+"""The names that a text holds as whole words are among its phrases."""
+
+import re
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workers.core.names import phrases
+
+properties = settings(deadline=None)
+words = st.text("abé_7.+-'", min_size=1, max_size=5).filter(lambda word: any(map(str.isalnum, word)))
+names = st.lists(words, min_size=1, max_size=4).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Where does Ana live?", "Ana"),
+        ("What about New  York, then?", "New York"),
+        ("Is node.js older than C++?", "node.js"),
+        ("Is node.js older than C++?", "C++"),
+        ("Who is Siân O'Brien-Smith?", "Siân O'Brien-Smith"),
+        ("ask (Project Alpha) about it", "Project Alpha"),
+        ("mail ana@example.org, please", "ana@example.org"),
+        ("the Ministry of Very Silly Walks", "Ministry of Very Silly Walks"),
+    ],
+)
+def test_a_name_in_the_text_is_among_the_phrases(text: str, name: str) -> None:
+    assert name in phrases(text)
+
+
+def test_no_phrase_begins_or_ends_within_a_word() -> None:
+    assert phrases("Anabel") == ["Anabel"]
+    assert "Ana" not in phrases("Anabel met Diana and Ana_7.")
+
+
+@given(st.text("abé_ ", max_size=20), names, st.text("abé_ ", max_size=20))
+@properties
+def test_whatever_the_boundaries_find_is_found(before: str, name: str, behind: str) -> None:
+    text = f"{before}{name}{behind}"
+    place = len(before)
+    whole = not re.search(r"\w", text[max(place - 1, 0) : place]) and not re.match(r"\w", text[place + len(name) :])
+    if whole:
+        assert name in phrases(text, most=10_000)
+
+
+@given(st.text(max_size=200), st.integers(0, 30))
+@properties
+def test_there_are_no_more_than_wanted_and_each_once(text: str, most: int) -> None:
+    found = phrases(text, most)
+    assert len(found) == len(set(found)) <= most
+    assert all(phrase in " ".join(text.split()) for phrase in found)
+
+
+def test_short_phrases_come_first() -> None:
+    assert phrases("a b c", most=4) == ["a", "b", "c", "a b"]
+
+
+@pytest.mark.parametrize("text", ["." * 60_000, "a." * 30_000, "a " * 30_000, ("a" * 99 + " ") * 600])
+def test_no_text_takes_long(text: str) -> None:
+    began = perf_counter()
+    phrases(text)
+    assert perf_counter() - began < 5

@@ -1,0 +1,43 @@
+"""Which names a text may hold: its stretches of whole words, to be looked up among the names that are known."""
+
+import re
+from collections.abc import Iterator
+
+LONGEST = 5
+"""Words of a name, as blanks part them; longer ones are not recognised."""
+
+MOST_WORDS = 1_000
+MOST_ENDS = 8
+"""Where a name may begin or end within what has no blanks, such as an address."""
+
+CHUNK = re.compile(r"\S+")
+
+
+def phrases(text: str, most: int = 400) -> list[str]:
+    """Return the stretches of a text that begin and end at a word's boundary, short ones first, each once.
+
+    Whatever name stands in the text as whole words, up to five, is among them, unless there are more than `most`.
+    """
+    found: dict[str, None] = {}
+    for phrase in _stretches(text):
+        if len(found) >= most:
+            break
+        found[phrase] = None
+    return list(found)
+
+
+def _stretches(text: str) -> Iterator[str]:
+    chunks = [match.span() for match, _ in zip(CHUNK.finditer(text), range(MOST_WORDS), strict=False)]
+    begins = [[i for i in range(*chunk) if not _within(text, i - 1)][:MOST_ENDS] for chunk in chunks]
+    ends = [[j for j in range(chunk[0] + 1, chunk[1] + 1) if not _within(text, j)][:MOST_ENDS] for chunk in chunks]
+    for words in range(1, LONGEST + 1):
+        for first, last in enumerate(range(words - 1, len(chunks))):
+            for begin in begins[first]:
+                for end in ends[last]:
+                    if begin < end and any(map(str.isalnum, text[begin:end])):
+                        yield " ".join(text[begin:end].split())
+
+
+def _within(text: str, place: int) -> bool:
+    """Return whether a word's character stands there, so that no name begins behind it or ends before it."""
+    return 0 <= place < len(text) and (text[place].isalnum() or text[place] == "_")

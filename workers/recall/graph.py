@@ -1,0 +1,108 @@
+"""The graph's share in a recall: facts along links from the best ones, and facts of the entities that are named."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import graph
+from workers.core.arrays import Floats
+from workers.core.graph import HOPS
+from workers.core.names import phrases
+from workers.storage import entities, links, namespaces
+from workers.storage.candidates import Candidates, Scope
+from workers.storage.connection import Connection
+from workers.storage.entities import NOBODY, About
+from workers.storage.links import Walk
+from workers.storage.namespaces import Namespace
+from workers.storage.relations import Fading
+
+SEEDS = 10
+"""From how many of the best candidates links are followed."""
+
+BREADTH = 20
+FAN = 20
+MOST_LINKED = 20
+"""How many facts come along by links that no arm brought (C-S20)."""
+
+MOST_NAMED = 20
+MOST_RELATED = 5
+MOST_ABOUT = 40
+"""How many facts come along because of an entity that is named, or related to such a one, and of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the graphs bring to a recall: walks along links, and facts about entities."""
+
+    walks: list[Walk] = field(default_factory=list)
+    about: About = NOBODY
+
+    @property
+    def ids(self) -> list[UUID]:
+        """Return the facts that the graphs bring."""
+        return [*(walk.fact for walk in self.walks), *self.about.ids]
+
+    def brought(self, id_: UUID) -> str | None:
+        """Return which of the graphs brings a fact, if one does."""
+        if any(walk.fact == id_ for walk in self.walks):
+            return "link"
+        return "entity" if id_ in self.about.ids else None
+
+    def gain(self, found: Candidates, relevance: Floats) -> Floats:
+        """Return what n candidates gain from the graphs, given their relevance."""
+        gained = np.zeros(len(found))
+        if self.about.weights:
+            gained += graph.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
+        if self.walks:
+            gained += self._lift(found, relevance)
+        return gained
+
+    def _lift(self, found: Candidates, relevance: Floats) -> Floats:
+        places = {id_: place for place, id_ in enumerate(found["id"])}
+        seen = [walk for walk in self.walks if walk.fact in places and walk.seed in places]
+        shares = graph.factors(
+            np.array([walk.hops for walk in seen], dtype=np.int64), np.array([walk.strength for walk in seen])
+        )
+        reached = np.array([places[walk.fact] for walk in seen], dtype=np.int64)
+        seeds = np.array([places[walk.seed] for walk in seen], dtype=np.int64)
+        return graph.lift(relevance, reached, seeds, shares)
+
+
+NOTHING = Surroundings()
+
+
+def surroundings(
+    context: Context, db: Connection, tenant: Namespace, text: str, best: dict[UUID, float], scope: Scope
+) -> Surroundings:
+    """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
+
+    A namespace that has no links, no relations and no facts about entities pays for one look alone.
+    """
+    if not context.settings.graph_in_recall:
+        return NOTHING
+    has = namespaces.graphs(db, tenant.id)
+    return Surroundings(
+        _walks(context, db, tenant, best, scope) if has.links and best else [],
+        _about(context, db, tenant, text, scope) if has.entities else NOBODY,
+    )
+
+
+def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID, float], scope: Scope) -> list[Walk]:
+    """Return the walks from the best candidates that count most, to all they reach among them and to 20 others."""
+    seeds = {id_: round(score, 9) for id_, score in list(best.items())[:SEEDS]}
+    depth = context.settings.graph_depth
+    walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
+    worth = {id(walk): HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
+    walks.sort(key=lambda walk: -worth[id(walk)])
+    others = list(dict.fromkeys(walk.fact for walk in walks if walk.fact not in best))[:MOST_LINKED]
+    kept = {*others, *best}
+    return [walk for walk in walks if walk.fact in kept]
+
+
+def _about(context: Context, db: Connection, tenant: Namespace, text: str, scope: Scope) -> About:
+    by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
+    said = phrases(text)
+    found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=MOST_RELATED)
+    return About(found.ids[:MOST_ABOUT], found.weights)

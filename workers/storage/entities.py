@@ -1,0 +1,135 @@
+"""Entities: whom facts are about and relations join, found by name as a text names them, whatever their case."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from workers.storage.candidates import Scope
+from workers.storage.connection import Connection
+from workers.storage.relations import Fading
+
+MOST_RELATED = 20
+"""Of how many related entities facts are brought, the closest first."""
+
+# Phrase by phrase, for an entity may have very many facts, of which no more than one is read here.
+NAMED = """
+    select distinct on (name) entity
+    from (select distinct left(lower(phrase), 200) as name from unnest(%(phrases)s::text[]) as phrase) as phrases
+    cross join lateral (
+        select entity from facts
+        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+            and left(lower(entity), 200) = name and lower(entity) = name
+        order by created_at desc
+        limit 1
+    ) as newest
+    order by name
+"""
+
+NEWEST = """
+    select fact.id
+    from (select distinct left(lower(entity), 200) as name from unnest(%(entities)s::text[]) as entity) as named
+    cross join lateral (
+        select id, created_at from facts
+        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+            and left(lower(entity), 200) = name and lower(entity) = name
+        order by created_at desc
+        limit %(most)s
+    ) as fact
+    order by fact.created_at desc
+"""
+
+# Facts of the entities named, and of those related to them, with what each counts.
+ABOUT = """
+    with phrase as materialized (
+        select distinct left(lower(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
+    ),
+    edge as (
+        select lower(target) as name,
+            relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s) as weight
+        from relations
+        where namespace = %(namespace)s and lower(source) = any(array(select name from phrase))
+        union all
+        select lower(source),
+            relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s)
+        from relations
+        where namespace = %(namespace)s and lower(target) = any(array(select name from phrase))
+    ),
+    entity as (
+        select name, 1.0::float8 as weight, %(most_named)s as most from phrase
+        union all
+        (
+            select name, max(weight), %(most_related)s from edge
+            where weight >= %(minimum)s and name <> all(array(select name from phrase))
+            group by name
+            order by max(weight) desc, name
+            limit %(related)s
+        )
+    )
+    select fact.id, name, weight
+    from entity
+    cross join lateral (
+        select id, created_at from facts
+        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+            and left(lower(entity), 200) = name and lower(entity) = name
+            and (%(tag)s::text is null or tags @> array[%(tag)s::text])
+            and (%(category)s::text is null or category = %(category)s)
+            and (%(kind)s::text is null or kind = %(kind)s)
+            and (%(documents)s or kind <> 'chunk')
+        order by created_at desc
+        limit most
+    ) as fact
+    order by weight desc, fact.created_at desc
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Facts about entities that a text names or that are related to those, and what each entity counts, in [0, 1]."""
+
+    ids: list[UUID]
+    weights: Mapping[str, float]
+
+
+NOBODY = About([], {})
+
+
+def named(db: Connection, namespace: int, phrases: Sequence[str]) -> list[str]:
+    """Return the entities of live facts whose names are among a text's phrases, as their newest facts spell them."""
+    return [name for (name,) in db.execute(NAMED, {"namespace": namespace, "phrases": list(phrases)})]
+
+
+def newest(db: Connection, namespace: int, entities: Sequence[str], most: int) -> list[UUID]:
+    """Return the newest live facts of each of these entities, ended ones included, newest first."""
+    given = {"namespace": namespace, "entities": list(entities), "most": most}
+    return [id_ for (id_,) in db.execute(NEWEST, given)]
+
+
+def about(
+    db: Connection, namespace: int, phrases: Sequence[str], scope: Scope, fading: Fading, *, named: int, related: int
+) -> About:
+    """Return the newest live facts of entities named by a phrase, and of those related to one.
+
+    `named` and `related` are how many of each entity at most. A named entity counts 1, a related one what their
+    relation weighs, unless that is below the minimum (R9).
+    """
+    given = {
+        "namespace": namespace,
+        "phrases": list(phrases),
+        "instant": _instant(scope),
+        "half_life": fading.half_life,
+        "minimum": fading.minimum,
+        "most_named": named,
+        "most_related": related,
+        "related": MOST_RELATED,
+        "tag": scope.tag,
+        "category": scope.category,
+        "kind": scope.kind,
+        "documents": scope.documents,
+    }
+    rows = db.execute(ABOUT, given, binary=True).fetchall()
+    return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
+
+
+def _instant(scope: Scope) -> datetime:
+    return scope.as_of or scope.now
