@@ -114,3 +114,31 @@ def test_two_facts_are_linked_and_unlinked(live: LiveSystem, namespace: str) -> 
     assert "linked" in live.ebb("link", two, one, "PART_OF", *own).stdout
     assert live.ebb_json("unlink", one, two, *own) == {"removed": 1}
     assert live.ebb("unlink", one, two, "caused_by", *own).returncode == 1
+
+
+def test_a_linked_fact_comes_along_and_is_explained(live: LiveSystem, namespace: str) -> None:
+    own = ("--namespace", namespace)
+    one = live.ebb_json("store", "The cellar is flooded.", *own)["id"]
+    two = live.ebb_json("store", "A postcard came from Riga.", "--entity", "Olga", *own)["id"]
+    live.ebb_json("link", one, two, "RELATED_TO", *own)
+    found = live.ebb_json("recall", "the cellar", "--explain", *own)["results"]
+    assert [fact["id"] for fact in found] == [one, two]
+    assert found[1]["explain"]["graph"] > 0
+    assert "linked" in live.ebb("recall", "the cellar", "--explain", *own).stdout
+    assert [event["what"] for event in live.ebb_json("history", two, *own)["events"]][:2] == ["stored", "linked"]
+    relate(live, namespace, source="Bea", target="olga", now=None)
+    found = live.ebb_json("recall", "What did Bea get?", "--explain", *own)["results"]
+    assert (found[0]["id"], found[0]["explain"]["graph"]) == (two, pytest.approx(0.2))
+
+
+def test_new_facts_are_linked_with_those_that_say_the_like_if_that_is_wanted(idle: LiveSystem) -> None:
+    idle.settings["EBB_AUTO_LINK"] = "true"
+    idle.start("worker", "maintenance")
+    with idle.client() as client:
+        ids = [client.store(f"Mira feeds her three cats at {hour} every day.")["id"] for hour in ("six", "seven")]
+        client.store("The tax office opens on Monday.")
+        arguments = {"text": "Mira feeds her three cats at six every day.", "id": ids[0]}
+        assert client.call("memory.store", arguments, 30)["action"] == "unchanged"
+    idle.settle()
+    rows = idle.rows("select source::text, target::text, type, strength > 0.7 from links")
+    assert rows == [(ids[1], ids[0], "RELATED_TO", True)]

@@ -40,15 +40,9 @@ class Surroundings:
     about: About = NOBODY
 
     @property
-    def ids(self) -> list[UUID]:
-        """Return the facts that the graphs bring."""
-        return [*(walk.fact for walk in self.walks), *self.about.ids]
-
-    def brought(self, id_: UUID) -> str | None:
-        """Return which of the graphs brings a fact, if one does."""
-        if any(walk.fact == id_ for walk in self.walks):
-            return "link"
-        return "entity" if id_ in self.about.ids else None
+    def brought(self) -> dict[UUID, str]:
+        """Return the facts that the graphs bring, and by what."""
+        return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
 
     def gain(self, found: Candidates, relevance: Floats) -> Floats:
         """Return what n candidates gain from the graphs, given their relevance."""

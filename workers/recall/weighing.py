@@ -34,11 +34,11 @@ class Found:
     text: TextArm
     near: dict[UUID, float]
 
-    def brought(self, id_: UUID, around: Surroundings) -> str:
-        """Return what brought a fact: words, else meaning, a link, an entity, or that it was told beside one (S57)."""
+    def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
+        """Return what brought a fact: words, else a link or entity, meaning, or that it was told beside such (S57)."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
-        return "meaning" if id_ in self.near else around.brought(id_) or "nearby"
+        return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
 
     def promising(self, most: int | None = None) -> dict[UUID, float]:
         """Return the candidates that are worth reading, best first, with what the arms alone know of each."""
@@ -72,17 +72,18 @@ def weigh(
     best = found.promising(WEIGHED)
     beside = facts.neighbours(db, tenant.id, list(best)[:NEIGHBOURS_OF], len(CONTIGUITY))
     around = surroundings(context, db, tenant, question.text, best, scope)
-    ids = list(dict.fromkeys([*best, *beside, *around.ids]))
+    by_graph = around.brought
+    ids = list(dict.fromkeys([*best, *beside, *by_graph]))
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)
     seen = read[_visible(read)]
     cosines = scoring.similarities(seen, query)
-    by_meaning = np.array([found.brought(id_, around) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
+    by_meaning = np.array([found.brought(id_, by_graph) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
     unlike = by_meaning & (cosines < question.min_similarity)
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
     scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, scope.now)
-    return Weighed(seen, hidden, scores, [found.brought(id_, around) for id_ in seen["id"]], around)
+    return Weighed(seen, hidden, scores, [found.brought(id_, by_graph) for id_ in seen["id"]], around)
 
 
 def _visible(read: Candidates) -> Bools:

@@ -54,8 +54,8 @@ OF = """
     select links.source, links.target, links.type, links.strength, links.created_at
     from links
     join facts on facts.namespace = links.namespace
-        and facts.id = case when source = %(fact)s then target else source end
-    where links.namespace = %(namespace)s and (source = %(fact)s or target = %(fact)s) and forgotten_at is null
+        and facts.id = case when links.source = %(fact)s then links.target else links.source end
+    where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s) and forgotten_at is null
     order by links.created_at, links.id
 """
 
