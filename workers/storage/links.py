@@ -55,7 +55,8 @@ OF = """
     from links
     join facts on facts.namespace = links.namespace
         and facts.id = case when links.source = %(fact)s then links.target else links.source end
-    where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s) and forgotten_at is null
+    where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s)
+        and forgotten_at is null
     order by links.created_at, links.id
 """
 
