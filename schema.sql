@@ -155,13 +155,13 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, stale
 from activity;
 
--- Whether a pass takes a fact that is due: decay all of them; a prune what has expired (hard), or what is in the last
+-- Whether a pass takes a fact that is due: decay and the janitor all of them; a prune what has expired (hard), or what is in the last
 -- quarter of its lifetime (soft). Seconds since the epoch.
 create or replace function pass_takes(
     work text, confirmed_at double precision, expires_at double precision, instant double precision
 ) returns boolean
     language sql immutable parallel safe
-return work = 'decay'
+return work in ('decay', 'janitor')
     or (work in ('prune', 'hard prune', 'startup prune') and expires_at < instant)
     or (work in ('prune', 'soft prune') and expires_at > instant
         and confirmed_at + (expires_at - confirmed_at) * 0.75 < instant);
@@ -333,7 +333,11 @@ create table if not exists fading_rules (
 create table if not exists decay_runs (
     id uuid primary key,
     work text not null default 'decay'
-        check (work in ('decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review', 'consolidation')),
+        check (
+            work in (
+                'decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review', 'consolidation', 'janitor'
+            )
+        ),
     planned_for timestamptz not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
@@ -379,6 +383,22 @@ create table if not exists decay_allowances (
     allowed bigint not null,
     used bigint not null default 0,
     primary key (run, namespace)
+);
+
+-- What the last run of the janitor has done to a namespace, or passes have since the one before; each run writes it
+-- anew. Of the ids the first ones are kept, of all the number.
+create table if not exists janitors (
+    namespace integer primary key references namespaces (id),
+    run uuid not null,
+    last_run_turn bigint not null,
+    last_run_at timestamptz not null,
+    total_runs bigint not null,
+    culled_facts bigint not null,
+    culled_fact_ids uuid[] not null,
+    culled_episodes bigint not null,
+    culled_episode_ids uuid[] not null,
+    stale_episodes bigint not null,
+    stale_episode_ids uuid[] not null
 );
 
 -- Indexes -----------------------------------------------------------------------------------------------------------
@@ -445,6 +465,10 @@ create index if not exists activity_pinned on activity (namespace, pinned_until)
 
 -- stats: what its counters have changed by
 create index if not exists tally_changes_namespace on tally_changes (namespace);
+
+-- janitor: what was culled of a namespace, and which of its episodes got stale, since its last run
+create index if not exists facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
+create index if not exists events_stale on events (namespace, at) where what = 'stale';
 
 -- purge: what was forgotten long ago, oldest first
 create index if not exists facts_forgotten on facts (forgotten_at) where forgotten_at is not null;

@@ -51,6 +51,29 @@ class Operator(Sender):
         arguments = {"namespace": namespace, "dry_run": dry_run, "prune": prune, "now": now or now_text()}
         return self.call("decay.backfill", arguments, DECAY_SECONDS)
 
+    def consolidate(self, *, apply: bool = False, force: bool = False, limit: int = 100) -> Answer:
+        """Return facts that say nearly the same of the same; with `apply` they are merged, past the limit with `force`.
+
+        `{"applied", "compared", "merged", "total", "facts", "groups"}`: `groups` are `{"keep", "merge"}`, the first
+        `limit` of those merged, or else of those left; `total` groups with `facts` to merge are left.
+        """
+        arguments = {"namespace": self.namespace, "apply": apply, "force": force, "limit": limit, "now": now_text()}
+        return self.call("memory.consolidate", arguments, DECAY_SECONDS)
+
+    def janitor(self, now: str | None = None, *, everywhere: bool = False) -> Answer:
+        """Do what is due of the namespace, as of `now`; return what was culled and got stale since the run before.
+
+        `{"lastRunTurn", "lastRunAt", "totalRuns", "lastCulledFactIds", "lastCulledEpisodeIds",
+        "lastMarkedStaleEpisodeIds", …}`. With `everywhere` each namespace in which something is due gets a run, and
+        `{"namespaces", "total"}` says which.
+        """
+        arguments = {"namespace": None if everywhere else self.namespace, "now": now or now_text()}
+        return self.call("memory.janitor", arguments, DECAY_SECONDS)
+
+    def janitor_snapshot(self) -> Answer:
+        """Return what the last run of the janitor told; `totalRuns` is 0 before the first."""
+        return self.call("memory.janitor_snapshot", {"namespace": self.namespace}, LIST_SECONDS)
+
     def decay_relations(self, now: str | None = None, *, dry_run: bool = False) -> Answer:
         """Bring the stored weights of the namespace's relations up to date.
 

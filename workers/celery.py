@@ -39,6 +39,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.graph",
             "workers.tasks.passing",
             "workers.tasks.upkeep",
+            "workers.tasks.hygiene",
             "workers.tasks.watching",
             "workers.tasks.examining",
             "workers.starting",
@@ -82,6 +83,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.settle_tallies": (60.0, {}),
         "memory.ann": (600.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
+        "memory.consolidate_all": (86_400.0, {}),
     }
     periodic = {
         name: {

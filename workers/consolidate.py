@@ -6,6 +6,7 @@ model decides: the same facts lead to the same merges, whoever does it and howev
 
 import logging
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
+from workers.compare import compare
 from workers.context import Context
 from workers.core import confidence, lifetime, likeness
 from workers.core.arrays import Ints
@@ -33,6 +35,9 @@ log = logging.getLogger(__name__)
 MOST_PAIRS = 50_000
 """Pairs looked at together, the most alike first; a namespace with more of them is merged round by round."""
 
+AT_ONCE = 200
+"""Groups merged in one transaction."""
+
 REASON = "merged"
 
 
@@ -51,6 +56,47 @@ class Merged:
     groups: list[Group] = field(default_factory=list)
     held: int = 0
     faded: list[UUID] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many facts were compared, what was merged, and whether there is more to do."""
+
+    compared: int = 0
+    merged: Merged = Merged()
+    more: bool = False
+
+
+def consolidate(
+    context: Context, namespace: str, run: UUID, now: datetime, until: float, *, apply: bool, force: bool = False
+) -> Progress:
+    """Compare what is new, and merge near-duplicates if `apply` is true, until an instant on the monotonic clock.
+
+    Where it stopped, another call goes on; `run` has one forget limit, unless `force` is true.
+    """
+    compared = 0
+    while batch := compare(context, namespace, now):
+        compared += batch
+        if time.monotonic() >= until:
+            return Progress(compared, more=True)
+    merged, more = _merge_all(context, namespace, run, now, until, force=force) if apply else (Merged(), False)
+    return Progress(compared, merged, more)
+
+
+def _merge_all(
+    context: Context, namespace: str, run: UUID, now: datetime, until: float, *, force: bool
+) -> tuple[Merged, bool]:
+    """Merge round by round; return what was merged, and whether there was no time for the rest."""
+    done, went_on = Merged(), True
+    while went_on and not done.held:
+        groups, went_on = near_duplicates(context, namespace, now), False
+        for begin in range(0, len(groups), AT_ONCE):
+            step = merge(context, namespace, run, groups[begin : begin + AT_ONCE], now, force=force)
+            went_on |= bool(step.groups)
+            done = Merged(done.groups + step.groups, step.held, done.faded + step.faded)
+            if done.held or time.monotonic() >= until:
+                return done, not done.held
+    return done, False
 
 
 def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Group]:

@@ -138,7 +138,7 @@ def finish(context: Context, run: UUID) -> Report:
 
 def _log(report: Report) -> None:
     done = report.counters
-    if report.work == "decay":
+    if report.work in ("decay", "janitor"):
         _log_decay(done)
     elif report.work == "startup prune":
         log.info("startup prune removed %d expired facts", done.expired)

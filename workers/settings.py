@@ -83,6 +83,14 @@ class Settings(BaseModel):
     retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
 
+    # hygiene
+    consolidate_apply: bool = Field(
+        default=False, description="the daily consolidation merges near-duplicates; else it only finds them"
+    )
+    hygiene_schedule: Literal["onConsolidation", "onCapture", "manual"] = Field(
+        "onConsolidation", description="when the janitor runs"
+    )
+
     # links between facts, relations between entities
     relation_half_life: float = Field(90.0, gt=0, le=36_525, description="days until a relation weighs half")
     relation_minimum: float = Field(0.1, ge=0, le=1, description="weight below which a relation is not used")

@@ -22,6 +22,7 @@ from workers.storage import (
     due,
     entities,
     facts,
+    janitors,
     likenesses,
     links,
     namespaces,
@@ -156,6 +157,15 @@ def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str, namespac
     assert "activity_due" in indexes(filled, due.CLAIM, values)
     preview = values | {"offset": 0, "with_held": False}
     assert "activity_due" in indexes(filled, due.PREVIEW, preview)
+
+
+def test_a_janitor_costs_what_is_due_not_what_its_namespace_holds(filled: Memory) -> None:
+    own = {"now": day(1), "instant": day(1).timestamp(), "work": "janitor", "namespace": 3}
+    assert set(indexes(filled, due.CLAIM, own | {"segment": 5, "limit": 1000})) == {"activity_due"}
+    assert set(indexes(filled, due.SEGMENTS, own | {"with_held": False})) == {"activity_due"}
+    assert "activity_due" in indexes(filled, janitors.DUE_NAMESPACES, {"now": day(1)})
+    used = indexes(filled, janitors.WRITE, {"namespace": 3, "run": UUID(int=1), "now": day(1), "most": 1000})
+    assert {"facts_culled", "events_stale"} <= used.keys()
 
 
 @pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])

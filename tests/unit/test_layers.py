@@ -19,7 +19,7 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|links|relations|likenesses)"
+    r"|tally_changes|links|relations|likenesses|janitors)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -49,6 +49,7 @@ ACROSS_TENANTS = {
     "relations.EXAMINE": "beat has relations fade in all namespaces; a key says whose each is",
     "relations.MATERIALISE": "the same",
     "relations.PREVIEW": "the same without changing them",
+    "janitors.DUE_NAMESPACES": "asks in which tenants something is due",
     "likenesses.UNCOMPARED_NAMESPACES": "asks which tenants have something to compare",
     "signatures.LARGE": "asks which tenants are large",
 }

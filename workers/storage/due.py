@@ -11,15 +11,21 @@ from workers.core.fading import Faded
 from workers.storage.activity import Activity, rows_of
 from workers.storage.connection import Connection
 
-Work: TypeAlias = Literal["decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation"]
-"""What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both."""
+Work: TypeAlias = Literal[
+    "decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation", "janitor"
+]
+"""What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both.
 
-# Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next.
+A janitor takes what decay takes, of one namespace.
+"""
+
+# Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next. `+ 0` keeps the
+# planner from reading all of a namespace for what is due of it.
 CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
-    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace = %(namespace)s)
+    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at
     limit %(limit)s
@@ -31,7 +37,7 @@ PREVIEW = """
         fidelity, last_accessed_at, held, pinned_until, halvings
     from anchors
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-        and (%(namespace)s::int is null or namespace = %(namespace)s)
+        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at, namespace, fact
     offset %(offset)s
@@ -64,7 +70,7 @@ SEGMENTS = """
         select count(*) as facts from anchors
         where anchors.segment = series.segment
             and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-            and (%(namespace)s::int is null or namespace = %(namespace)s)
+            and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
             and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     ) as due
     where due.facts > 0

@@ -16,6 +16,8 @@ REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 WORKING = "ebb:working"
 STARTED = "ebb:started"
+BEGUN = "ebb:begun"
+TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
 EMBEDDER = "ebb:embedder"
 
@@ -61,6 +63,11 @@ def may_pass(redis: Redis, now: float) -> bool:
     return bool(redis.set(COOLDOWN, 1, nx=True, ex=COOLDOWN_SECONDS))
 
 
+def may_tidy(redis: Redis, namespace: str) -> bool:
+    """Return whether a janitor may be sent because something was stored: a minute after the last of its namespace."""
+    return bool(redis.set(f"{TIDIED}:{namespace}", 1, nx=True, ex=COOLDOWN_SECONDS))
+
+
 def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> list[UUID]:
     """Return those facts that nobody regenerates yet, and mark them, however many hits arrive together."""
     with redis.pipeline(transaction=False) as pipeline:
@@ -76,6 +83,13 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
     stored = redis.get(key)
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
+
+
+def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:
+    """Return whether this task is the first for some work within that time; its second delivery is so again."""
+    key = f"{BEGUN}:{work}"
+    redis.set(key, task_id, nx=True, px=int(seconds * 1000))
+    return bool(redis.get(key) == task_id.encode())
 
 
 def starts_first(redis: Redis, task_id: str) -> bool:

@@ -67,7 +67,7 @@ def runs(namespace: Any = "default", limit: Any = 20, before: Any = None, everyt
 @app.task(base=EbbTask, name="decay.apply", ignore_result=True)
 def apply(run: str, segment: int, part: int) -> None:
     """Decay what is due in one segment, and close the run if this was its last part."""
-    decay.apply(context, (UUID(run), segment, part), _yield_to_users)
+    decay.apply(context, (UUID(run), segment, part), yield_to_users)
     report = decay.finish(context, UUID(run))
     if report.finished and report.asked_by:
         app.backend.mark_as_done(report.asked_by, answers.passed(report))
@@ -125,7 +125,7 @@ def leave_answer_to_others(task: Task, said: str) -> NoReturn:
     raise Ignore
 
 
-def _yield_to_users() -> None:
+def yield_to_users() -> None:
     """Pause between two batches while users wait for answers (C-O18)."""
     if signals.users_wait(context.redis, time.time()):
         time.sleep(settings.decay_sleep_ms / 1000)

@@ -23,7 +23,17 @@ from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, insta
 LINKED = ("added", "updated", "unchanged")
 
 
-@app.task(base=EbbTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
+class StoreTask(EbbTask):
+    """A task that sends the janitor of the namespace that it stored into, once the answer is out, if that is wanted."""
+
+    def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send it at most once a minute, however much is stored, and to no avail if it waited longer (H27)."""
+        name = self.request.get("captured")
+        if name and settings.hygiene_schedule == "onCapture" and signals.may_tidy(context.redis, name):
+            app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
+
+
+@app.task(base=StoreTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
 def store(
     self: Task,
     text: Any = None,
@@ -40,7 +50,7 @@ def store(
     return answers.stored(answer)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.store_many")
+@app.task(base=StoreTask, bind=True, name="memory.store_many")
 def store_many(
     self: Task,
     facts: Any,
@@ -77,6 +87,7 @@ def _store(
         stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
         if good:
             signals.mark_grown(context.redis, name)
+            task.request.captured = name
         outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
     except InvalidInputError:
         outbox.remove(context.redis, task_id)

@@ -1,0 +1,134 @@
+"""The janitor does what is due of one namespace, and tells what was done there since it came before."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import decay, janitor
+from workers.add import Stored
+from workers.compare import compare
+from workers.storage.janitors import Snapshot
+
+FADED = 200
+"""Days after which a fact of confidence 0.2 is no longer believed, and one of 1.0 still is."""
+
+
+def tidied(memory: Memory, at: float, namespace: str = "default", run: UUID | None = None) -> Snapshot:
+    run = run or uuid4()
+    for part in janitor.plan(memory.context, namespace, run, day(at)):
+        decay.apply(memory.context, part, lambda: None)
+    done = janitor.conclude(memory.context, namespace, run, day(at))
+    assert done is not None
+    return done
+
+
+def doubtful(memory: Memory, count: int, namespace: str = "default", prefix: str = "Rumour") -> set[UUID]:
+    facts = [{"text": f"{prefix} number {number}.", "confidence": 0.2} for number in range(count)]
+    return {one.id for one in memory.store(*facts, namespace=namespace) if isinstance(one, Stored)}
+
+
+def test_it_culls_what_nobody_believes_and_says_what(memory: Memory) -> None:
+    kept, ids = memory.add("Certainty."), doubtful(memory, 3)
+    told = tidied(memory, FADED)
+    assert (set(told.culled_fact_ids), told.culled_facts, told.total_runs, told.last_run_at) == (ids, 3, 1, day(FADED))
+    assert (told.culled_episode_ids, told.stale_episode_ids) == ([], [])
+    assert memory.rows("select id, forgotten_reason from facts where forgotten_at is not null order by id") == [
+        (id_, "culled") for id_ in sorted(ids)
+    ]
+    assert memory.row(kept)["forgotten_at"] is None
+    assert janitor.last(memory.context, "default") == told
+
+
+def test_only_its_namespace_is_passed_over(memory: Memory) -> None:
+    ours, theirs = doubtful(memory, 2, "ours"), doubtful(memory, 2, "theirs")
+    assert set(tidied(memory, FADED, "ours").culled_fact_ids) == ours
+    assert memory.value("select count(*) from facts where forgotten_at is not null") == 2
+    assert janitor.last(memory.context, "theirs") is None
+    assert set(tidied(memory, FADED, "theirs").culled_fact_ids) == theirs
+    assert set(janitor.last(memory.context, "ours").culled_fact_ids) == ours  # type: ignore[union-attr]
+
+
+def test_its_facts_are_left_as_a_pass_leaves_them(memory: Memory, twin: Memory) -> None:
+    state = """
+        select text, forgotten_reason, forgotten_at, tier, fidelity, halvings, ends_at, due_at
+        from facts join activity on fact = id order by text
+    """
+    for one in (memory, twin):
+        doubtful(one, 5)
+        for number, name in enumerate(("stable", "session", None)):
+            one.add(f"Tea with guest {number}.", decay_class=name)
+    for at in (10, 67.5, FADED):
+        tidied(memory, at)
+        twin.decay(at)
+        assert memory.rows(state) == twin.rows(state)
+
+
+def test_each_run_tells_what_is_new_and_counts_on(memory: Memory) -> None:
+    doubtful(memory, 3)
+    tidied(memory, FADED)
+    later = doubtful(memory, 2, prefix="Hearsay")
+    told = tidied(memory, FADED + 1)
+    assert (set(told.culled_fact_ids), told.culled_facts, told.total_runs) == (later, 2, 2)
+    told = tidied(memory, FADED + 2)
+    assert (told.culled_fact_ids, told.culled_facts, told.total_runs) == ([], 0, 3)
+
+
+def test_what_passes_culled_since_the_last_run_is_told_by_the_next(memory: Memory) -> None:
+    first = doubtful(memory, 3)
+    memory.decay(FADED)
+    assert set(tidied(memory, FADED + 1).culled_fact_ids) == first
+    memory.forget(memory.add("Asked for.", at=FADED), at=FADED + 1.5)
+    memory.add("Expired.", at=FADED, decay_class="session")
+    later = doubtful(memory, 2, prefix="Hearsay")
+    memory.decay(FADED + 2)
+    assert set(tidied(memory, FADED + 3).culled_fact_ids) == later
+
+
+def test_a_run_that_comes_again_changes_nothing(memory: Memory) -> None:
+    doubtful(memory, 3)
+    run = uuid4()
+    told = tidied(memory, FADED, run=run)
+    assert tidied(memory, FADED, run=run) == told
+    assert memory.value("select total_runs from janitors") == 1
+
+
+def test_ids_are_capped_and_all_are_counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(janitor, "MOST_IDS", 3)
+    ids = doubtful(memory, 8)
+    told = tidied(memory, FADED)
+    assert (len(told.culled_fact_ids), told.culled_facts) == (3, 8)
+    assert set(told.culled_fact_ids) < ids
+
+
+def test_it_stops_at_the_forget_limit_as_every_pass_does(memory: Memory) -> None:
+    doubtful(memory, 130)
+    assert tidied(memory, FADED).culled_facts == 100
+    assert tidied(memory, FADED + 1).culled_facts == 0
+    memory.decay(FADED + 2, force=True)
+    assert tidied(memory, FADED + 3).culled_facts == 30
+
+
+def test_a_namespace_that_nobody_stored_into_has_no_janitor(memory: Memory) -> None:
+    assert janitor.plan(memory.context, "nobody", uuid4(), day(0)) == []
+    assert janitor.conclude(memory.context, "nobody", uuid4(), day(0)) is None
+    assert janitor.last(memory.context, "nobody") is None
+
+
+def test_namespaces_with_something_new_or_due_are_untidy(memory: Memory) -> None:
+    for name in ("b", "a", "c"):
+        memory.add("Tea at four.", namespace=name)
+    assert janitor.untidy(memory.context, day(0)) == ["a", "b", "c"]
+    for name in "ab":
+        compare(memory.context, name, day(0))
+    assert janitor.untidy(memory.context, day(0)) == ["c"]
+    assert janitor.due(memory.context, day(0)) == []
+    assert janitor.untidy(memory.context, day(30)) == janitor.due(memory.context, day(30)) == ["a", "b", "c"]
+    memory.decay(30)
+    assert janitor.untidy(memory.context, day(30)) == ["c"]
+
+
+def test_the_namespaces_turn_is_told(memory: Memory) -> None:
+    memory.add("Tea at four.")
+    memory.rows("update namespaces set turns = 42")
+    assert tidied(memory, 1).last_run_turn == 42

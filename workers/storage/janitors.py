@@ -1,0 +1,90 @@
+"""Janitors: what the last run of each namespace's janitor did, written anew by every run."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+# Since the run before, for passes do in between what the janitor would do. A run that comes again writes nothing.
+# The row is locked first, so that of two runs the second counts on from the first.
+WRITE = """
+    with before as (
+        select run, last_run_at from janitors where namespace = %(namespace)s for update
+    ), since as (
+        select coalesce((select least(last_run_at, %(now)s) from before), '-infinity') as at
+    ), culled as materialized (
+        select id, kind, row_number() over (partition by kind order by forgotten_at desc, id) as place
+        from facts, since
+        where namespace = %(namespace)s and forgotten_at > since.at and forgotten_at <= %(now)s
+            and forgotten_reason in ('culled', 'aged')
+    ), stale as materialized (
+        select fact as id, row_number() over (order by events.at desc, fact) as place
+        from events, since
+        where namespace = %(namespace)s and events.at > since.at and events.at <= %(now)s and what = 'stale'
+    )
+    insert into janitors (namespace, run, last_run_turn, last_run_at, total_runs,
+        culled_facts, culled_fact_ids, culled_episodes, culled_episode_ids, stale_episodes, stale_episode_ids)
+    select %(namespace)s, %(run)s, turns, %(now)s, 1,
+        (select count(*) from culled where kind <> 'episodic'),
+        array(select id from culled where kind <> 'episodic' and place <= %(most)s order by place),
+        (select count(*) from culled where kind = 'episodic'),
+        array(select id from culled where kind = 'episodic' and place <= %(most)s order by place),
+        (select count(*) from stale),
+        array(select id from stale where place <= %(most)s order by place)
+    from namespaces
+    where id = %(namespace)s and not exists (select from before where run = %(run)s)
+    on conflict (namespace) do update
+    set run = excluded.run, last_run_turn = excluded.last_run_turn, last_run_at = excluded.last_run_at,
+        total_runs = janitors.total_runs + 1,
+        culled_facts = excluded.culled_facts, culled_fact_ids = excluded.culled_fact_ids,
+        culled_episodes = excluded.culled_episodes, culled_episode_ids = excluded.culled_episode_ids,
+        stale_episodes = excluded.stale_episodes, stale_episode_ids = excluded.stale_episode_ids
+    where janitors.run <> excluded.run
+"""
+
+READ = """
+    select last_run_turn, last_run_at, total_runs, culled_facts, culled_fact_ids, culled_episodes, culled_episode_ids,
+        stale_episodes, stale_episode_ids
+    from janitors where namespace = %(namespace)s
+"""
+
+# One probe of the index a segment, and a look at what is due.
+DUE_NAMESPACES = """
+    select name from namespaces
+    where id in (select namespace from activity where due_at <= %(now)s)
+    order by name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the janitor's last run found done to a namespace since the run before: numbers, and the latest ids."""
+
+    last_run_turn: int
+    last_run_at: datetime
+    total_runs: int
+    culled_facts: int
+    culled_fact_ids: list[UUID]
+    culled_episodes: int
+    culled_episode_ids: list[UUID]
+    stale_episodes: int
+    stale_episode_ids: list[UUID]
+
+
+def write(db: Connection, namespace: int, run: UUID, now: datetime, most_ids: int) -> None:
+    """Write what was culled, and which episodes got stale, since the run before. Repeating it changes nothing."""
+    db.execute(WRITE, {"namespace": namespace, "run": run, "now": now, "most": most_ids})
+
+
+def read(db: Connection, namespace: int) -> Snapshot | None:
+    """Return what the last run wrote, if there was one."""
+    with db.cursor(row_factory=class_row(Snapshot)) as cursor:
+        return cursor.execute(READ, {"namespace": namespace}).fetchone()
+
+
+def due_namespaces(db: Connection, now: datetime) -> list[str]:
+    """Return the names of the namespaces in which something is due."""
+    return [name for (name,) in db.execute(DUE_NAMESPACES, {"now": now})]
