@@ -51,7 +51,7 @@ def test_only_its_namespace_is_passed_over(memory: Memory) -> None:
 
 def test_its_facts_are_left_as_a_pass_leaves_them(memory: Memory, twin: Memory) -> None:
     state = """
-        select text, forgotten_reason, forgotten_at, tier, fidelity, halvings, ends_at, due_at
+        select text, forgotten_reason, forgotten_at, tier, fidelity, halvings, ends_at::text, due_at::text
         from facts join activity on fact = id order by text
     """
     for one in (memory, twin):

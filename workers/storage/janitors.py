@@ -51,10 +51,16 @@ READ = """
     from janitors where namespace = %(namespace)s
 """
 
-# One probe of the index a segment, and a look at what is due.
+# One probe of the index a segment, and a look at what is due; materialized, or each namespace would be searched for it.
 DUE_NAMESPACES = """
-    select name from namespaces
-    where id in (select namespace from activity where due_at <= %(now)s)
+    with due as materialized (
+        select distinct namespace
+        from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
+        cross join lateral (
+            select namespace from activity where activity.segment = series.segment and due_at <= %(now)s
+        ) as of_segment
+    )
+    select name from due join namespaces on namespaces.id = due.namespace
     order by name
 """
 
