@@ -346,6 +346,31 @@ class Decayed(Answer):
     forgotten: int
 
 
+class ConsolidateRequest(Request):
+    """Whether near-duplicates are merged, even past the forget limit, and how many groups are told."""
+
+    apply: bool = False
+    force: bool = False
+    limit: int = Field(100, ge=1, le=MOST_RESULTS)
+
+
+class Consolidated(Answer):
+    """Facts that say nearly the same: the groups that were merged, or would be, and how many are left."""
+
+    applied: bool
+    merged: int
+    total: int
+    facts: int
+    groups: list[dict[str, Any]]
+
+
+class Janitor(Answer):
+    """What the last run of the janitor told, in the words of its document."""
+
+    totalRuns: int  # noqa: N815  the document's own name
+    lastRunAt: datetime | None = None  # noqa: N815
+
+
 class Runs(Answer):
     """Passes, the newest first; `next` is what to give as `before` for those that came earlier."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from anyio import to_thread
 from fastapi import FastAPI
 
-from api.http import facts, graph, health, mcp, passing, problems, recalling, sending, tasks, telling
+from api.http import facts, graph, health, hygiene, mcp, passing, problems, recalling, sending, tasks, telling
 from api.http.body import BodyLimit
 from api.http.door import Door
 from api.schemas import Problem
@@ -62,7 +62,7 @@ def make_app() -> FastAPI:
     own.add_middleware(BodyLimit)
     problems.register(own)
     own.add_exception_handler(sending.Accepted, sending.accepted)
-    for group in (facts, recalling, graph, passing, telling, tasks, health, mcp):
+    for group in (facts, recalling, graph, passing, hygiene, telling, tasks, health, mcp):
         own.include_router(group.routes)
     return own
 

@@ -1,0 +1,28 @@
+"""Routes of hygiene: near-duplicates, and the janitor."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from api import schemas
+from api.http.sending import ACCEPTED, Admin, Reader
+
+routes = APIRouter(prefix="/memory", tags=["hygiene"])
+
+
+@routes.post("/consolidate", response_model=schemas.Consolidated, responses=ACCEPTED)
+def consolidate(memory: Admin, wish: schemas.ConsolidateRequest | None = None) -> dict[str, Any]:
+    """Return facts that say nearly the same; with `apply` they are merged, and restored as forgotten ones are."""
+    return memory.consolidate(**(wish or schemas.ConsolidateRequest()).arguments())
+
+
+@routes.get("/janitor", response_model=schemas.Janitor)
+def janitor_snapshot(memory: Reader) -> dict[str, Any]:
+    """Return what the last run of the janitor told; `totalRuns` is 0 before the first."""
+    return memory.janitor_snapshot()
+
+
+@routes.post("/janitor", response_model=schemas.Janitor, responses=ACCEPTED)
+def janitor(memory: Admin) -> dict[str, Any]:
+    """Do what is due of this namespace, and return what was culled and got stale since the run before."""
+    return memory.janitor()

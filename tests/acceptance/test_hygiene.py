@@ -1,0 +1,210 @@
+"""Near-duplicates and the janitor at the command line and by task; what is scheduled runs in the documented order."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+
+pytestmark = pytest.mark.acceptance
+
+MOVED = "Mira moved to Leipzig and rents a flat near the canal"
+HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
+RUNS = "select coalesce(sum(total_runs), 0)::int from janitors"
+
+
+def ago(days: float) -> str:
+    return (datetime.now(UTC) - timedelta(days=days)).isoformat()
+
+
+def doubtful(client: Client, text: str) -> str:
+    """Store what nobody believes any more; return its id."""
+    (stored,) = client.store_many([{"text": text, "confidence": 0.2, "created_at": ago(300)}], classify=False)[
+        "results"
+    ]
+    return str(stored["id"])
+
+
+def test_near_duplicates_are_told_merged_and_restored_at_the_command_line(live: LiveSystem, namespace: str) -> None:
+    def ebb(*arguments: str) -> Any:
+        return live.ebb_json(*arguments, "--namespace", namespace)
+
+    first, second = (ebb("store", text)["id"] for text in (MOVED, HAS_MOVED))
+    told = ebb("consolidate")
+    assert (told["applied"], told["total"], told["facts"], told["merged"]) == (False, 1, 1, 0)
+    (group,) = told["groups"]
+    assert group["keep"] == {"id": first, "text": MOVED}
+    assert (group["merge"][0]["id"], group["merge"][0]["similarity"] >= 0.92) == (second, True)
+    assert ebb("stats")["facts"] == 2
+    done = ebb("consolidate", "--apply")
+    assert (done["applied"], done["merged"], done["total"], done["groups"]) == (True, 1, 0, [group])
+    assert ebb("stats")["forgotten_by_reason"] == {"merged": 1}
+    assert ("merged into", {"id": first, "similarity": group["merge"][0]["similarity"]}) in [
+        (event["what"], event["details"]) for event in ebb("history", second)["events"]
+    ]
+    assert ebb("restore", second)["results"][0]["action"] == "restored"
+    assert ebb("consolidate", "--apply")["merged"] == 0
+    assert ebb("stats")["facts"] == 2
+
+
+def test_what_people_read_of_a_consolidation(live: LiveSystem, namespace: str) -> None:
+    def said(*arguments: str) -> tuple[int, str]:
+        done = live.ebb(*arguments, "--namespace", namespace)
+        return done.returncode, done.stdout
+
+    assert said("consolidate") == (0, f"No two facts in '{namespace}' say nearly the same.\n")
+    first, second = (live.ebb_json("store", text, "-n", namespace)["id"] for text in (MOVED, HAS_MOVED))
+    code, text = said("consolidate")
+    assert (code, f"{first}  {MOVED}" in text, f"{second}  {HAS_MOVED}" in text) == (0, True, True)
+    assert text.endswith("1 facts in 1 groups would be merged by: ebb consolidate --apply\n")
+    assert said("consolidate", "--apply")[1].endswith("1 facts merged; each is restored by: ebb restore ID\n")
+    assert live.ebb("consolidate", "--force").returncode == 2
+
+
+def test_a_consolidation_hands_over_to_successors_and_answers_once(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        client.store_many([{"text": text} for text in (MOVED, HAS_MOVED)])
+    earlier = {"compared": 20, "merged": 3, "groups": []}
+    going_on = {"so_far": earlier, "asked_by": "somebody-who-consolidates", "apply": True}
+    answer = live.send("memory.consolidate", {"namespace": namespace, **going_on}).get(timeout=60)
+    assert (answer["compared"], answer["merged"], len(answer["groups"])) == (22, 4, 1)
+    assert live.control.AsyncResult("somebody-who-consolidates").get(timeout=10) == answer
+
+
+def test_a_second_delivery_merges_nothing_more(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        client.store_many([{"text": text} for text in (MOVED, HAS_MOVED)])
+    answers = live.delivered("memory.consolidate", {"namespace": namespace, "apply": True}, 2)
+    assert [answer["merged"] for answer in answers] == [1, 0]
+
+
+def test_the_janitor_tells_what_it_culled_in_the_words_of_its_document(live: LiveSystem, namespace: str) -> None:
+    def ebb(*arguments: str) -> Any:
+        return live.ebb_json("janitor", *arguments, "--namespace", namespace)
+
+    assert ebb("--show") == {"namespace": namespace, "totalRuns": 0}
+    with live.client(namespace) as client:
+        culled = doubtful(client, "A rumour.")
+        client.store("A certainty.")
+    told = ebb()
+    assert told == ebb("--show")
+    assert {name: value for name, value in told.items() if name != "lastRunAt"} == {
+        "namespace": namespace, "lastRunTurn": 0, "totalRuns": 1, "lastCulledFactIds": [culled], "lastCulledFacts": 1,
+        "lastCulledEpisodeIds": [], "lastCulledEpisodes": 0, "lastMarkedStaleEpisodeIds": [],
+        "lastMarkedStaleEpisodes": 0,
+    }  # fmt: skip
+    assert datetime.fromisoformat(told["lastRunAt"]) < datetime.now(UTC)
+    assert live.ebb_json("stats", "-n", namespace)["forgotten_by_reason"] == {"culled": 1}
+    assert (ebb()["lastCulledFactIds"], ebb("--show")["totalRuns"]) == ([], 2)
+    said = live.ebb("janitor", "--show", "-n", namespace).stdout
+    assert [line.split() for line in said.splitlines()[2:4]] == [["at", "turn", "0"], ["runs", "2"]]
+
+
+def test_a_second_delivery_of_a_janitor_counts_as_one_run(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        doubtful(client, "A rumour.")
+    first, second = live.delivered("memory.janitor", {"namespace": namespace}, 2)
+    assert (first["lastCulledFacts"], first["totalRuns"], second) == (1, 1, first)
+
+
+def test_janitors_are_sent_to_all_namespaces_in_which_something_is_due(live: LiveSystem, namespace: str) -> None:
+    for name in (namespace, f"{namespace}-too"):
+        with live.client(name) as client:
+            doubtful(client, "A rumour.")
+    sent = live.ebb_json("janitor", "--all")
+    assert {namespace, f"{namespace}-too"} <= set(sent["namespaces"])
+    for name in (namespace, f"{namespace}-too"):
+        with live.client(name) as client:
+            eventually(lambda: client.janitor_snapshot()["totalRuns"] == 1, "its janitor came")
+            assert client.janitor_snapshot()["lastCulledFacts"] == 1
+
+
+class Llm(BaseHTTPRequestHandler):
+    """Finds nothing needless, and notes what it was shown."""
+
+    shown: ClassVar[list[list[str]]] = []
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        facts = json.loads(asked["messages"][1]["content"])["facts"]
+        self.shown.append(sorted(fact["text"] for fact in facts))
+        body = json.dumps({"choices": [{"message": {"content": '{"forget": []}'}}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture
+def reviewed(idle: LiveSystem) -> Iterator[LiveSystem]:
+    """A system that has an LLM review what is left, which was not started yet."""
+    Llm.shown.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Llm) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        idle.settings |= {
+            "EBB_LLM_URL": f"http://127.0.0.1:{server.server_port}/v1", "EBB_PRUNE_BY_LLM": "true",
+            "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        yield idle
+        server.shutdown()
+        thread.join()
+
+
+def fill(system: LiveSystem) -> None:
+    """Store two near-duplicates, something else, and what nobody believes any more."""
+    with system.client() as client:
+        client.store_many([{"text": text} for text in (MOVED, HAS_MOVED, "Tea is at four.")])
+        doubtful(client, "A rumour.")
+
+
+def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_left(reviewed: LiveSystem) -> None:
+    reviewed.settings |= {"EBB_CONSOLIDATE_APPLY": "true"}
+    reviewed.start("worker", "maintenance")
+    fill(reviewed)
+    for _ in range(2):
+        reviewed.send("memory.consolidate_all", {})
+    eventually(lambda: Llm.shown, "the LLM is asked")
+    reviewed.settle()
+    assert Llm.shown == [[MOVED, "Tea is at four."]]
+    gone = "select forgotten_reason from facts where forgotten_at is not null order by 1"
+    assert reviewed.rows(gone) == [("culled",), ("merged",)]
+    assert reviewed.rows(RUNS) == [(1,)]
+
+
+def test_nothing_is_merged_unless_somebody_wants_it_nor_tidied_if_that_is_manual(reviewed: LiveSystem) -> None:
+    reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
+    reviewed.start("worker", "maintenance")
+    fill(reviewed)
+    reviewed.send("memory.consolidate_all", {})
+    eventually(lambda: Llm.shown, "the LLM is asked")
+    reviewed.settle()
+    assert reviewed.rows(RUNS) == [(0,)]
+    assert reviewed.rows("select count(*) from likenesses") == [(1,)]
+    assert reviewed.rows("select count(*) from facts where forgotten_at is not null") == [(0,)]
+    with reviewed.client() as client:
+        assert client.janitor()["lastCulledFacts"] == 1
+
+
+def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem) -> None:
+    idle.settings |= {"EBB_HYGIENE_SCHEDULE": "onCapture"}
+    idle.start("worker", "maintenance")
+    with idle.client() as client:
+        rumour = doubtful(client, "A rumour.")
+        for number in range(40):
+            client.store(f"Guest {number} has tea.")
+        client.store_many([{"text": f"Guest {number} has cake."} for number in range(1_000)])
+        told = eventually(lambda: client.janitor_snapshot().get("lastRunAt") and client.janitor_snapshot(), "it came")
+    idle.settle()
+    assert told["lastCulledFactIds"] == [rumour]
+    assert idle.rows(RUNS) == [(1,)]
+    assert idle.begun()["memory.janitor"] == 1
