@@ -66,6 +66,10 @@ FILL = """
     insert into relations (namespace, source, target, type, weight, last_observed, created_at)
     select namespace, 'guest ' || i, 'guest ' || i + 1, 'knows', 1, %(now)s, %(now)s
     from generate_series(1, %(tenants)s) as namespace, generate_series(1, 2000) as i;
+
+    insert into events (namespace, fact, at, what)
+    select namespace, id, %(now)s + random() * interval '100 days', case when random() < 0.01 then 'stale' else 'pinned' end
+    from facts;
 """
 
 # The plan must not depend on what this machine is tuned to: statistics are fresh, and pages all-visible.

@@ -32,10 +32,6 @@ RESTRICTED = re.compile(
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")
 
 ACROSS_TENANTS = {
-    "due.CLAIM": "a pass takes what is due in a segment, whosever it is; each row says whose",
-    "due.PREVIEW": "the same without taking it",
-    "due.SEGMENTS": "counts what a pass will find in each segment",
-    "due.TAKE_UP_HELD": "`--force` is said of the whole database",
     "pending.NEXT": "one task embeds what is pending of all tenants; each row says whose",
     "pending.COUNT": "counts what that task has still to do",
     "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
