@@ -68,7 +68,8 @@ FILL = """
     from generate_series(1, %(tenants)s) as namespace, generate_series(1, 2000) as i;
 
     insert into events (namespace, fact, at, what)
-    select namespace, id, %(now)s + random() * interval '100 days', case when random() < 0.01 then 'stale' else 'pinned' end
+    select namespace, id, %(now)s + random() * interval '100 days',
+        case when random() < 0.01 then 'stale' else 'pinned' end
     from facts;
 """
 
