@@ -1,0 +1,199 @@
+"""A Markdown document in chunks: slices of its text of up to 500 tokens under one heading, which overlap by up to 50.
+
+Source: deep dive, S121 and S122. A chunk ends where a block, a line or a sentence does, as far as that leaves it at
+least half full; so a table or a piece of code is cut only where it must be, and then between its lines.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from workers.core.tokens import Count
+
+CHUNK_TOKENS = 500
+OVERLAP_TOKENS = 50
+PATH_SEPARATOR = " > "
+LONGEST_PATH = 1_000
+"""Characters of a heading path; of a longer one the end stands for it."""
+
+WORD = re.compile(r"\n+|[^\S\n]*\S+|[^\S\n]+")
+SENTENCE_END = re.compile(r"[.!?。！？][\"')\]]*$")  # noqa: RUF001 - full-width marks end sentences too
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+
+# What is within a block is parsed for headings alone.
+BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
+INLINE = MarkdownIt("commonmark")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a document: the headings above it, outermost first, and its words."""
+
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What stands under one heading: its path, where it begins, what is below it and ends, and where blocks begin."""
+
+    path: str
+    start: int
+    body: int
+    end: int
+    blocks: frozenset[int]
+
+
+def chunks(text: str, count: Count) -> list[Chunk]:
+    """Return a document's chunks in their order; of those that say the same under the same headings the first."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    found = [
+        Chunk(section.path, text[start:end].strip())
+        for section in sections(text)
+        for start, end in cuts(text, section, count)
+    ]
+    return list(dict.fromkeys(chunk for chunk in found if chunk.text))
+
+
+def sections(text: str) -> list[Section]:
+    """Return a document's sections, which together are all of it; a heading alone goes with what stands below it."""
+    matter = FRONT_MATTER.match(text)
+    begin = matter.end() if matter else 0
+    lines = _line_starts(text, begin)
+    tokens = BLOCKS.parse(text[begin:])
+    blocks = frozenset(lines[token.map[0]] for token in tokens if token.map)
+    marks = [*([(0, 0, "")] if matter else []), (begin, begin, ""), *_headings(tokens, lines)]
+    ends = [start for start, _, _ in marks[1:]] + [len(text)]
+    every = [Section(path, start, body, end, blocks) for (start, body, path), end in zip(marks, ends, strict=True)]
+    return _with_bare_headings([one for one in every if text[one.start : one.end].strip()], text)
+
+
+def _line_starts(text: str, begin: int) -> list[int]:
+    """Return where each line begins from `begin` on, and where the text ends."""
+    starts = [begin]
+    for line in text[begin:].split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return [min(start, len(text)) for start in starts]
+
+
+def _headings(tokens: Sequence[Token], lines: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+    """Yield where each heading begins, where it ends, and its path; those in lists and quotations head no section."""
+    above: list[tuple[int, str]] = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            depth = int(opening.tag[1])
+            above = [*(one for one in above if one[0] < depth), (depth, _title(inline.content))]
+            path = PATH_SEPARATOR.join(title for _, title in above if title)[-LONGEST_PATH:]
+            yield lines[opening.map[0]], lines[opening.map[1]], path
+
+
+def _title(heading: str) -> str:
+    """Return a heading's words without their marks."""
+    (inline,) = INLINE.parseInline(heading)
+    words = "".join(child.content or " " * (child.type == "softbreak") for child in inline.children or ())
+    return " ".join(words.split())
+
+
+def _with_bare_headings(found: Sequence[Section], text: str) -> list[Section]:
+    """Return the sections such that a heading with nothing before the next deeper one belongs to that one."""
+    kept: list[Section] = []
+    start: int | None = None
+    for one, following in zip(found, [*found, None][1:], strict=True):
+        begin = one.start if start is None else start
+        if (
+            not text[one.body : one.end].strip()
+            and following is not None
+            and following.path.startswith(one.path + PATH_SEPARATOR)
+        ):
+            start = begin
+            continue
+        kept.append(replace(one, start=begin))
+        start = None
+    return kept
+
+
+def cuts(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]:
+    """Yield where the chunks of a section begin and end."""
+    bounds = _bounds(text, section, count)
+    first, last = 0, len(bounds) - 1
+    while first < last:
+        end = _fitting(text, bounds, first, count)
+        if end < last:
+            end = _well_cut(text, section, bounds, first, end, count)
+        yield bounds[first], bounds[end]
+        if end == last:
+            return
+        first = _overlapping(text, bounds, first, end, count)
+
+
+def _bounds(text: str, section: Section, count: Count) -> list[int]:
+    """Return the places where a section may be cut: between words, and within those that are longer than an overlap."""
+    places = [section.start]
+    for word in WORD.finditer(text, section.start, section.end):
+        while count(text[places[-1] : word.end()].strip()) > OVERLAP_TOKENS:
+            places.append(
+                places[-1] + _largest(word.end() - places[-1], OVERLAP_TOKENS, _slice(text, places[-1], count))
+            )
+        if places[-1] < word.end():
+            places.append(word.end())
+    return places
+
+
+def _slice(text: str, start: int, count: Count) -> Callable[[int], int]:
+    return lambda length: count(text[start : start + length].strip())
+
+
+def _largest(most: int, tokens: int, size: Callable[[int], int]) -> int:
+    """Return the largest length up to `most` of which `size` says at most so many tokens; at least one."""
+    return max(bisect_right(range(1, most + 1), tokens, key=size), 1)
+
+
+def _fitting(text: str, bounds: Sequence[int], first: int, count: Count) -> int:
+    """Return the last bound up to which a chunk from bound `first` fits; at least the next."""
+
+    def size(bound: int) -> int:
+        return count(text[bounds[first] : bounds[bound]].strip())
+
+    reach = min(first + CHUNK_TOKENS, len(bounds) - 1)
+    while reach < len(bounds) - 1 and size(reach) <= CHUNK_TOKENS:
+        reach = min(first + 2 * (reach - first), len(bounds) - 1)
+    end = bisect_right(range(first + 1, reach + 1), CHUNK_TOKENS, key=size) + first
+    return max(end, first + 1)
+
+
+def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
+    """Return the last bound at which a block, else a line, else a sentence ends, if the chunk is half full by then."""
+    half = (
+        bisect_left(
+            range(first + 1, end),
+            CHUNK_TOKENS // 2,
+            key=lambda bound: count(text[bounds[first] : bounds[bound]].strip()),
+        )
+        + first
+        + 1
+    )
+    for well in (
+        lambda at: at in section.blocks,
+        lambda at: text[at - 1] == "\n",
+        lambda at: SENTENCE_END.search(text, max(at - 20, 0), at),
+    ):
+        for bound in range(end, half - 1, -1):
+            if well(bounds[bound]):
+                return bound
+    return end
+
+
+def _overlapping(text: str, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
+    """Return the bound at which the next chunk begins: as far before the end of the last as an overlap allows."""
+    return (
+        first
+        + 1
+        + bisect_left(
+            range(first + 1, end), -OVERLAP_TOKENS, key=lambda bound: -count(text[bounds[bound] : bounds[end]].strip())
+        )
+    )
