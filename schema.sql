@@ -233,6 +233,18 @@ create table if not exists forgotten_hashes (
     primary key (namespace, digest)
 );
 
+-- Markdown files of which the parts are facts of kind `chunk`, with their path as source: what was last read of each, so
+-- that it is not read again until it changes.
+create table if not exists documents (
+    namespace integer not null references namespaces (id),
+    path text not null,
+    -- where the folder was that the first part of the path stands for
+    folder text not null,
+    digest bytea not null,
+    read_at timestamptz not null,
+    primary key (namespace, path)
+);
+
 create table if not exists lexemes (
     namespace integer not null references namespaces (id),
     lexeme text not null,
@@ -414,7 +426,7 @@ create index if not exists facts_search on facts using gin (search) with (fastup
 create index if not exists facts_neighbours on facts (namespace, session, turn) where session is not null;
 
 -- documents: the chunks of a file, and whether a namespace has any
-create index if not exists facts_chunks on facts (namespace, source) where kind = 'chunk';
+create index if not exists facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';
 
 -- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
 -- beginnings of long names stand in it.

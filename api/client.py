@@ -98,6 +98,22 @@ class Client(Operator):
         """
         return self.call("memory.context", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
+    def documents(self, name: str) -> Answer:
+        """Return `{"documents"}`: which files of a folder are indexed, each with its digest as it was last read."""
+        return self.call("memory.documents", {"name": name, "namespace": self.namespace}, STORE_SECONDS)
+
+    def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
+        """Send the chunks of a file, `{"section", "text"}`, and return at once; `wait` for the result.
+
+        They are kept, and no others of that path.
+        """
+        arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
+        return self.send("memory.index", arguments | {"namespace": self.namespace, "now": now_text()})
+
+    def unindex(self, paths: Sequence[str]) -> Answer:
+        """Erase the chunks of files that are not there any more; return `{"removed"}`."""
+        return self.call("memory.unindex", {"paths": list(paths), "namespace": self.namespace}, STORE_SECONDS)
+
     def reinforce(self, id: str, boost: float = 0.2, *, wait: bool = True) -> Answer:  # noqa: A002 - the contract's name
         """Strengthen and confirm a fact by `boost`, in (0, 1]; return `{"id", "salience"}`."""
         arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": now_text()}

@@ -32,6 +32,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
     return {
         "imports": (
             "workers.tasks.storing",
+            "workers.tasks.documents",
             "workers.tasks.recalling",
             "workers.tasks.injecting",
             "workers.tasks.telling",

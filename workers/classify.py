@@ -21,7 +21,7 @@ from workers.errors import JudgementError, UnusableJudgementError
 from workers.intake import NewFact
 from workers.judging.classification import Case, classify
 from workers.judging.statement import Statement
-from workers.storage import facts, remembered, signatures, verdicts
+from workers.storage import documents, facts, remembered, signatures, verdicts
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -83,7 +83,7 @@ def _judged(
     intents = verdicts.read(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
-    first = [row for row in rows if said[row.hash] is row and len(row.text) <= LONGEST]
+    first = [row for row in rows if said[row.hash] is row and row.kind != "chunk" and len(row.text) <= LONGEST]
     waiting = [row for row in first if row.hash in embedded and row.id not in known]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}
@@ -135,7 +135,9 @@ def _case(
 
 
 def _resembling(db: Connection, tenant: Namespace, vector: Vectors) -> list[UUID]:
-    differing = signatures.nearest(db, tenant.id, signature.encode(vector[None, :])[0], NEAREST)
+    own = signature.encode(vector[None, :])[0]
+    # What a file says is changed in the file.
+    differing = signatures.nearest(db, tenant.id, own, NEAREST, documents=not documents.any_chunk(db, tenant.id))
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return [id_ for id_, cosine in zip(differing, cosines.tolist(), strict=True) if cosine >= LEAST_SIMILARITY]
 

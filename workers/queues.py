@@ -11,6 +11,7 @@ VISIBILITY_SECONDS = 120
 ROUTES = {
     "memory.recall": RECALL,
     "memory.context": RECALL,
+    "memory.documents": RECALL,
     "memory.fact": RECALL,
     "memory.publish_keys": RECALL,
     "decay.runs": RECALL,

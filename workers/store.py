@@ -17,7 +17,7 @@ from workers.contradictions import find_within
 from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
-from workers.core.text import digest
+from workers.core.text import chunk_digest, digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
@@ -149,8 +149,8 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
 
 
 def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
-    """Return the fact with its decay class, and with who chose it (D16, D27)."""
-    if fact.decay_class is None and classify:
+    """Return the fact with its decay class, and with who chose it (D16, D27); a chunk lives as long as its file."""
+    if fact.decay_class is None and classify and fact.kind != "chunk":
         own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
         return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
     source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
@@ -163,7 +163,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         id=fact.id or uuid7(),
         kind=fact.kind,
         text=fact.text,
-        hash=digest(fact.text),
+        hash=chunk_digest(fact.source, fact.key, fact.text) if fact.kind == "chunk" else digest(fact.text),
         summary=_summary(fact, context.settings.summary_threshold),
         category=fact.category,
         entity=fact.entity,

@@ -13,6 +13,7 @@ from api.cli import (
     forecast,
     graph,
     hygiene,
+    index,
     keeping,
     keys,
     mcp,
@@ -27,6 +28,7 @@ from workers.errors import EbbError
 MODULES = (
     memory,
     context,
+    index,
     keeping,
     contradictions,
     graph,

@@ -94,11 +94,18 @@ def recall(
         return
     if not answer["results"]:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
-    rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], one["text"]] for one in answer["results"]]
+    rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], _told(one)] for one in answer["results"]]
     output.print_table(["score", "tier", "fidelity", "text"], rows)
     if explain:
         print_parts(answer["results"])
         print_left_out(answer["left_out"])
+
+
+def _told(one: dict[str, Any]) -> str:
+    """Return what a fact says, and of a document's part where it stands."""
+    if one["kind"] != "chunk" or not one["path"]:
+        return str(one["text"])
+    return f"{one['path']}: {one['section']}\n{one['text']}" if one["section"] else f"{one['path']}\n{one['text']}"
 
 
 def reinforce(

@@ -1,7 +1,8 @@
 """What commands print: results on stdout, for people or as JSON; progress and errors on stderr."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,18 +35,35 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their headings; an absent value is shown as a dash."""
     from rich.table import Table  # noqa: PLC0415  see console
+    from rich.text import Text  # noqa: PLC0415 - what a fact says in brackets is no markup
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*("-" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
     console().print(table)
 
 
 def progress(text: str) -> None:
     """Say on stderr what has just been done."""
     console(stderr=True).print("[green]✓[/green]", text, markup=True)
+
+
+@contextlib.contextmanager
+def bar(unit: str) -> Iterator[Any]:
+    """Give a function that shows how much is done, as a bar on stderr where that is a terminal."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.fields[count]} " + unit),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, count=0)
+        yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
 
 
 def say_held(facts: int) -> None:

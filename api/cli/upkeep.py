@@ -41,7 +41,7 @@ def import_(
             errors.append(bad)
         output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
 
-    with client(home, namespace) as memory, _open(file) as source, _progress("lines") as show:
+    with client(home, namespace) as memory, _open(file) as source, output.bar("lines") as show:
         checkpoint = None
         if file != "-":
             folder = configured(home).home.expanduser() / "imports"
@@ -198,7 +198,7 @@ def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_
 
     context = Context(located(home))
     total = embed.reset(context)
-    with client(home, namespace) as memory, _progress("facts") as show:
+    with client(home, namespace) as memory, output.bar("facts") as show:
         memory.send("memory.embed_pending", {})
         waiting, changed = total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
@@ -233,22 +233,6 @@ def _open(file: str) -> Iterator[Any]:
         ) from None
     with source:
         yield source
-
-
-@contextlib.contextmanager
-def _progress(unit: str) -> Iterator[Any]:
-    """Give a function that shows how much is done, as a bar on stderr where that is a terminal."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.fields[count]} " + unit),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=output.console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, count=0)
-        yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
 
 
 def _spinner(text: str) -> Any:

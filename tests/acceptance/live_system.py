@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance"}
 TABLES = (
     "facts", "activity", "vectors", "signatures", "events", "forgotten_hashes", "lexemes", "contradictions",
-    "links", "relations", "likenesses",
+    "links", "relations", "likenesses", "documents",
 )  # fmt: skip
 START_SECONDS = 60.0
 

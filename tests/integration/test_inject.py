@@ -121,12 +121,6 @@ def test_facts_meant_to_last_can_be_preferred(memory: Memory) -> None:
         assert one.score == pytest.approx(plain * parts["factor"], abs=1e-5)
 
 
-def test_documents_are_preferred_over_nothing_for_being_permanent(memory: Memory) -> None:
-    memory.add("The lake is calm in April.", kind="chunk", decay_class="permanent")
-    (found,) = memory.ask("calm lake", explain=True, preferences=Preferences(long_term=True)).results
-    assert (found.explain or {})["factor"] == 1.0
-
-
 def test_importance_and_recency_can_scale(memory: Memory) -> None:
     old = {"created_at": day(-45).isoformat(), "importance": 0.5}
     memory.store({"text": "The lake is calm.", **old}, {"text": "The lake is deep.", "importance": 1.0})

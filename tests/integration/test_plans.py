@@ -152,6 +152,11 @@ def test_the_place_of_a_fact_by_meaning_is_counted_without_touching_the_table(fi
 
 def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory) -> None:
     assert "facts_chunks" in indexes(filled, documents.ANY_CHUNK, {"namespace": 3})
+    values = {"namespace": 3, "paths": ["a/b.md"], "beginnings": ["a/b.md"]}
+    assert set(indexes(filled, documents.CHUNKS, values)) == {"facts_chunks"}
+    used = indexes(filled, documents.KNOWN, {"namespace": 3, "prefix": "a/"})
+    assert "facts_chunks" in used
+    assert "facts_pkey" not in used
 
 
 @pytest.mark.parametrize("namespace", [None, 3])

@@ -20,3 +20,8 @@ def normalise(text: str) -> str:
 def digest(text: str) -> bytes:
     """Return the SHA-256 of the normalised text: two facts with the same digest say the same (S18)."""
     return hashlib.sha256(normalise(text).encode()).digest()
+
+
+def chunk_digest(path: str | None, section: str | None, text: str) -> bytes:
+    """Return the SHA-256 of a part of a document: the same words elsewhere are another part, and each letter counts."""
+    return hashlib.sha256("\0".join([path or "", section or "", text]).encode()).digest()

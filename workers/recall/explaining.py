@@ -10,7 +10,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import signature
 from workers.core.arrays import Ints, Vectors
-from workers.errors import InvalidInputError
+from workers.errors import NotFoundError
 from workers.recall import answer, arms, scoring
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
@@ -128,13 +128,11 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     The score and the rank among what was seen are those that it has, or would have if it had been seen.
 
     Raises:
-        InvalidInputError: the namespace has no such fact.
+        NotFoundError: the namespace has no such fact.
     """
     rows = asked.read([id_])
     if not len(rows):
-        raise InvalidInputError(
-            f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged."
-        )
+        raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
     # What a rule hides is looked for where the arms would have found it.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)

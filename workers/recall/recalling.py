@@ -5,7 +5,7 @@ from datetime import datetime
 
 from workers.context import Context
 from workers.core.arrays import Vectors
-from workers.errors import EmbeddingError, InvalidInputError
+from workers.errors import EmbeddingError, NotFoundError
 from workers.recall import answer, arms, explaining, scoring
 from workers.recall.answer import Recalled, Result
 from workers.recall.explaining import Asked
@@ -26,7 +26,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     see what was superseded or forgotten since.
 
     Raises:
-        InvalidInputError: somebody asks why about a fact that the namespace does not have.
+        NotFoundError: somebody asks why about a fact that the namespace does not have.
         UnavailableError: the database does not answer.
     """
     query = None if question.tag else _embed(context, question.text)
@@ -57,7 +57,7 @@ def _answer(asked: Asked) -> Recalled:
 
 def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
     if question.why is not None:
-        raise InvalidInputError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
+        raise NotFoundError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
     return Recalled([], by_meaning, [] if question.explain else None)
 
 

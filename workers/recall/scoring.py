@@ -96,10 +96,10 @@ def _score(
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
-    """Return what scores are multiplied by; a document is as permanent as its file, which makes it no better (S73)."""
+    """Return what scores are multiplied by."""
     factor = np.ones(len(found))
     if preferences.long_term:
-        factor *= np.where(found["document"], 1.0, ranking.long_term(found["decay_class"]))
+        factor *= ranking.long_term(found["decay_class"])
     if preferences.importance_recency:
         confirmed_days = (now.timestamp() - found["confirmed_at"]) / confidence.DAY
         factor *= ranking.importance_recency(found["importance"], confirmed_days)

@@ -25,7 +25,6 @@ WEIGH = """
         date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
         date_part('epoch', activity.expires_at), recall_count, tier, fidelity, coalesce(decay_class, ''),
         lower(coalesce(entity, '')),
-        facts.kind = 'chunk',
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
         ),
@@ -138,7 +137,6 @@ CANDIDATE = np.dtype(
         ("fidelity", np.int64),
         ("decay_class", object),
         ("entity", object),
-        ("document", np.bool_),
         ("cosine", np.float64),
         ("signature", object),
         ("left_out", object),

@@ -31,7 +31,7 @@ SAID = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
-    where forgotten_at is null and superseded_at is null
+    where forgotten_at is null and superseded_at is null and kind <> 'chunk'
 """
 
 WRITE = """
@@ -56,7 +56,7 @@ def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], lim
 
 
 def said(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Said]:
-    """Return what those of these facts that are live are about and say, by namespace and id."""
+    """Return what those of these facts that are live are about and say, by namespace and id; chunks have no class."""
     found = db.execute(SAID, {"namespaces": rows.namespaces.tolist(), "ids": rows.ids})
     return {(namespace, id_): (entity, key, value, text) for namespace, id_, entity, key, value, text in found}
 

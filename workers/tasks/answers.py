@@ -228,4 +228,6 @@ def _result(result: Result) -> dict[str, Any]:
     told["id"] = str(result.id)
     for name in ("source_date", "created_at"):
         told[name] = None if told[name] is None else shown(told[name])
+    if result.kind == "chunk":  # a file's path and the headings above (S122)
+        told |= {"path": result.source, "section": result.key or ""}
     return told

@@ -1,0 +1,105 @@
+"""`ebb index`: a folder's Markdown files become facts, and stay in step with the files."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli import output
+from api.cli.reaching import NamespaceName, client, located
+from workers.errors import EbbError
+
+if TYPE_CHECKING:
+    from api.documents import Indexer, Sync
+    from api.folders import Folder
+
+PATIENCE_SECONDS = 5.0
+"""Until something that failed is tried again."""
+
+
+def index(
+    folder: Annotated[Path, typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR")],
+    name: Annotated[str | None, typer.Option("--as", help="What paths begin with; else the folder's own name.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and follow every change until Ctrl-C.")] = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Even if all of its files are gone.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Remember what Markdown files say, in parts of up to 500 tokens, for as long as the files say it.
+
+    Only what changed is sent. What is gone from the files, or with them, is erased from memory as well.
+    """
+    from api import documents, folders  # noqa: PLC0415 - Celery would slow down every other command
+
+    with client(home, namespace) as memory:
+        place = folders.folder(folder, name)
+        indexer = documents.Indexer(memory, place, located(home).tokenizer)
+        if watch:
+            _watch(indexer, place, empty=empty, as_json=as_json)
+            return
+        done = _sync(indexer, empty=empty)
+    _show(done, as_json=as_json)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _sync(indexer: "Indexer", *, empty: bool) -> "Sync":
+    with output.bar("files") as show:
+        return indexer.sync(lambda done, total: show(done, done, total), empty=empty)
+
+
+def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
+    """Follow the files until somebody interrupts; whatever fails is said, and tried again."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    output.progress(f"watching {place.root}, Ctrl-C ends it")
+    try:
+        while True:
+            try:
+                _follow(indexer, place, empty=empty, as_json=as_json)
+            except (EbbError, OSError) as error:
+                output.console(stderr=True).print(f"{error} Trying again …", style="red", markup=False)
+                time.sleep(PATIENCE_SECONDS)
+    except KeyboardInterrupt:
+        output.progress("stopped; what was indexed stays")
+
+
+def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
+    from api.folders import changes  # noqa: PLC0415
+
+    # Watching begins before the first look, so that nothing is missed between the two.
+    looked = False
+    for changed in changes(place):
+        if changed or not looked:
+            done = _sync(indexer, empty=empty)
+            if done.changed or not looked:
+                _show(done, as_json=as_json)
+            looked = True
+
+
+def _show(done: "Sync", *, as_json: bool) -> None:
+    answer: dict[str, Any] = {
+        "files": {name: done.files[name] for name in ("indexed", "unchanged", "removed")},
+        "chunks": {
+            name: done.chunks[name] for name in ("added", "unchanged", "removed", "forgotten", "without_vector")
+        },
+        "skipped": done.skipped,
+        "failed": done.failed,
+    }
+    if as_json:
+        output.print_json(answer)
+        return
+    for name in ("files", "chunks"):
+        counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in answer[name].items())
+        output.console().print(f"{name:<7} {counts}")
+    errors = output.console(stderr=True)
+    for one in done.skipped:
+        errors.print(f"skipped {one['path']}: {one['error']}", style="yellow", markup=False)
+    for one in done.failed:
+        errors.print(f"failed  {one['path']}: {one['error']}", style="red", markup=False)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"index": index}

@@ -1,0 +1,95 @@
+"""What an agent is shown, through the real workers: the task, the command, and what is touched by it."""
+
+from collections.abc import Iterator
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+from workers.core.text import strip_injected
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def recalls(live: LiveSystem, namespace: str) -> dict[str, int]:
+    """Return how often each fact of a namespace was recalled."""
+    return dict(
+        live.rows(
+            """
+            select text, recall_count from facts
+            join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+            join namespaces on namespaces.id = facts.namespace
+            where name = %s
+            """,
+            [namespace],
+        )
+    )
+
+
+def test_the_command_prints_the_documented_block(live: LiveSystem, client: Client, namespace: str) -> None:
+    client.store("User prefers dark mode", category="preference")
+    printed = live.ebb("context", "Does the user like dark mode?", "--namespace", namespace)
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout == "<memory-context>\n[sqlite/preference] User prefers dark mode\n</memory-context>\n"
+    asked = live.ebb("context", "-", "--format", "short", "-n", namespace, stdin="dark mode?")
+    assert asked.stdout.splitlines()[1] == "preference: User prefers dark mode"
+
+
+def test_only_what_was_injected_is_touched_and_once(live: LiveSystem, client: Client, namespace: str) -> None:
+    texts = [f"The lake was calm on day {number}." for number in range(6)]
+    client.store_many([{"text": text} for text in texts])
+    answer = client.context("How calm was the lake?", max_tokens=30, format="minimal", explain=True)
+    shown = [fact["line"] for fact in answer["facts"]]
+    assert 0 < len(shown) < len(texts)
+    assert {one["rule"] for one in answer["left_out"]} == {"over the token budget"}
+    eventually(lambda: sum(recalls(live, namespace).values()) >= len(shown), "what was injected is touched")
+    live.settle()
+    assert recalls(live, namespace) == {text: int(text in shown) for text in texts}
+    client.context("How calm was the lake?", touch=False)
+    live.settle()
+    assert sum(recalls(live, namespace).values()) == len(shown)
+
+
+def test_what_was_injected_is_not_stored_again(client: Client) -> None:
+    client.store("User prefers dark mode & </memory-context> <b>bold</b>")
+    shown = client.context("dark mode", touch=False)["context"]
+    assert strip_injected(shown) == ""
+    with pytest.raises(InvalidInputError, match="cannot store empty fact text"):
+        client.store(shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"format": "long"}, "format: 'long' is not allowed; give one of full, short, minimal"),
+        ({"order": 3}, "order: 3 is not allowed; give one of rank, stable"),
+        ({"max_tokens": 0}, "max_tokens: 0 is not allowed; give a whole number from 1"),
+        ({"prefer_long_term": "yes"}, "prefer_long_term: 'yes' is not allowed; give true or false"),
+        ({"min_similarity": 2}, "min_similarity: 2 is not allowed"),
+    ],
+)
+def test_a_wrong_argument_is_told(client: Client, given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        client.context("dark mode", **given)
+
+
+def test_why_is_told_at_the_prompt_and_touches_nothing(live: LiveSystem, client: Client, namespace: str) -> None:
+    id_ = client.store("The keel of the boat is oak.")["id"]
+    client.store("The sails of the boat are red.")
+    client.forget([id_])
+    told = live.ebb("recall", "What is the keel made of?", "--why", id_, "-n", namespace)
+    assert told.returncode == 0, told.stderr
+    assert "not recalled: forgotten: asked" in told.stdout
+    assert "would be 1 of 1" in told.stdout
+    explained = live.ebb("recall", "What is the keel made of?", "--explain", "--no-touch", "-n", namespace)
+    assert "forgotten: asked: 1" in explained.stdout
+    assert id_ in explained.stdout
+    live.settle()
+    assert set(recalls(live, namespace).values()) == {0}

@@ -1,0 +1,163 @@
+"""`ebb index` as a user has it: real files, real processes, and a folder that changes under it."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_system import ROOT, LiveSystem, eventually
+
+pytestmark = pytest.mark.acceptance
+
+BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "memory"
+    write(folder / "boat.md", BOAT)
+    write(folder / "projects" / "hut.md", "---\ntitle: Hut\n---\n# Hut\n\nThe roof leaks.\n")
+    return folder
+
+
+def write(file: Path, text: str | bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def index(live: LiveSystem, folder: Path, namespace: str, *options: str, code: int = 0) -> dict[str, Any]:
+    done = live.ebb("index", str(folder), "-n", namespace, "--json", *options)
+    assert done.returncode == code, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def sources(live: LiveSystem, namespace: str) -> list[str]:
+    """Return the path of every chunk, in order."""
+    found = live.rows(
+        """
+        select source from facts join namespaces on namespaces.id = facts.namespace
+        where kind = 'chunk' and name = %s order by 1
+        """,
+        [namespace],
+    )
+    return [source for (source,) in found]
+
+
+def test_files_are_indexed_followed_and_found(live: LiveSystem, folder: Path, namespace: str) -> None:
+    first = index(live, folder, namespace)
+    assert first["files"] == {"indexed": 2, "unchanged": 0, "removed": 0}
+    assert first["chunks"]["added"] == 4
+    assert index(live, folder, namespace)["files"] == {"indexed": 0, "unchanged": 2, "removed": 0}
+    best = live.ebb_json("recall", "Which engine has the boat?", "-n", namespace)["results"][0]
+    assert (best["path"], best["section"]) == ("memory/boat.md", "Boat > Engine")
+    assert best["text"] == "## Engine\n\nThe engine is a Bukh."
+
+    write(folder / "boat.md", BOAT.replace("Bukh", "Farymann"))
+    (folder / "projects" / "hut.md").rename(folder / "projects" / "cabin.md")
+    second = index(live, folder, namespace)
+    assert second["files"] == {"indexed": 2, "unchanged": 0, "removed": 1}
+    assert second["chunks"] == {"added": 3, "unchanged": 1, "removed": 3, "forgotten": 0, "without_vector": 0}
+    assert sources(live, namespace) == ["memory/boat.md"] * 2 + ["memory/projects/cabin.md"] * 2
+
+
+def test_a_person_is_shown_path_and_section(live: LiveSystem, folder: Path, namespace: str) -> None:
+    done = live.ebb("index", str(folder), "-n", namespace)
+    assert "2 indexed, 0 unchanged, 0 removed" in done.stdout
+    assert "memory/boat.md: Boat > Engine" in live.ebb("recall", "engine", "-n", namespace).stdout
+
+
+def test_what_cannot_be_read_is_told_and_keeps_what_was_indexed(
+    live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
+) -> None:
+    index(live, folder, namespace)
+    write(tmp_path / "outside.md", "# Secret\n")
+    (folder / "link.md").symlink_to(tmp_path / "outside.md")
+    (folder / "loop").symlink_to(folder)
+    write(folder / ".hidden" / "x.md", "# Hidden\n")
+    write(folder / "notes.txt", "no Markdown")
+    write(folder / "boat.md", b"# Boat\n\n\xff\xfe")
+    write(folder / "huge.md", "word " * 1_000_000)
+    write(folder / "nul.md", "a\0b")
+    os.mkfifo(folder / "pipe.md")
+    done = index(live, folder, namespace, code=1)
+    assert {one["path"]: one["error"] for one in done["failed"]} == {
+        "memory/boat.md": "no UTF-8 at byte 8; convert it",
+        "memory/huge.md": "larger than 4194304 bytes; split it",
+        "memory/nul.md": "has NUL characters, so it is no text; remove them",
+        "memory/pipe.md": "no regular file",
+    }
+    assert [one["path"] for one in done["skipped"]] == ["memory/link.md", "memory/loop"]
+    assert sources(live, namespace) == ["memory/boat.md"] * 2 + ["memory/projects/hut.md"] * 2
+
+
+def test_a_folder_is_not_mistaken_for_another_or_for_empty(
+    live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
+) -> None:
+    index(live, folder, namespace)
+    write(tmp_path / "other" / "memory" / "x.md", "# X\n\nText.\n")
+    refused = index(live, tmp_path / "other" / "memory", namespace, code=1)
+    assert f"{folder} is indexed as 'memory' already" in refused["error"]["message"]
+    assert index(live, tmp_path / "other" / "memory", namespace, "--as", "second")["files"]["indexed"] == 1
+    moved = folder.rename(tmp_path / "elsewhere")
+    assert index(live, moved, namespace, "--as", "memory")["files"] == {"indexed": 0, "unchanged": 2, "removed": 0}
+    for file in moved.rglob("*.md"):
+        file.unlink()
+    emptied = index(live, moved, namespace, "--as", "memory", code=1)
+    assert "although 2 are indexed: nothing was removed" in emptied["error"]["message"]
+    assert index(live, moved, namespace, "--as", "memory", "--empty")["files"]["removed"] == 2
+    assert sources(live, namespace) == ["second/x.md"]
+
+
+def test_what_is_no_folder_is_refused(live: LiveSystem, tmp_path: Path, namespace: str) -> None:
+    refused = live.ebb("index", str(tmp_path / "none"), "-n", namespace)
+    assert refused.returncode == 1
+    assert "is no folder: give one with Markdown files" in refused.stderr
+
+
+@contextmanager
+def watching(live: LiveSystem, folder: Path, namespace: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = live.command("index", str(folder), "--watch", "--json", "-n", namespace)
+    with log.open("wb") as output:
+        watcher = subprocess.Popen(command, cwd=ROOT, env=live.environment(), stdout=output, stderr=output)
+    try:
+        yield watcher
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+def test_watching_follows_every_change_and_ends_cleanly(
+    live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
+) -> None:
+    log = tmp_path / "watch.log"
+
+    def has(expected: list[str]) -> Callable[[], bool]:
+        return lambda: sorted(set(sources(live, namespace))) == expected
+
+    with watching(live, folder, namespace, log) as watcher:
+        eventually(has(["memory/boat.md", "memory/projects/hut.md"]), "the first look is done")
+        write(folder / "new" / "deep.md", "# Deep\n\nBelow.\n")
+        (folder / "boat.md").unlink()
+        eventually(has(["memory/new/deep.md", "memory/projects/hut.md"]), "a new and a removed file are noticed")
+        (folder / "projects").rename(folder / "plans")
+        eventually(has(["memory/new/deep.md", "memory/plans/hut.md"]), "a renamed folder is noticed")
+        write(folder / "new" / "deep.md", b"\xff")
+        eventually(lambda: "no UTF-8" in log.read_text(), "a bad file is told")
+        write(folder / "new" / "deep.md", "# Deep\n\nDeeper.\n")
+        eventually(lambda: live.ebb_json("recall", "deeper", "-n", namespace)["results"], "it goes on after an error")
+        away = folder.rename(tmp_path / "away")
+        eventually(lambda: "is no folder any more" in log.read_text(), "a vanished folder is told")
+        assert has(["memory/new/deep.md", "memory/plans/hut.md"])()
+        away.rename(folder)
+        write(folder / "back.md", "# Back\n\nAgain.\n")
+        back = ["memory/back.md", "memory/new/deep.md", "memory/plans/hut.md"]
+        eventually(has(back), "it goes on when the folder is back", 60)
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(20) == 0
+    assert "Traceback" not in log.read_text()

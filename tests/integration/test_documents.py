@@ -1,0 +1,166 @@
+"""What Markdown files say is remembered for as long as they say it, each part once, and embedded once."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import documents
+from workers.core import tokens
+from workers.core.chunks import Chunk, chunks
+from workers.documents import Document, Indexed
+from workers.errors import UnavailableError
+from workers.storage import signals
+
+BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
+
+
+def index(memory: Memory, path: str, text: str, at: float = 0, namespace: str = "default") -> Indexed:
+    found = chunks(text, tokens.estimate)
+    digest = hashlib.sha256(text.encode()).digest()
+    return documents.index(memory.context, namespace, Document(path, "/there", digest, found), day(at))
+
+
+def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str]]:
+    """Return path, section and text of every chunk, in order."""
+    return memory.rows(
+        """
+        select source, key, text from facts join namespaces on namespaces.id = facts.namespace
+        where kind = 'chunk' and name = %s order by 1, 2, 3
+        """,
+        namespace,
+    )
+
+
+def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows by every text that is embedded for storing from now on."""
+    embedder, told = memory.context.embedder, []
+    embed = embedder.embed
+
+    def noting(texts: Sequence[str]) -> Any:
+        told.extend(texts)
+        return embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", noting)
+    return told
+
+
+def test_a_file_is_found_by_path_section_and_text(memory: Memory) -> None:
+    index(memory, "memory/boat.md", BOAT)
+    best = memory.ask("How strong is the engine?").results[0]
+    assert (best.kind, best.source, best.key) == ("chunk", "memory/boat.md", "Boat > Engine")
+    assert best.text == "## Engine\n\nThe engine is a Bukh, 20 horsepower."
+    assert memory.ids("Sails", kind="chunk")[0] == memory.value("select id from facts where key = 'Boat > Sails'")
+
+
+def test_indexing_again_changes_nothing(memory: Memory) -> None:
+    assert index(memory, "memory/boat.md", BOAT) == Indexed(added=3)
+    before = memory.rows("select facts::text, activity::text from facts join activity on fact = id order by id")
+    assert index(memory, "memory/boat.md", BOAT, at=1) == Indexed(unchanged=3)
+    assert memory.rows("select facts::text, activity::text from facts join activity on fact = id order by id") == before
+
+
+def test_only_changed_chunks_are_embedded_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    index(memory, "memory/boat.md", BOAT)
+    told = embeddings(memory, monkeypatch)
+    changed = index(memory, "memory/boat.md", "Preface.\n\n" + BOAT.replace("Three", "Four"), at=1)
+    assert changed == Indexed(added=2, unchanged=2, removed=1)
+    assert sorted(told) == ["## Sails\n\nFour of them.", "Preface."]
+
+
+def test_what_is_no_longer_in_a_file_leaves_no_trace(memory: Memory) -> None:
+    index(memory, "memory/boat.md", BOAT)
+    kept = memory.add("Tea at four.")
+    assert index(memory, "memory/boat.md", "Nothing.", at=1).removed == 3
+    assert documents.remove(memory.context, "default", ["memory/boat.md"]) == 1
+    for table in ("activity", "vectors", "signatures"):
+        assert memory.rows(f"select fact from {table}") == [(kept,)]
+    assert memory.value("select count(*) from documents") == 0
+    assert memory.rows("select id from facts") == [(kept,)]
+
+
+def test_a_changed_letter_is_another_chunk(memory: Memory) -> None:
+    index(memory, "a/b.md", "the Keel is OAK")
+    index(memory, "a/b.md", "The keel is oak", at=1)
+    assert said(memory) == [("a/b.md", None, "The keel is oak")]
+
+
+def test_the_same_words_in_two_files_and_in_a_fact_are_three(memory: Memory) -> None:
+    memory.add("The keel is oak.")
+    index(memory, "a/one.md", "The keel is oak.")
+    index(memory, "a/two.md", "The keel is oak.")
+    assert documents.remove(memory.context, "default", ["a/one.md"]) == 1
+    assert said(memory) == [("a/two.md", None, "The keel is oak.")]
+    assert len(memory.ids("keel")) == 2
+
+
+def test_what_was_read_later_stands(memory: Memory) -> None:
+    index(memory, "a/b.md", "New.", at=2)
+    assert index(memory, "a/b.md", "Old.", at=1).outdated
+    assert said(memory) == [("a/b.md", None, "New.")]
+
+
+def test_two_at_once_do_not_meet(memory: Memory) -> None:
+    with (
+        signals.only_one(memory.context.redis, "document:default:a/b.md", 10),
+        pytest.raises(UnavailableError, match=r"a/b.md is being indexed by another task"),
+    ):
+        index(memory, "a/b.md", "New.")
+    index(memory, "a/b.md", "New.")
+
+
+def test_namespaces_have_files_of_their_own(memory: Memory) -> None:
+    index(memory, "a/b.md", "Ours.")
+    index(memory, "a/b.md", "Theirs.", namespace="other")
+    assert documents.remove(memory.context, "other", ["a/b.md"]) == 1
+    assert said(memory) == [("a/b.md", None, "Ours.")]
+    assert documents.known(memory.context, "other", "a") == []
+    assert [one.path for one in documents.known(memory.context, "default", "a")] == ["a/b.md"]
+    assert documents.remove(memory.context, "nobody", ["a/b.md"]) == 0
+
+
+def test_a_folder_knows_its_own_files_and_those_whose_chunks_were_imported(memory: Memory) -> None:
+    index(memory, "notes/a.md", "One.")
+    index(memory, "notes and more/a.md", "Two.")
+    memory.store({"text": "Three.", "kind": "chunk", "source": "notes/b.md"})
+    known = documents.known(memory.context, "default", "notes")
+    assert [(one.path, one.folder) for one in known] == [("notes/a.md", "/there"), ("notes/b.md", None)]
+
+
+def test_chunks_have_no_lifetime_and_no_class_by_their_words(memory: Memory) -> None:
+    index(memory, "a/b.md", "Currently debugging this session, right now.")
+    memory.backfill(0)
+    (id_,) = memory.rows("select id from facts")[0]
+    row = memory.row(id_)
+    assert (row["decay_class"], row["expires"]) == (None, float("inf"))
+
+
+def test_a_chunk_that_somebody_forgot_stays_forgotten(memory: Memory) -> None:
+    index(memory, "a/b.md", BOAT)
+    engine = memory.value("select id from facts where key = 'Boat > Engine'")
+    memory.forget(engine, at=1)
+    assert index(memory, "a/b.md", BOAT, at=2) == Indexed(unchanged=2, forgotten=1)
+    assert engine not in memory.ids("engine", at=3)
+
+
+def test_documents_stay_out_of_a_context_unless_wanted(memory: Memory) -> None:
+    index(memory, "a/b.md", BOAT)
+    assert memory.ask("engine", documents=False).results == []
+    assert memory.ask("engine", documents=True).results
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(versions=st.lists(st.lists(st.sampled_from("abcd"), max_size=4), min_size=1, max_size=5))
+def test_whatever_a_file_said_before_it_ends_with_what_it_says_now(memory: Memory, versions: list[list[str]]) -> None:
+    name = f"space-{memory.value('select count(*) from namespaces')}"
+    for number, version in enumerate(versions):
+        text = "\n\n".join(f"# {head}\n\nText of {head}." for head in version)
+        index(memory, "a/b.md", text, at=number, namespace=name)
+    expected: list[Chunk] = chunks(text, tokens.estimate)
+    assert [(section, text) for _, section, text in said(memory, name)] == sorted(
+        (one.section, one.text) for one in expected
+    )
