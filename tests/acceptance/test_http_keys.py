@@ -1,0 +1,251 @@
+"""Keys over HTTP: what one opens, and that no route at all lets one namespace at another's memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import make_key, serving
+from live_system import LiveSystem, eventually
+
+from api.http import app
+
+pytestmark = pytest.mark.acceptance
+
+OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/live", "/health/ready"}
+"""What anybody may see: nothing of anybody's memory."""
+
+MARK = "zebra"
+"""A word that every secret of the owner has in it."""
+
+WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
+    ("POST", "/memory/facts"): ("write", "/memory/facts", {"text": "A brook.", "supersedes": "{fact}"}),
+    ("GET", "/memory/facts/{id}"): ("read", "/memory/facts/{fact}", None),
+    ("DELETE", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}?purge=true", None),
+    ("POST", "/memory/facts/{id}/restore"): ("write", "/memory/facts/{gone}/restore", None),
+    ("POST", "/memory/facts/{id}/reinforce"): ("write", "/memory/facts/{fact}/reinforce", {"boost": 1}),
+    ("GET", "/memory/facts/{id}/history"): ("read", "/memory/facts/{fact}/history", None),
+    ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),
+    ("DELETE", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{pinned}/pin", None),
+    ("POST", "/memory/recall"): ("read", "/memory/recall", {"query": "Where is the zebra?", "explain": True}),
+    ("POST", "/memory/context"): ("read", "/memory/context", {"query": "Where is the zebra?", "explain": True}),
+    ("POST", "/memory/links"): (
+        "write", "/memory/links", {"source": "{fact}", "target": "{pinned}", "type": "RELATED_TO"},
+    ),
+    ("GET", "/memory/graph/edges"): ("read", "/memory/graph/edges?entity=zebra", None),
+    ("POST", "/memory/graph/edges"): ("write", "/memory/graph/edges", {"from": "zebra", "to": "stable", "type": "in"}),
+    ("POST", "/memory/graph/decay"): ("admin", "/memory/graph/decay", {"dryRun": False}),
+    ("POST", "/memory/decay"): ("admin", "/memory/decay", {"now": "2100-01-01", "force": True}),
+    ("GET", "/memory/decay/runs"): ("read", "/memory/decay/runs?limit=1000", None),
+    ("GET", "/memory/stats"): ("read", "/memory/stats", None),
+    ("GET", "/memory/forecast"): ("read", "/memory/forecast?days=366&shown=100", None),
+    ("GET", "/memory/contradictions"): ("read", "/memory/contradictions", None),
+    ("POST", "/memory/contradictions/resolve"): (
+        "write", "/memory/contradictions/resolve", {"ids": ["{one}"], "keep": "{two}"},
+    ),
+    ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
+    # last, for from then on the stranger has a fact of the same id
+    ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
+}  # fmt: skip
+"""Each route's scope, and how somebody would try to get at the owner's memory by it."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose memory is tried, by which ids, and with which key they reach it themselves."""
+
+    namespace: str
+    key: dict[str, str]
+    ids: dict[str, str]
+
+
+def routes() -> Iterator[tuple[str, str]]:
+    """Yield the method and path of each route, those too that the document leaves out."""
+    for route in app.routes:
+        included = getattr(route, "original_router", None)
+        for own in [route] if included is None else included.routes:
+            for method in sorted(getattr(own, "methods", None) or {"ANY"}):
+                yield method, own.path
+
+
+def secret(route: tuple[str, str]) -> bool:
+    return route[1] not in OPEN
+
+
+@pytest.fixture(scope="module")
+def served(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def owner(live: LiveSystem, served: httpx2.Client) -> Owner:
+    """Return somebody with memory of every kind."""
+    name = f"owner-{uuid4()}"
+    key = make_key(live, name, "read", "write", "admin")
+
+    def post(path: str, body: Any = None, **query: str) -> Any:
+        answer = served.post(path, json=body, headers=key, params=query)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    texts = {"fact": "The zebra is in the stable.", "pinned": "The zebra eats hay.", "gone": "The zebra is ill."}
+    ids = {place: post("/memory/facts", {"text": text})["id"] for place, text in texts.items()}
+    about = {"entity": "zebra", "key": "name"}
+    ids |= {
+        place: post("/memory/facts", {"text": f"The zebra's name is {value}.", "value": value, **about})["id"]
+        for place, value in {"one": "Zoe", "two": "Zed"}.items()
+    }
+    post(f"/memory/facts/{ids['pinned']}/pin")
+    served.delete(f"/memory/facts/{ids['gone']}", headers=key).raise_for_status()
+    post("/memory/links", {"source": ids["fact"], "target": ids["pinned"], "type": "RELATED_TO"})
+    post("/memory/graph/edges", {"from": "zebra", "to": "meadow", "type": "lives_on"})
+    post("/memory/decay", {"now": "2030-01-01", "dry_run": True})
+    ids["task"] = post("/memory/facts", {"text": "The zebra sleeps."}, wait="false")["task"]
+    eventually(lambda: served.get(f"/tasks/{ids['task']}", headers=key).json()["state"] == "done", "it is stored")
+    live.settle()
+    return Owner(name, key, ids)
+
+
+@pytest.fixture(scope="module")
+def stranger(live: LiveSystem) -> dict[str, str]:
+    """Return a key that opens all of another namespace."""
+    return make_key(live, f"stranger-{uuid4()}", "read", "write", "admin")
+
+
+def filled(value: Any, ids: dict[str, str]) -> Any:
+    """Return a path or body with the owner's ids in it."""
+    if isinstance(value, dict):
+        return {name: filled(one, ids) for name, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one, ids) for one in value]
+    return value.format(**ids) if isinstance(value, str) else value
+
+
+def call(served: httpx2.Client, route: tuple[str, str], owner: Owner, headers: dict[str, str]) -> httpx2.Response:
+    _, path, body = WALK[route]
+    return served.request(route[0], filled(path, owner.ids), json=filled(body, owner.ids), headers=headers)
+
+
+def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
+    """Return all that the tables say of a namespace's memory."""
+    tables = ("facts", "activity", "events", "links", "relations", "contradictions", "forgotten_hashes")
+    return [
+        row
+        for table in tables
+        for row in live.rows(
+            f"select row_::text from {table} as row_ join namespaces on namespaces.id = row_.namespace "
+            "where name = %s order by 1",
+            [namespace],
+        )
+    ]
+
+
+def test_the_walk_knows_every_route() -> None:
+    """A new route has to say how one namespace would try to get at another by it."""
+    assert {route for route in routes() if secret(route)} == set(WALK)
+
+
+def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:
+    for route, (_, path, _) in WALK.items():
+        if route[0] == "GET":
+            answer = served.get(filled(path, owner.ids), headers=owner.key)
+            assert answer.status_code == 200, (route, answer.text)
+    assert MARK in served.get(filled("/memory/facts/{fact}", owner.ids), headers=owner.key).text
+
+
+def test_no_route_lets_a_stranger_read_change_or_count_anything(
+    live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str]
+) -> None:
+    before = state(live, owner.namespace)
+    assert len(before) > 10
+    for route in WALK:
+        answer = call(served, route, owner, stranger)
+        assert answer.status_code < 500, (route, answer.text)
+        said = answer.text.replace(str(answer.request.url.path), "")
+        if route != ("POST", "/memory/graph/edges"):
+            assert MARK not in said.lower(), route
+    live.settle()
+    assert state(live, owner.namespace) == before
+    assert served.get("/memory/stats", headers=stranger).json()["facts"] <= 2
+    counted = served.get("/memory/decay/runs", headers=stranger).json()["runs"]
+    assert all(run["processed"] is None or run["namespace"].startswith("stranger") for run in counted)
+
+
+def test_no_route_answers_without_a_key_or_with_one_that_is_none(served: httpx2.Client, owner: Owner) -> None:
+    for headers in ({}, {"x-api-key": "ebb_none"}, {"authorization": "Bearer ebb_none"}):
+        for route in WALK:
+            answer = call(served, route, owner, headers)
+            assert answer.status_code == 401, route
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_no_route_lets_a_key_name_another_namespace(
+    served: httpx2.Client, owner: Owner, stranger: dict[str, str]
+) -> None:
+    for route in WALK:
+        answer = call(served, route, owner, stranger | {"X-Ebb-Namespace": owner.namespace})
+        assert answer.status_code == 403, route
+
+
+@pytest.mark.parametrize("scope", ["read", "write", "admin"])
+def test_a_key_opens_the_routes_of_its_scope_alone(
+    live: LiveSystem, served: httpx2.Client, owner: Owner, scope: str
+) -> None:
+    key = make_key(live, f"scoped-{uuid4()}", scope)
+    for route, (needed, _, _) in WALK.items():
+        status = call(served, route, owner, key).status_code
+        assert (status == 403) == (needed != scope or "purge" in WALK[route][1]), route
+
+
+def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
+    live: LiveSystem, served: httpx2.Client, stranger: dict[str, str]
+) -> None:
+    system = make_key(live, f"system-{uuid4()}", "read", "admin", "system")
+    dry = {"dry_run": True}
+    for key, status in ((stranger, 403), (system, 200)):
+        assert served.get("/memory/decay/runs?everywhere=true", headers=key).status_code == status
+        assert served.post("/memory/decay?everywhere=true", json=dry, headers=key).status_code == status
+
+
+def test_a_bearer_token_opens_as_well_and_a_revoked_key_opens_nothing_at_once(
+    live: LiveSystem, served: httpx2.Client, namespace: str
+) -> None:
+    made = live.ebb_json("keys", "create", "--namespace", namespace, "--label", "Mira's laptop")
+    bearer = {"authorization": f"Bearer {made['key']}"}
+    assert served.get("/memory/stats", headers=bearer).status_code == 200
+    assert live.ebb_json("keys", "revoke", made["id"], "--namespace", namespace)["action"] == "revoked"
+    assert served.get("/memory/stats", headers=bearer).status_code == 401
+    (listed,) = live.ebb_json("keys", "list", "--namespace", namespace)["keys"]
+    assert (listed["label"], listed["scopes"]) == ("Mira's laptop", ["read", "write"])
+    assert listed["revoked_at"]
+    assert live.ebb("keys", "revoke", str(uuid4()), "--namespace", namespace).returncode == 1
+
+
+def test_the_key_itself_is_kept_nowhere(live: LiveSystem, namespace: str) -> None:
+    key = make_key(live, namespace, "read")["x-api-key"]
+    rows = live.rows("select api_keys::text from api_keys")
+    assert rows
+    assert not any(key in row for (row,) in rows)
+    ring = live.own_keys.hgetall("ebb:keys")
+    assert not any(key.encode() in one for pair in ring.items() for one in pair)
+
+
+def test_a_redis_that_lost_the_keys_opens_nothing_and_gets_them_back(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    live.own_keys.delete("ebb:keys")
+    assert served.get("/memory/stats").status_code == 401
+    assert served.get("/memory/stats", headers=owner.key).status_code == 200
+
+
+def test_reading_with_a_key_that_may_not_write_is_no_use(live: LiveSystem, served: httpx2.Client, owner: Owner) -> None:
+    reader = make_key(live, owner.namespace, "read")
+    before = state(live, owner.namespace)
+    ask = {"query": "Where is the zebra?"}
+    assert served.post("/memory/recall", json=ask, headers=reader).json()["results"]
+    assert served.post("/memory/recall", json=ask | {"touch": True}, headers=reader).status_code == 403
+    live.settle()
+    assert state(live, owner.namespace) == before
