@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 from uuid_utils.compat import uuid7
 
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
-from workers.queues import configuration
+from workers.queues import SENT_AT, configuration
 from workers.storage import outbox, receipts
 from workers.storage.redis import own_keys
 
@@ -66,7 +66,8 @@ class Sender:
         Raises:
             UnavailableError: Redis does not answer.
         """
-        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
+        headers = {SENT_AT: time.time()} | options.pop("headers", {})
+        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, headers=headers, **options))
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
         """Return a task's result, and forget it.

@@ -1,6 +1,5 @@
 """The Celery app, its queues and the beat schedule: `celery -A workers worker|beat|flower`."""
 
-import logging
 import os
 from datetime import timedelta
 from typing import Any
@@ -9,6 +8,7 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import setup_logging
 
+from workers import logs
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
@@ -121,11 +121,4 @@ app.conf.update(configuration(settings.redis_url) | worker_configuration(setting
 
 @setup_logging.connect
 def _log(**_: Any) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s",
-        force=True,
-    )
-    logging.getLogger("celery.worker.strategy").setLevel(logging.WARNING)
-    logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    logs.configure(settings)

@@ -8,6 +8,9 @@ from workers.storage.redis import results_url
 
 RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
+SENT_AT = "ebb_sent_at"
+"""The header that says when a task was sent, in epoch seconds."""
+
 ROUTES = {
     "memory.recall": RECALL,
     "memory.context": RECALL,
@@ -22,6 +25,7 @@ ROUTES = {
     "memory.history": RECALL,
     "memory.relations": RECALL,
     "memory.autolink": MAINTENANCE,
+    "memory.measure": MAINTENANCE,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,

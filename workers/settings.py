@@ -124,6 +124,7 @@ class Settings(BaseModel):
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
+    log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")
 
     @model_validator(mode="before")
     @classmethod

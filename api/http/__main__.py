@@ -4,6 +4,7 @@ import sys
 
 import uvicorn
 
+from workers import logs
 from workers.errors import SettingsError
 from workers.settings import Settings
 
@@ -16,11 +17,12 @@ def main() -> None:
         settings = Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"ebb: {error}")
+    logs.configure(settings)
     uvicorn.run(
         "api.http:app",
         host=settings.host,
         port=settings.port,
-        log_level=settings.log_level,
+        log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,

@@ -8,12 +8,40 @@ from typing import Any
 from anyio import to_thread
 from fastapi import FastAPI
 
-from api.http import facts, graph, health, hygiene, mcp, passing, problems, recalling, sending, tasks, telling
+from api.http import (
+    facts,
+    graph,
+    health,
+    hygiene,
+    mcp,
+    metrics,
+    passing,
+    problems,
+    recalling,
+    sending,
+    tasks,
+    telling,
+)
 from api.http.body import BodyLimit
 from api.http.door import Door
+from api.http.watching import Watch
 from api.schemas import Problem
 from workers.errors import EbbError
 from workers.settings import Settings
+
+GROUPS = (
+    facts,
+    recalling,
+    graph,
+    passing,
+    hygiene,
+    telling,
+    tasks,
+    health,
+    metrics,
+    mcp,
+)
+"""Modules of routes, in the order of the document."""
 
 THREADS = 64
 """Requests that wait for workers at the same time."""
@@ -60,9 +88,10 @@ def make_app() -> FastAPI:
         responses=problems.responses(400, 401, 403, 413, 422, 429, 500, 503, 504),
     )
     own.add_middleware(BodyLimit)
+    own.add_middleware(Watch)
     problems.register(own)
     own.add_exception_handler(sending.Accepted, sending.accepted)
-    for group in (facts, recalling, graph, passing, hygiene, telling, tasks, health, mcp):
+    for group in GROUPS:
         own.include_router(group.routes)
     return own
 

@@ -118,7 +118,9 @@ def reading(scope: Scope) -> Any:
     def session(
         request: Request, caller: Annotated[Caller, Depends(allowed(scope))], timeout: Timeout = None
     ) -> Session:
-        return Session(door_of(request), caller, timeout=timeout)
+        own = Session(door_of(request), caller, timeout=timeout)
+        request.state.task = own.task_id
+        return own
 
     return Depends(session)
 
@@ -133,7 +135,9 @@ def writing(scope: Scope) -> Any:
         wait: Wait = True,
         idempotency_key: IdempotencyKey = None,
     ) -> Session:
-        return Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
+        own = Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
+        request.state.task = own.task_id
+        return own
 
     return Depends(session)
 

@@ -11,7 +11,8 @@ from api.system.starting import LAST_WORDS, System
 from workers.errors import UnavailableError
 
 INTERVAL = 0.5
-LEVEL = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) ")  # how our log lines begin, after date and time
+# how our log lines begin, for people after date and time, for machines in JSON
+LEVEL = re.compile(r'(\S+ \S+ |\{"at": "\S+", "level": ")(?P<level>[A-Z]+)[ "]')
 LOUD = ("WARNING", "ERROR", "CRITICAL")
 GIVING_UP = (LAST_WORDS, "Traceback ")
 

@@ -61,6 +61,10 @@ class Owner:
     ids: dict[str, str]
 
 
+SYSTEM = {("GET", "/metrics")}
+"""What concerns all namespaces together, for which there is a scope of its own."""
+
+
 def routes() -> Iterator[tuple[str, str]]:
     """Yield the method and path of each route, those too that the document leaves out."""
     for route in app.routes:
@@ -145,7 +149,7 @@ def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
 
 def test_the_walk_knows_every_route() -> None:
     """A new route has to say how one namespace would try to get at another by it."""
-    assert {route for route in routes() if secret(route)} == set(WALK)
+    assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM
 
 
 def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:
@@ -206,6 +210,7 @@ def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
     system = make_key(live, f"system-{uuid4()}", "read", "admin", "system")
     dry = {"dry_run": True}
     for key, status in ((stranger, 403), (system, 200)):
+        assert served.get("/metrics", headers=key).status_code == status
         assert served.get("/memory/decay/runs?everywhere=true", headers=key).status_code == status
         assert served.post("/memory/decay?everywhere=true", json=dry, headers=key).status_code == status
 

@@ -17,6 +17,22 @@ def problem(answer: httpx2.Response, status: int) -> str:
     return str(answer.json()["detail"])
 
 
+def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, namespace: str) -> None:
+    idle.settings["EBB_LOG_FORMAT"] = "json"
+    idle.start("worker")
+    with serving(idle) as api:
+        answer = api.post("/memory/recall", json={"query": "key"}, headers={"X-Ebb-Namespace": namespace})
+        assert answer.status_code == 200
+        assert api.post("/memory/facts", json={"text": ""}, headers={"X-Ebb-Namespace": namespace}).status_code == 422
+    lines = [json.loads(line) for line in (idle.folder / "api.log").read_text().splitlines()]
+    (told,) = [line for line in lines if line.get("path") == "/memory/recall"]
+    assert (told["level"], told["namespace"], told["status"], told["method"]) == ("INFO", namespace, 200, "POST")
+    assert told["task"]
+    worker = [line for line in (idle.folder / "worker.log").read_text().splitlines() if line.startswith("{")]
+    told = [json.loads(line) for line in worker]
+    assert all(line["level"] and line["message"] for line in told)
+
+
 def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_back(idle: LiveSystem) -> None:
     """No worker runs: the task waits, is revoked, and is never begun."""
     idle.own_keys.hset("ebb:keys", "copied", "1")

@@ -11,6 +11,7 @@ from workers.recall.answer import Recalled, Result
 from workers.recall.explaining import Asked
 from workers.recall.question import Question
 from workers.recall.weighing import Found, weigh
+from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
@@ -29,7 +30,8 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         NotFoundError: somebody asks why about a fact that the namespace does not have.
         UnavailableError: the database does not answer.
     """
-    query = None if question.tag else _embed(context, question.text)
+    with timed("recall embed"):
+        query = None if question.tag else _embed(context, question.text)
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of, question.documents)
     with transaction(context.database_url) as db:
@@ -37,10 +39,13 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         if tenant is None:
             return _nothing(namespace, question, by_meaning=query is not None)
         query = query if query is not None and tenant.embedder == context.embedder.name else None
-        text = arms.text_arm(db, tenant, question.text, scope)
-        near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
+        with timed("recall text"):
+            text = arms.text_arm(db, tenant, question.text, scope)
+        with timed("recall vector"):
+            near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
         found = Found(text, near)
-        weighed = weigh(context, db, tenant, question, found, query, scope)
+        with timed("recall weigh"):
+            weighed = weigh(context, db, tenant, question, found, query, scope)
         order = answer.order(weighed.seen, weighed.scores)
         return _answer(Asked(context, db, tenant, question, scope, query, found, weighed, order))
 

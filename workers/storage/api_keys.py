@@ -32,7 +32,7 @@ ALL = """
     from api_keys join namespaces on namespaces.id = api_keys.namespace
 """
 
-PUBLISHING = 0x0EBC
+PUBLISHING = 0x0EBB + 3
 """Key of the advisory lock that lets one process at a time copy the keys, so that no older copy replaces a newer."""
 
 LOCK = "select pg_advisory_xact_lock(%(key)s)"

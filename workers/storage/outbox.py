@@ -32,6 +32,11 @@ def remove(redis: Redis, task_id: str) -> None:
     redis.hdel(KEY, task_id)
 
 
+def size(redis: Redis) -> int:
+    """Return how many writes are accepted and neither committed nor refused."""
+    return int(redis.hlen(KEY))
+
+
 def holds(redis: Redis, task_id: str) -> bool:
     """Return whether a write is accepted and neither committed nor refused."""
     return bool(redis.hexists(KEY, task_id))

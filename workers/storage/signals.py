@@ -1,5 +1,6 @@
 """Signals between processes, in Redis: who is busy, what was done lately, which namespaces grew."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -20,6 +21,7 @@ BEGUN = "ebb:begun"
 TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
 EMBEDDER = "ebb:embedder"
+MEASURED = "ebb:measured"
 
 ACTIVE_SECONDS = 10
 """A recall that died leaves its mark no longer than this."""
@@ -32,6 +34,7 @@ ALIVE_SECONDS = 15
 """Workers leave a mark every two seconds."""
 
 EMBEDDER_SECONDS = 60
+MEASURED_SECONDS = 600
 STARTED_SECONDS = 60
 """Workers that start within this time start together."""
 
@@ -145,3 +148,15 @@ def embedder_said(redis: Redis) -> str | None:
     """Return how the embedder was, if somebody asked it lately."""
     found = redis.get(EMBEDDER)
     return found.decode() if isinstance(found, bytes) else None
+
+
+def note_measured(redis: Redis, figures: dict[str, Any]) -> None:
+    """Keep the database's figures for those who ask next."""
+    redis.set(MEASURED, json.dumps(figures), ex=MEASURED_SECONDS)
+
+
+def measured(redis: Redis) -> dict[str, Any] | None:
+    """Return the database's figures as they were a moment ago, if they are known."""
+    found = redis.get(MEASURED)
+    figures: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
+    return figures

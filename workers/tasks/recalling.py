@@ -14,6 +14,7 @@ from workers import regenerate as regenerating
 from workers import touch as touching
 from workers.celery import app, settings
 from workers.errors import EmbeddingError, NotFoundError
+from workers.stopwatch import timed
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.task import MOST_RESULTS, EbbTask, context, instant
@@ -68,7 +69,7 @@ def recall(
         explain=explain,
         why=None if why is None else intake.fact_id(why),
     )
-    with signals.active(context.redis, self.request.id or "", time.time()):
+    with signals.active(context.redis, self.request.id or "", time.time()), timed("recall all"):
         found = finding.recall(context, name, question, at)
     if touch and why is None and as_of is None and known_as_of is None and found.results:
         ids = [str(result.id) for result in found.results]

@@ -1,5 +1,7 @@
 """What every task has: patience with an absent database, an instant, an id, and limits."""
 
+import time
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
@@ -8,12 +10,14 @@ import psycopg
 from celery import Task
 from celery.states import SUCCESS
 from psycopg_pool import PoolTimeout
+from redis.exceptions import RedisError
 
-from workers import intake
+from workers import intake, stopwatch
 from workers.celery import settings
 from workers.context import Context, utc_now
 from workers.errors import InvalidInputError, UnavailableError
-from workers.storage import outbox
+from workers.queues import SENT_AT
+from workers.storage import outbox, timings
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
@@ -21,6 +25,9 @@ WORK_SECONDS = 30.0
 """How long a task that walks many facts goes on before it hands over to its successor."""
 
 context = Context(settings)
+
+
+STORES = ("memory.store", "memory.store_many")
 
 
 class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
@@ -35,9 +42,18 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     throws = (InvalidInputError,)
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
-        """Take a write that was accepted without waiting out of the outbox once it is committed or refused for good."""
+        """Take an accepted write out of the outbox once it is committed or refused for good; tell how long it took."""
+        self._tell_timings(done=status == SUCCESS)
         if self.request.get("ebb_accepted") and (status == SUCCESS or isinstance(retval, InvalidInputError)):
             outbox.remove(context.redis, task_id)
+
+    def _tell_timings(self, *, done: bool) -> None:
+        laps, sent_at = stopwatch.take(), self.request.get(SENT_AT)
+        if done and sent_at is not None and self.name in STORES:
+            laps.append((timings.WRITE, time.time() - sent_at))
+        if laps:
+            with suppress(RedisError):  # for want of a figure nothing fails
+                timings.observe(context.redis, laps)
 
 
 def instant(now: Any) -> datetime:

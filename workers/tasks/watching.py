@@ -4,14 +4,24 @@ from typing import Any
 
 from workers import health as checking
 from workers import keys
+from workers import measure as measuring
 from workers.celery import app
-from workers.tasks.task import EbbTask, context
+from workers.storage import signals
+from workers.tasks.task import EbbTask, context, instant
 
 
 @app.task(base=EbbTask, name="memory.publish_keys")
 def publish_keys() -> dict[str, Any]:
     """Copy the API keys to where doors look them up."""
     return {"keys": keys.publish(context)}
+
+
+@app.task(base=EbbTask, name="memory.measure")
+def measure(now: Any = None) -> dict[str, Any]:
+    """Return the database's figures, and keep them for who asks next."""
+    figures = measuring.measure(context, instant(now))
+    signals.note_measured(context.redis, figures)
+    return figures
 
 
 @app.task(base=EbbTask, name="memory.health")

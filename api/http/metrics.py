@@ -1,0 +1,121 @@
+"""Metrics for Prometheus: what the queues, the workers and the database say of themselves."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from api.http.callers import Caller, allowed
+from api.http.door import Door, door_of
+from api.http.watching import REQUESTS
+from api.sender import AWAY
+from workers.errors import EbbError, UnavailableError
+from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.storage import outbox, signals, timings
+
+routes = APIRouter(tags=["health"])
+
+MEASURE_SECONDS = 3.0
+"""How long a scrape waits for the database's figures, if there are none yet."""
+
+FRESH_SECONDS = 15.0
+"""Figures older than this are measured anew, for the next scrape."""
+
+
+@routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) -> Response:
+    """Return the figures of the whole system, of all namespaces together, in Prometheus' own format."""
+    registry = CollectorRegistry()
+    registry.register(_System(door_of(request)))
+    registry.register(REQUESTS)
+    try:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    except AWAY as error:
+        raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+
+
+class _System:
+    """What is asked at each scrape."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._waiting()
+        yield from self._timings()
+        measured = self._measured()
+        if measured is not None:
+            yield from _facts(measured)
+            yield from _passes(measured)
+
+    def _waiting(self) -> Iterator[Metric]:
+        queues = {(queue,): self._door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+        yield _gauge("ebb_queue_tasks", "Tasks that wait", ["queue"], queues)
+        yield _gauge(
+            "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
+        )
+        alive = signals.alive(self._door.redis, time.time())
+        workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
+        yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
+
+    def _timings(self) -> Iterator[Metric]:
+        recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])
+        writes = HistogramMetricFamily("ebb_write_to_readable_seconds", "From sending a write until it can be read")
+        for what, (counts, total) in sorted(timings.read(self._door.redis).items()):
+            buckets = [
+                ("+Inf" if bound == float("inf") else str(bound), count)
+                for bound, count in zip(timings.BUCKETS, counts, strict=True)
+            ]
+            kind, _, arm = what.partition(" ")
+            if kind == timings.RECALL:
+                recalls.add_metric([arm], buckets, total)
+            elif kind == timings.WRITE:
+                writes.add_metric([], buckets, total)
+        yield recalls
+        yield writes
+
+    def _measured(self) -> dict[str, Any] | None:
+        """Return the database's figures of a moment ago; whoever finds old ones has them measured for the next."""
+        known = signals.measured(self._door.redis)
+        client = self._door.client
+        try:
+            if known is None:
+                return client.call("memory.measure", {}, MEASURE_SECONDS)
+            if time.time() - known["at"] > FRESH_SECONDS:
+                client.send("memory.measure", {}, expires=FRESH_SECONDS, ignore_result=True)
+        except EbbError:
+            return known
+        return known
+
+
+def _facts(measured: dict[str, Any]) -> Iterator[Metric]:
+    for label in ("tiers", "fidelity"):
+        name = label.removesuffix("s")
+        values = {(one,): count for one, count in measured[label].items()}
+        yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", [name], values)
+    forgotten = {(reason,): count for reason, count in measured["forgotten"].items()}
+    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", ["reason"], forgotten)
+    yield _gauge("ebb_due_facts", "Facts that a pass would take now", [], {(): measured["due"]})
+    yield _gauge(
+        "ebb_oldest_due_seconds", "For how long the first of them is due", [], {(): measured["oldest_due_seconds"]}
+    )
+    yield _gauge("ebb_measured_timestamp_seconds", "When the database said all this", [], {(): measured["at"]})
+
+
+def _passes(measured: dict[str, Any]) -> Iterator[Metric]:
+    last = measured["last_pass"]
+    if last is not None:
+        yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", [], {(): last["seconds"]})
+        yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", [], {(): last["worked_ms"] / 1000})
+        yield _gauge("ebb_pass_timestamp_seconds", "When it ended", [], {(): last["at"]})
+
+
+def _gauge(name: str, said: str, labels: list[str], values: Mapping[Any, float]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(name, said, labels=labels)
+    for label, value in values.items():
+        gauge.add_metric(list(label), value)
+    return gauge

@@ -1,0 +1,54 @@
+"""Logs: lines for people, or one JSON object a line for machines, with the task and the namespace they are about."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from celery import current_task
+
+from workers.settings import Settings
+
+FOR_PEOPLE = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
+QUIET = ("celery.worker.strategy", "celery.app.trace", "httpx2")
+"""These tell of each task or request at the level of what happens once in a while."""
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as JSON: when, how grave, by whom, what, and which task and namespace it is about."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record on one line."""
+        told: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "process": record.processName,
+            "message": record.getMessage(),
+            **_about(record),
+        }
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def configure(settings: Settings) -> None:
+    """Log to stderr as the settings say."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if settings.log_format == "json" else logging.Formatter(FOR_PEOPLE))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _about(record: logging.LogRecord) -> dict[str, Any]:
+    """Return task and namespace: as the record says, else of the task that is at work."""
+    request = current_task.request if current_task else None
+    arguments = getattr(request, "kwargs", None) or {}
+    known = {
+        "task": getattr(record, "task", None) or getattr(request, "id", None),
+        "task_name": current_task.name if current_task else None,
+        "namespace": getattr(record, "namespace", None) or arguments.get("namespace"),
+    }
+    more = {name: getattr(record, name, None) for name in ("method", "path", "status", "milliseconds", "key")}
+    return {name: value for name, value in (known | more).items() if value is not None}

@@ -1,0 +1,52 @@
+"""Timings: how long things took, summed up in Redis over all workers, as a histogram needs it."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from redis import Redis
+
+KEY = "ebb:timings"
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, math.inf)
+"""Upper bounds, in seconds."""
+
+RECALL = "recall"
+"""What the parts of a recall begin with; what follows is the part."""
+
+WRITE = "write"
+"""From when a write was sent until it could be read."""
+
+Histogram = tuple[list[int], float]
+"""How many observations up to each bound, as Prometheus counts them, and the sum of all."""
+
+
+def observe(redis: Redis, observations: Iterable[tuple[str, float]]) -> None:
+    """Add what took so many seconds."""
+    with redis.pipeline(transaction=False) as pipeline:
+        for what, seconds in observations:
+            taken = max(0.0, seconds)
+            pipeline.hincrby(KEY, f"{what}|{bisect_left(BUCKETS, taken)}")
+            pipeline.hincrbyfloat(KEY, f"{what}|sum", taken)
+        pipeline.execute()
+
+
+def read(redis: Redis) -> dict[str, Histogram]:
+    """Return all that was observed, by what it was."""
+    found: dict[bytes, bytes] = redis.hgetall(KEY)  # type: ignore[assignment]  # redis types answers for async too
+    counts: dict[str, list[int]] = {}
+    sums: dict[str, float] = {}
+    for name, value in found.items():
+        what, _, place = name.decode().rpartition("|")
+        if place == "sum":
+            sums[what] = float(value)
+        else:
+            counts.setdefault(what, [0] * len(BUCKETS))[int(place)] = int(value)
+    return {what: (_cumulated(each), sums.get(what, 0.0)) for what, each in counts.items()}
+
+
+def _cumulated(counts: list[int]) -> list[int]:
+    total, upto = 0, []
+    for count in counts:
+        total += count
+        upto.append(total)
+    return upto
