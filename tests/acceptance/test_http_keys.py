@@ -65,6 +65,10 @@ SYSTEM = {("GET", "/metrics")}
 """What concerns all namespaces together, for which there is a scope of its own."""
 
 
+TOOLS = {(method, "/mcp") for method in ("GET", "POST", "DELETE")}
+"""Tools have a walk of their own, with a stranger's key to each, among the tests of MCP."""
+
+
 def routes() -> Iterator[tuple[str, str]]:
     """Yield the method and path of each route, those too that the document leaves out."""
     for route in app.routes:
@@ -149,7 +153,7 @@ def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
 
 def test_the_walk_knows_every_route() -> None:
     """A new route has to say how one namespace would try to get at another by it."""
-    assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM
+    assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM | TOOLS
 
 
 def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:
@@ -184,6 +188,8 @@ def test_no_route_answers_without_a_key_or_with_one_that_is_none(served: httpx2.
             answer = call(served, route, owner, headers)
             assert answer.status_code == 401, route
             assert answer.headers["www-authenticate"].startswith("Bearer")
+        for method, path in SYSTEM | TOOLS:
+            assert served.request(method, path, headers=headers).status_code == 401, path
 
 
 def test_no_route_lets_a_key_name_another_namespace(
