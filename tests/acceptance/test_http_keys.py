@@ -45,6 +45,9 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/contradictions/resolve"): (
         "write", "/memory/contradictions/resolve", {"ids": ["{one}"], "keep": "{two}"},
     ),
+    ("POST", "/memory/consolidate"): ("admin", "/memory/consolidate", {"apply": True}),
+    ("GET", "/memory/janitor"): ("read", "/memory/janitor", None),
+    ("POST", "/memory/janitor"): ("admin", "/memory/janitor", None),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
     # last, for from then on the stranger has a fact of the same id
     ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
