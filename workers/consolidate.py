@@ -23,7 +23,7 @@ from workers.core.fidelity import FULL, PENDING
 from workers.decay import allowed
 from workers.forget import forget_within
 from workers.intake.values import MOST_TAGS
-from workers.storage import activity, events, likenesses, namespaces, runs
+from workers.storage import activity, events, likenesses, links, namespaces, runs
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Member
@@ -199,6 +199,7 @@ def _merge(
             noted.append((member.id, "merged into", {"id": str(group.keep.id), "similarity": round(cosine, 4)}))
             noted.append((group.keep.id, "took in", {"id": str(member.id), "similarity": round(cosine, 4)}))
     events.add_many(db, tenant, now, noted)
+    links.take_over(db, tenant, gone, [group.keep.id for group in groups for _ in group.merge])
     keepers = [group.keep.id for group in groups]
     tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]

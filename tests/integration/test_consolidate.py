@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import consolidate, embed
+from workers import consolidate, embed, links
 from workers.add import Stored
 from workers.compare import compare
 from workers.consolidate import Group, Merged
@@ -184,6 +184,18 @@ def test_the_kept_fact_is_reinforced_and_has_all_tags_and_the_highest_importance
     ((tags, importance),) = memory.rows("select tags, importance from facts where id = %s", first)
     assert (tags, importance) == (["home", "mira", "canal"], 0.7)
     assert memory.ids("Leipzig", at=10, tag="canal") == [first]
+
+
+def test_the_kept_fact_is_linked_with_what_the_merged_was_linked_with(memory: Memory) -> None:
+    first, second, canal = memory.add(MOVED), memory.add(HAS_MOVED), memory.add("The canal freezes over in January")
+    for pair in ((second, canal), (canal, second), (second, first)):
+        links.link(memory.context, "default", *pair, "RELATED_TO", 0.4, day(0))
+    links.link(memory.context, "default", first, canal, "RELATED_TO", 0.2, day(0))
+    merge(memory)
+    own = "select source, target, strength from links where source = %s and target = %s"
+    assert memory.rows(own, first, canal) == [(first, canal, 0.4)]
+    assert memory.rows(own, canal, first) == [(canal, first, 0.4)]
+    assert memory.rows(own, second, canal) == [(second, canal, 0.4)]
 
 
 def test_each_merged_fact_reinforces_and_confidence_never_exceeds_one(memory: Memory) -> None:

@@ -39,6 +39,25 @@ ADD_RELATED = """
     on conflict do nothing
 """
 
+# Of facts that are merged the links stay as well, for they may be restored.
+TAKE_OVER = """
+    insert into links (namespace, source, target, type, strength, created_at)
+    select %(namespace)s, source, target, type, max(strength), min(created_at)
+    from (
+        select coalesce(one.kept, links.source) as source, coalesce(two.kept, links.target) as target, type, strength,
+            created_at
+        from links
+        left join unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as one (gone, kept) on one.gone = links.source
+        left join unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as two (gone, kept) on two.gone = links.target
+        where links.namespace = %(namespace)s and (links.source = any(%(gone)s) or links.target = any(%(gone)s))
+    ) as moved
+    where source <> target
+    group by source, target, type
+    order by source, target, type
+    on conflict (namespace, source, target, type) do update
+    set strength = greatest(links.strength, excluded.strength)
+"""
+
 LINKABLE = """
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null
@@ -210,3 +229,8 @@ def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
     """Return a fact's links in both directions, oldest first, without those to forgotten facts."""
     with db.cursor(row_factory=class_row(Link)) as cursor:
         return cursor.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+
+
+def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
+    """Link each kept fact with whatever the one is linked with that was merged into it."""
+    db.execute(TAKE_OVER, {"namespace": namespace, "gone": list(gone), "kept": list(kept)})

@@ -1,0 +1,112 @@
+"""What is scheduled of hygiene runs in the documented order, or not at all: consolidation, janitor, review by an LLM."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+
+pytestmark = pytest.mark.acceptance
+
+MOVED = "Mira moved to Leipzig and rents a flat near the canal"
+HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
+RUNS = "select coalesce(sum(total_runs), 0)::int from janitors"
+
+
+def doubtful(client: Client) -> str:
+    """Store what nobody believes any more; return its id."""
+    long_ago = (datetime.now(UTC) - timedelta(days=300)).isoformat()
+    rumour = {"text": "A rumour.", "confidence": 0.2, "created_at": long_ago}
+    (stored,) = client.store_many([rumour], classify=False)["results"]
+    return str(stored["id"])
+
+
+class Llm(BaseHTTPRequestHandler):
+    """Finds nothing needless, and notes what it was shown."""
+
+    shown: ClassVar[list[list[str]]] = []
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        facts = json.loads(asked["messages"][1]["content"])["facts"]
+        self.shown.append(sorted(fact["text"] for fact in facts))
+        body = json.dumps({"choices": [{"message": {"content": '{"forget": []}'}}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture
+def reviewed(idle: LiveSystem) -> Iterator[LiveSystem]:
+    """A system that has an LLM review what is left, which was not started yet."""
+    Llm.shown.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Llm) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        idle.settings |= {
+            "EBB_LLM_URL": f"http://127.0.0.1:{server.server_port}/v1", "EBB_PRUNE_BY_LLM": "true",
+            "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        yield idle
+        server.shutdown()
+        thread.join()
+
+
+def fill(system: LiveSystem) -> None:
+    """Store two near-duplicates, something else, and what nobody believes any more."""
+    with system.client() as client:
+        client.store_many([{"text": text} for text in (MOVED, HAS_MOVED, "Tea is at four.")])
+        doubtful(client)
+
+
+def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_left(reviewed: LiveSystem) -> None:
+    reviewed.settings |= {"EBB_CONSOLIDATE_APPLY": "true"}
+    reviewed.start("worker", "maintenance")
+    fill(reviewed)
+    for _ in range(2):
+        reviewed.send("memory.consolidate_all", {})
+    eventually(lambda: Llm.shown, "the LLM is asked")
+    reviewed.settle()
+    assert Llm.shown == [[MOVED, "Tea is at four."]]
+    gone = "select forgotten_reason from facts where forgotten_at is not null order by 1"
+    assert reviewed.rows(gone) == [("culled",), ("merged",)]
+    assert reviewed.rows(RUNS) == [(1,)]
+
+
+def test_nothing_is_merged_unless_somebody_wants_it_nor_tidied_if_that_is_manual(reviewed: LiveSystem) -> None:
+    reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
+    reviewed.start("worker", "maintenance")
+    fill(reviewed)
+    reviewed.send("memory.consolidate_all", {})
+    eventually(lambda: Llm.shown, "the LLM is asked")
+    reviewed.settle()
+    assert reviewed.rows(RUNS) == [(0,)]
+    assert reviewed.rows("select count(*) from likenesses") == [(1,)]
+    assert reviewed.rows("select count(*) from facts where forgotten_at is not null") == [(0,)]
+    with reviewed.client() as client:
+        assert client.janitor()["lastCulledFacts"] == 1
+
+
+def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem) -> None:
+    idle.settings |= {"EBB_HYGIENE_SCHEDULE": "onCapture"}
+    idle.start("worker", "maintenance")
+    with idle.client() as client:
+        rumour = doubtful(client)
+        for number in range(40):
+            client.store(f"Guest {number} has tea.")
+        client.store_many([{"text": f"Guest {number} has cake."} for number in range(1_000)])
+        told = eventually(lambda: client.janitor_snapshot().get("lastRunAt") and client.janitor_snapshot(), "it came")
+    idle.settle()
+    assert told["lastCulledFactIds"] == [rumour]
+    assert idle.rows(RUNS) == [(1,)]
+    assert idle.begun()["memory.janitor"] == 1
