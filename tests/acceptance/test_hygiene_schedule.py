@@ -1,4 +1,4 @@
-"""What is scheduled of hygiene runs in the documented order, or not at all: consolidation, janitor, review by an LLM."""
+"""What is scheduled of hygiene runs in the documented order or not at all: consolidation, janitor, review by an LLM."""
 
 import json
 import threading
