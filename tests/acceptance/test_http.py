@@ -130,6 +130,17 @@ def test_a_pass_takes_the_own_namespace_and_is_told_afterwards(api: httpx2.Clien
     assert api.get("/memory/decay/runs", params={"limit": 1, "before": runs["next"]}).status_code == 200
 
 
+def test_near_duplicates_are_told_and_merged_and_the_janitor_tells_what_it_culled(api: httpx2.Client) -> None:
+    first, second = (stored(api, f"Mira {how} to Leipzig and rents a flat there") for how in ("moved", "has moved"))
+    (group,) = api.post("/memory/consolidate").json()["groups"]
+    assert (group["keep"]["id"], [one["id"] for one in group["merge"]]) == (first, [second])
+    assert api.post("/memory/consolidate", json={"apply": True}).json()["merged"] == 1
+    assert api.get("/memory/janitor").json()["totalRuns"] == 0
+    told = api.post("/memory/janitor").json()
+    assert (told["totalRuns"], told["lastCulledFactIds"]) == (1, [])
+    assert api.get("/memory/janitor").json() == told
+
+
 def test_an_accepted_write_is_done_and_its_task_says_so(api: httpx2.Client) -> None:
     answer = api.post("/memory/facts", params={"wait": False}, json={"text": TEXT})
     assert answer.status_code == 202

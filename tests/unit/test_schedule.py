@@ -40,3 +40,7 @@ def test_relations_fade_every_sunday_at_half_past_four_unless_told_otherwise() -
 
 def test_without_relation_decay_only_somebody_who_asks_has_them_fade() -> None:
     assert "relations.decay" not in schedule(EBB_RELATION_DECAY="false")
+
+
+def test_everything_is_consolidated_daily() -> None:
+    assert schedule()["memory.consolidate_all"] == 86_400

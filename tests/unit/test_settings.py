@@ -129,6 +129,8 @@ def test_other_programs_variables_are_none_of_ours() -> None:
         ("EBB_CONFIDENCE_HALF_LIFE", "0", "greater than 0"),
         ("EBB_CULL_FLOOR", "1", "less than 1"),
         ("EBB_REGENERATION_ENABLED", "maybe", "valid boolean"),
+        ("EBB_HYGIENE_SCHEDULE", "oncapture", "'onConsolidation', 'onCapture' or 'manual'"),
+        ("EBB_CONSOLIDATE_APPLY", "maybe", "valid boolean"),
         ("EBB_RANKING", "best", "'default' or 'documented'"),
         ("EBB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
