@@ -349,6 +349,8 @@ class Decayed(Answer):
 class ConsolidateRequest(Request):
     """Whether near-duplicates are merged, even past the forget limit, and how many groups are told."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"apply": True}]})
+
     apply: bool = False
     force: bool = False
     limit: int = Field(100, ge=1, le=MOST_RESULTS)
