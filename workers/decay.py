@@ -137,12 +137,15 @@ def finish(context: Context, run: UUID) -> Report:
 
 
 def _log(report: Report) -> None:
+    """Log what a run did, in the documented words (D41, D42); a dry run did nothing."""
     done = report.counters
+    if report.dry_run:
+        return
     if report.work in ("decay", "janitor"):
         _log_decay(done)
     elif report.work == "startup prune":
         log.info("startup prune removed %d expired facts", done.expired)
-    elif not report.dry_run:
+    else:
         log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
     if done.held:
         log.warning(

@@ -295,6 +295,13 @@ def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCapt
     assert caplog.messages[1:] == ["forgotten: expired=1 faded=0 culled=0"]
 
 
+def test_a_dry_run_is_not_logged_as_if_it_had_done_anything(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    memory.add("Tea at four.", decay_class="session")
+    with caplog.at_level(logging.INFO, "workers.decay"):
+        assert memory.decay(2, dry_run=True).counters.expired == 1
+    assert caplog.messages == []
+
+
 def test_a_run_is_finished_and_logged_by_one_caller_only(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     memory.add("Tea at four.")
     run = uuid4()
