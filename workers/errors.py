@@ -33,6 +33,10 @@ class EmbedderMismatchError(EbbError):
     """The database holds the vectors of another embedder than the one that is configured."""
 
 
+class LanguageMismatchError(EbbError):
+    """The database's words are stemmed in another language than the one that is configured."""
+
+
 class SchemaError(EbbError):
     """The database cannot be brought to the schema that this version needs."""
 

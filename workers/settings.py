@@ -104,6 +104,11 @@ class Settings(BaseModel):
     graph_depth: int = Field(2, ge=1, le=3, description="links in a row that recall follows")
 
     # recall
+    language: str = Field(
+        "english",
+        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
+        description="in which words are stemmed, a text search configuration of PostgreSQL",
+    )
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
 

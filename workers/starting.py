@@ -9,6 +9,7 @@ from celery.signals import beat_init, heartbeat_sent, worker_init, worker_proces
 from workers.celery import app
 from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.language import check_language
 from workers.queues import MAINTENANCE
 from workers.storage import schema, signals
 from workers.storage.connection import close_pools, connect
@@ -20,13 +21,14 @@ log = logging.getLogger(__name__)
 
 @worker_init.connect
 def check_worker(**_: Any) -> None:
-    """Refuse to start on a database that is not this version's, or that holds the vectors of another embedder.
+    """Refuse to start on a database of another version, or with another language's words or another embedder's vectors.
 
     An embedder that is away is no reason to stay down: facts are stored, and wait for their vectors.
     """
     try:
         _check_database()
         _check_llm()
+        check_language(context)
         check_embedder(context)
     except EmbeddingError as error:
         log.warning("started without embedder; facts wait for their vectors: %s", error)

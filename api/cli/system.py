@@ -48,6 +48,9 @@ def up(
     reembed: Annotated[
         bool, typer.Option("--reembed", help="After a change of embedder: make all vectors anew.")
     ] = False,
+    reindex: Annotated[
+        bool, typer.Option("--reindex", help="After a change of language: make the text index anew.")
+    ] = False,
     as_json: output.Json = False,
 ) -> None:
     """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
@@ -66,6 +69,7 @@ def up(
         api_port=api_port,
         detached=detach,
         reembed=reembed,
+        reindex=reindex,
         report=output.progress,
     )
     if as_json:

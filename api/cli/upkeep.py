@@ -1,4 +1,4 @@
-"""`ebb import`, `export`, `decay`, `prune`, `purge`, `backfill-decay` and `reembed`: what is done to many facts."""
+"""`ebb import`, `export`, `decay`, `prune`, `purge`, `backfill-decay`, `reembed`, `reindex`: what is done to many."""
 
 import contextlib
 import json
@@ -220,6 +220,21 @@ def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_
         output.console().print("The rest is embedded as soon as workers run with this embedder: restart them now.")
 
 
+def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Make the text index of all namespaces anew in the language EBB_LANGUAGE; workers wait meanwhile."""
+    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.language import reindex as reindexing  # noqa: PLC0415
+
+    settings = located(home)
+    with _progress("namespaces") as show:
+        facts = reindexing(Context(settings), utc_now(), lambda done, total: show(done, done, total))
+    if as_json:
+        output.print_json({"facts": facts, "language": settings.language})
+    else:
+        output.console().print(f"the words of {facts} facts are stemmed as {settings.language}")
+        output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={settings.language}.")
+
+
 @contextlib.contextmanager
 def _open(file: str) -> Iterator[Any]:
     if file == "-":
@@ -246,5 +261,5 @@ def _plain(value: Any) -> str:
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "import": import_, "export": export, "decay": decay, "prune": prune, "purge": purge,
-    "backfill-decay": backfill_decay, "reembed": reembed,
+    "backfill-decay": backfill_decay, "reembed": reembed, "reindex": reindex,
 }  # fmt: skip

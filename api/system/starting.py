@@ -59,11 +59,13 @@ def start(
     api_port: int | None,
     detached: bool,
     reembed: bool,
+    reindex: bool,
     report: Report,
 ) -> System:
     """Start everything at this home, and return when it is ready; on any failure stop it all again.
 
-    With `reembed`, vectors of another embedder than the configured one are dropped, and made anew by the workers.
+    With `reembed`, vectors of another embedder than the configured one are dropped, and made anew by the workers;
+    with `reindex`, words are stemmed anew in the configured language before anything reads them.
 
     Raises:
         SystemStateError: the home runs already or cannot be used, or the port is taken.
@@ -86,7 +88,10 @@ def start(
         process = supervision.spawn(home, _environment(home, state), detached=detached)
         system = System(home, state, process, supervision.Supervisor(home.control), sizes)
         try:
-            _bring_up(system, [program.name for program in embedded], settings if reembed else None, report)
+            _start_servers(system, [program.name for program in embedded], report)
+            if reindex:
+                report(f"The words of {_reindex(settings, state)} facts are stemmed as {settings.language}")
+            _start_workers(system, settings if reembed else None, report)
         except BaseException:
             stop(system)
             report("Stopped again what had started")
@@ -182,7 +187,7 @@ def _environment(home: Home, state: State) -> dict[str, str]:
     }
 
 
-def _bring_up(system: System, embedded: Sequence[str], reembed: Settings | None, report: Report) -> None:
+def _start_servers(system: System, embedded: Sequence[str], report: Report) -> None:
     _wait(system, (), lambda: system.home.running() is not None)
     for name in embedded:
         system.supervisor.start(name)
@@ -192,6 +197,9 @@ def _bring_up(system: System, embedded: Sequence[str], reembed: Settings | None,
     report("Redis is ready")
     schema.apply(system.state.database_url)
     report("The schema is applied")
+
+
+def _start_workers(system: System, reembed: Settings | None, report: Report) -> None:
     if reembed is not None:
         report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
     for name in programs.OWN:
@@ -217,6 +225,14 @@ def _drop_vectors(settings: Settings, state: State) -> int:
 
     context = Context(settings.model_copy(update={"database_url": state.database_url}))
     return embed.reset(context)
+
+
+def _reindex(settings: Settings, state: State) -> int:
+    """Make the words of all facts anew in the configured language; return how many facts there are."""
+    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.language import reindex  # noqa: PLC0415
+
+    return reindex(Context(settings.model_copy(update={"database_url": state.database_url})), utc_now())
 
 
 def _wait_for_database(system: System, *, own: bool) -> None:

@@ -52,7 +52,7 @@ def measure(answers: Answers, context: Context, asked: "Sequence[Asked]", size: 
 def _both(context: Context, db: Connection, asked: "Asked") -> tuple[float, float, float]:
     tenant = namespaces.find(db, asked.namespace)
     given = {"namespace": tenant.id if tenant else 0, "limit": ARM_SIZE}
-    words = " | ".join(f"'{word}'" for word in lexemes.of_query(db, given["namespace"], asked.text))
+    words = " | ".join(f"'{term.lexeme}'" for term in lexemes.of_query(db, given["namespace"], asked.text) if term.stem)
     text = seconds(lambda: db.execute(TEXT, given | {"words": words}).fetchall())
     query = HalfVector(context.queries.embed(asked.text))
     near = seconds(lambda: db.execute(NEAR, given | {"query": query}).fetchall())

@@ -26,10 +26,10 @@ def test_the_weight_of_a_word_is_lucenes() -> None:
 
 
 def test_a_score_is_what_a_calculation_by_hand_gives() -> None:
-    # Two texts of 10 and 30 words, 20 on average; k1 = 1.2 and b = 0.75 make saturations of 0.75 and 1.65.
+    # Two texts of 10 and 30 words, 20 on average; k1 = 0.9 and b = 0.4 make saturations of 0.72 and 1.08.
     scored = scores(np.array([[2, 0], [1, 3]]), np.array([10, 30]), np.array([1.5, 0.5]), 20.0)
 
-    by_hand = [1.5 * 2 * 2.2 / (2 + 0.75), 1.5 * 1 * 2.2 / (1 + 1.65) + 0.5 * 3 * 2.2 / (3 + 1.65)]
+    by_hand = [1.5 * 2 * 1.9 / (2 + 0.72), 1.5 * 1 * 1.9 / (1 + 1.08) + 0.5 * 3 * 1.9 / (3 + 1.08)]
     assert scored == pytest.approx(by_hand)
 
 
@@ -78,7 +78,7 @@ def test_the_fewer_hold_a_word_the_more_it_weighs(a: int, b: int) -> None:
 def test_more_occurrences_never_score_less(times: int, length: int, weight: float, mean: float) -> None:
     fewer, more = (score_of(count, length, weight, mean) for count in (times, times + 1))
 
-    assert 0 <= fewer <= more <= weight * 2.2 * (1 + 1e-12)
+    assert 0 <= fewer <= more <= weight * 1.9 * (1 + 1e-12)
 
 
 @given(counts, lengths, lengths)

@@ -5,10 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.recall.arms import choose, occurrences
+from workers.recall import arms
+from workers.recall.arms import occurrences, telling
+from workers.storage.lexemes import Term
 
 properties = settings(deadline=None)
 counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 1_000), min_size=1, max_size=10)
+
+
+def choose(words: list[str], facts: dict[str, int], budget: int, enough: int) -> list[str]:
+    return arms.choose([Term(word, facts.get(word, 0), stem=True) for word in words], budget, enough)
+
+
+def words_of(terms: list[Term]) -> list[str]:
+    return [term.lexeme for term in terms]
 
 
 def rank(times: int) -> np.float32:
@@ -85,3 +95,16 @@ def test_ranks_of_many_facts_and_words_keep_their_shape() -> None:
     ranks = np.array([[float(rank(2)), 0.0, float(rank(1))], [0.0, float(rank(7)), 0.0]])
 
     assert occurrences(ranks).tolist() == [[2, 0, 1], [0, 7, 0]]
+
+
+def test_the_words_that_say_most_are_the_rarest_known_ones_and_then_unknown_ones() -> None:
+    terms = [Term("the", 900, stem=True), Term("xyzzy", 0, stem=True), Term("luna", 2, stem=True)]
+
+    assert words_of(telling(terms, 3)) == ["luna", "the", "xyzzy"]
+    assert words_of(telling(terms, 2)) == ["luna", "the"]
+
+
+def test_a_character_is_looked_for_only_where_no_pair_holds_it() -> None:
+    terms = [Term(word, 1, stem=True) for word in ("喝", "茶", "喝咖", "a", "ab")]
+
+    assert sorted(words_of(telling(terms, 9))) == ["a", "ab", "喝咖", "茶"]

@@ -11,6 +11,7 @@ from workers.core.arrays import Floats, Ints, Vectors
 from workers.storage import candidates, documents, lexemes, signatures
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
+from workers.storage.lexemes import Term
 from workers.storage.namespaces import Namespace
 
 ARM_SIZE = 200
@@ -31,6 +32,16 @@ Measured on conversations of 600 turns, more brought nothing.
 MOST_MATCHES = 5_000
 """No more are read: not for a query of nothing but common words, nor when the counts of words are outdated."""
 
+MOST_TERMS = 64
+"""No more words of a query are looked for, however long it is."""
+
+WRITTEN_WEIGHT = 0.25
+"""What a word as it is written weighs beside its stem: that all of it fits says more, but it is no second finding."""
+
+PAIR = 2
+UNSPACED = "\u0e00"
+"""From here on are all scripts without blanks between words (`unspaced` in schema.sql)."""
+
 # ts_rank of j occurrences of one word, for every j that a tsvector can hold.
 RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
 
@@ -44,27 +55,39 @@ class TextArm:
 
 
 def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
-    """Return the facts of a namespace that hold any word of the query, scored by BM25."""
-    counted = lexemes.of_query(db, namespace.id, query)
-    if not counted:
+    """Return the facts of a namespace that hold any word of the query, scored by BM25.
+
+    A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
+    """
+    terms = telling(lexemes.of_query(db, namespace.id, query), MOST_TERMS)
+    if not terms and scope.tag is None:
         return TextArm()
-    terms = list(counted)
-    chosen = choose(terms, counted, MATCH_BUDGET, ENOUGH_MATCHES)
-    found = candidates.matches(db, namespace.id, terms, chosen, scope, MOST_MATCHES)
+    chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
+    found = candidates.matches(db, namespace.id, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
     if not found.ids:
         return TextArm()
-    scores = _bm25(found, terms, counted, namespace, all_read=len(chosen) == len(terms))
+    scores = _bm25(found, terms, namespace, all_read=len(chosen) == len(terms))
     order = np.argsort(-scores, kind="stable")[:ARM_SIZE]
     return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order])
 
 
-def choose(terms: Sequence[str], counted: dict[str, int], budget: int, enough: int) -> list[str]:
+def telling(terms: Sequence[Term], most: int) -> list[Term]:
+    """Return the terms that say most: the rarest of those that are known, then others, up to `most`.
+
+    Where words are written without blanks, characters of which pairs are made say nothing that the pairs do not.
+    """
+    pairs = "".join(term.lexeme for term in terms if len(term.lexeme) == PAIR and term.lexeme[0] >= UNSPACED)
+    alone = [term for term in terms if len(term.lexeme) > 1 or term.lexeme < UNSPACED or term.lexeme not in pairs]
+    return sorted(alone, key=lambda term: (term.facts == 0, term.facts, term.lexeme))[:most]
+
+
+def choose(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
     """Return the rarest terms: as many as stay within the budget of facts, and more until there are enough facts."""
-    rarest_first = sorted(terms, key=lambda term: (counted.get(term, 0), term))
-    totals = np.cumsum([counted.get(term, 0) for term in rarest_first])
+    rarest_first = sorted(terms, key=lambda term: (term.facts, term.lexeme))
+    totals = np.cumsum([term.facts for term in rarest_first])
     within = int(np.searchsorted(totals, budget, side="right"))
     needed = int(np.searchsorted(totals, enough)) + 1
-    return rarest_first[: max(within, needed)]
+    return [term.lexeme for term in rarest_first[: max(within, needed)]]
 
 
 def occurrences(ranks: Floats) -> Ints:
@@ -74,17 +97,17 @@ def occurrences(ranks: Floats) -> Ints:
     return times
 
 
-def _bm25(
-    found: Matches, terms: Sequence[str], counted: dict[str, int], namespace: Namespace, *, all_read: bool
-) -> Floats:
-    times = occurrences(np.array(found.ranks, dtype=np.float64))
+def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Floats:
+    times = occurrences(np.array(found.ranks, dtype=np.float64).reshape(len(found.ids), len(terms)))
     lengths = np.rint(np.array(found.lengths, dtype=np.float64)).astype(np.int64)
     held = (times > 0).sum(axis=0)
     if not all_read or len(found.ids) >= MOST_MATCHES:
-        held = np.maximum(held, [counted.get(term, 0) for term in terms])
+        held = np.maximum(held, [term.facts for term in terms])
     documents = max(namespace.counted_facts, len(found.ids))
     mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else float(lengths.mean())
-    return bm25.scores(times, lengths, bm25.inverse_document_frequency(held, documents), mean)
+    weights = bm25.inverse_document_frequency(held, documents)
+    weights = weights * np.array([1.0 if term.stem else WRITTEN_WEIGHT for term in terms])
+    return bm25.scores(times, lengths, weights, mean)
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:

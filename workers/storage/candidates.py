@@ -227,7 +227,7 @@ def matches(
         "namespace": namespace,
         "terms": [_quote(term) for term in terms],
         "own": own,
-        "candidates": " & ".join([*within, "(" + " | ".join(map(_quote, chosen)) + ")"]),
+        "candidates": " & ".join([*within, *(["(" + " | ".join(map(_quote, chosen)) + ")"] if chosen else [])]),
         "ever": scope.looks_back,
         "category": scope.category,
         "kind": scope.kind,

@@ -1,5 +1,6 @@
 """Lexemes: in how many facts of a namespace each word stands, so that rare words can count for more."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from workers.storage.connection import Connection
@@ -33,10 +34,23 @@ COUNT = """
 
 # The query's words are stemmed as the index stems, and stop words are gone.
 OF_QUERY = """
-    select word, coalesce(facts, 0)
-    from unnest(tsvector_to_array(to_tsvector('english', %(query)s))) as word
+    select word, coalesce(facts, 0), word = any(stems)
+    from tsvector_to_array(stemmed(readable(%(query)s))) as stems
+    cross join unnest(tsvector_to_array(words(%(query)s))) as word
     left join lexemes on lexemes.namespace = %(namespace)s and lexeme = word
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a query, in how many facts it stood when they were last counted, and whether it is a stem.
+
+    What is no stem is a word as it is written, without accents, where that differs from every stem of the query.
+    """
+
+    lexeme: str
+    facts: int
+    stem: bool
 
 
 def count(db: Connection, namespace: int, now: datetime) -> int:
@@ -45,6 +59,6 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
     return int(row[0]) if row else 0
 
 
-def of_query(db: Connection, namespace: int, query: str) -> dict[str, int]:
-    """Return a query's words, each with how many facts held it when they were last counted; none for stop words."""
-    return dict(db.execute(OF_QUERY, {"namespace": namespace, "query": query}).fetchall())
+def of_query(db: Connection, namespace: int, query: str) -> list[Term]:
+    """Return a query's words; none for stop words."""
+    return [Term(*row) for row in db.execute(OF_QUERY, {"namespace": namespace, "query": query})]

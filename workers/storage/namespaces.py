@@ -34,6 +34,8 @@ RELEASE = """
     where held_since is not null and (%(namespace)s::int is null or id = %(namespace)s)
 """
 
+ALL_NAMES = "select name from namespaces order by id"
+
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 
@@ -82,6 +84,11 @@ def graphs(db: Connection, namespace: int) -> Graphs:
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
     """Return the names of namespaces."""
     return [name for (name,) in db.execute(NAMES, {"ids": list(ids)})]
+
+
+def all_names(db: Connection) -> list[str]:
+    """Return the names of all namespaces."""
+    return [name for (name,) in db.execute(ALL_NAMES)]
 
 
 def held(db: Connection, namespace: int) -> bool:
