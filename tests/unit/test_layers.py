@@ -47,6 +47,8 @@ ACROSS_TENANTS = {
     "relations.PREVIEW": "the same without changing them",
     "janitors.DUE_NAMESPACES": "asks in which tenants something is due",
     "likenesses.UNCOMPARED_NAMESPACES": "asks which tenants have something to compare",
+    "languages.HOLDS_FACTS": "one language stems everybody's words",
+    "languages.REBUILD": "the same",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

@@ -1,0 +1,221 @@
+"""Words: stems, words as written, scripts without blanks, fields, and queries of every kind find what they should."""
+
+import bm25s
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import search
+from workers.core import bm25
+from workers.errors import LanguageMismatchError, SettingsError
+from workers.language import check_language, reindex
+from workers.recall import arms
+from workers.storage import languages, lexemes, namespaces
+from workers.storage.candidates import Scope
+from workers.storage.connection import transaction
+
+# hypothesis runs many examples on one database, which is what these want
+many = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+WORDS = "select word, cardinality(positions) from facts, unnest(search) as one (word, positions, weights) where id = %s"
+
+
+def by_words(memory: Memory, query: str, *, tag: str | None = None, namespace: str = "default") -> list[str]:
+    """Return what the text arm alone finds, best first."""
+    return list(scored(memory, query, tag=tag, namespace=namespace))
+
+
+def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str = "default") -> dict[str, float]:
+    with transaction(memory.context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        assert tenant is not None
+        found = arms.text_arm(db, tenant, query, Scope(day(0), tag=tag))
+        texts = dict(db.execute("select id, text from facts where namespace = %s", [tenant.id]).fetchall())
+    return {texts[id_]: found.scores[id_] for id_ in found.best}
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("She preferred the window seat.", "prefer"),
+        ("All databases are in Frankfurt.", "database"),
+        ("It is performing well.", "performance"),
+        ("We met at the Café Größenwahn.", "café größenwahn"),
+        ("We met at the Café Größenwahn.", "cafe"),
+        ("Order it at the cafe.", "café"),
+        ("We met at the Cafe\u0301.", "café"),
+        ("我喜欢喝咖啡。", "咖啡"),
+        ("我喜欢喝咖啡。", "茶和咖啡"),
+        ("我每天喝茶", "茶"),
+        ("東京タワーで会った", "タワー"),
+        ("그는 고양이를 키운다", "고양이"),
+        ("เขาชอบดื่มกาแฟ", "กาแฟ"),
+        ("ＡＢＣ１２ is its name", "abc12"),  # noqa: RUF001 - full-width on purpose
+        ("The coffee/tea is in nice.Thanks", "tea"),
+        ("The coffee/tea is in nice.Thanks", "thanks"),
+        ("It hangs on /dev/ttyUSB0.", "ttyusb0"),
+        ("Released on 2023-05-07.", "05"),
+        ("The field is called user_id.", "user id"),
+        ("Write to mira@example.com!", "example"),
+        ("The 3rd universities' choir", "universities"),
+    ],
+)
+def test_a_word_is_found_in_whatever_script_and_spelling(memory: Memory, said: str, asked: str) -> None:
+    memory.store(said, "Something else altogether 其他")
+    assert by_words(memory, asked) == [said]
+
+
+def test_who_has_the_word_as_it_is_written_comes_before_who_has_only_its_stem(memory: Memory) -> None:
+    memory.store("The universe is large.", "The university is large.", "Nothing of the kind.")
+    assert by_words(memory, "university") == ["The university is large.", "The universe is large."]
+    assert by_words(memory, "universe") == ["The universe is large.", "The university is large."]
+
+
+@pytest.mark.parametrize("field", ["category", "entity", "key", "value"])
+def test_every_field_is_searched_and_counts_for_more_than_the_text(memory: Memory, field: str) -> None:
+    memory.store({"text": "Something about it.", field: "solar_panels"}, "A solar roof, something else.")
+    assert by_words(memory, "solar") == ["Something about it.", "A solar roof, something else."]
+
+
+def test_words_of_fields_count_twice_and_others_as_often_as_they_occur(memory: Memory) -> None:
+    id_ = memory.add("Tea, tea, and moving houses.", entity="Tea lover", key="moves", tags=["two words"])
+    assert dict(memory.rows(WORDS, id_)) == {
+        "namespace 1": None, "tag two words": None, "tea": 4, "lover": 2, "move": 3, "moves": 2, "hous": 1,
+        "moving": 1, "houses": 1,
+    }  # fmt: skip
+
+
+def test_the_index_follows_what_is_written_changed_and_deleted(memory: Memory) -> None:
+    id_ = memory.add("The lighthouse keeper", namespace="ours")
+    memory.rows("update facts set text = 'The windmill owner' where id = %s", id_)
+    assert by_words(memory, "lighthouse", namespace="ours") == []
+    assert by_words(memory, "windmill", namespace="ours") == ["The windmill owner"]
+    memory.rows("delete from facts where id = %s", id_)
+    assert by_words(memory, "windmill", namespace="ours") == []
+
+
+@pytest.mark.parametrize("query", ["to be or not to be", "the who", "???", "& | ! <-> : * ( ) \\ '", '"', "😀"])
+def test_a_query_without_words_finds_nothing_by_words_and_is_answered_by_meaning(memory: Memory, query: str) -> None:
+    memory.store("To be, or not to be.", "Tea at four.")
+    assert by_words(memory, query) == []
+    assert len(memory.ask(query).results) == 2
+
+
+def test_a_query_without_words_finds_within_a_tag_all_that_has_it(memory: Memory) -> None:
+    memory.store({"text": "To be, or not to be.", "tags": ["stage"]}, "To be and not to be.")
+    assert [one.text for one in memory.ask("to be or not to be", tag="stage").results] == ["To be, or not to be."]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["tea' | 'cake", "tea & cake", "!tea", "tea <-> four", "tea:*", "tea:A", "(tea", "tea\\", "'tea'", '"tea at four"',
+     "tea -- cake", "%(tea)s %s tea", "namespace 1 tea"],
+)  # fmt: skip
+def test_operators_are_no_operators(memory: Memory, query: str) -> None:
+    memory.store("Tea at four.", "Bread at nine.")
+    assert by_words(memory, query)[0] == "Tea at four."
+    assert "Bread at nine." not in by_words(memory, query.replace("four", ""))
+
+
+def test_no_query_reaches_another_namespace_or_tag(memory: Memory) -> None:
+    memory.store({"text": "Tea elsewhere.", "tags": ["secret"]}, namespace="theirs")
+    memory.store("Bread here.", namespace="ours")
+    for query in ("namespace 1", "'namespace 1'", "tag secret", "tea' | 'namespace 1", "tea"):
+        assert by_words(memory, query, namespace="ours") == []
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300))
+@many
+def test_whatever_text_is_stored_and_asked_breaks_nothing(memory: Memory, text: str) -> None:
+    with transaction(memory.context.database_url) as db:
+        stored = db.execute("select words(%s::text)", [text]).fetchone()
+        assert stored is not None
+        found = lexemes.of_query(db, 0, text)
+        assert {term.lexeme for term in found} == set(
+            db.execute("select tsvector_to_array(words(%s::text))", [text]).fetchone()[0]  # type: ignore[index]
+        )
+
+
+@pytest.mark.parametrize("unit", ["\u4e00", "a", "é ", "1234 ", "ab-cd.ef/gh "])
+def test_the_longest_texts_of_any_script_fit(memory: Memory, unit: str) -> None:
+    varied = "".join(unit.replace("\u4e00", chr(0x4E00 + i % 20_000)) for i in range(524_288 // len(unit.encode())))
+    numbered = "".join(f"{unit}{i:x}" for i in range(40_000))[:500_000]
+    for text in (varied, numbered):
+        assert memory.value("select length(words(%s))", text) >= 0
+
+
+def test_of_a_long_query_the_words_that_say_most_are_looked_for(memory: Memory) -> None:
+    memory.store("The lighthouse keeper", *[f"Common word number {number}" for number in range(30)])
+    search.count_lexemes(memory.context, "default", day(0))
+    query = " ".join(["lighthouse", "common", "word", *[f"unknown{number}" for number in range(5_000)]])
+    assert by_words(memory, query)[0] == "The lighthouse keeper"
+
+
+def test_scores_and_order_are_those_of_a_published_implementation(memory: Memory) -> None:
+    """bm25s' variant `lucene` has our idf; it leaves out the constant factor k1 + 1 of every gain."""
+    rng = np.random.default_rng(3)
+    vocabulary = [f"word{number}" for number in range(60)]
+    said = [" ".join(rng.choice(vocabulary, size=rng.integers(1, 40)).tolist()) for _ in range(300)]
+    memory.store(*[f"{text} unique{place}" for place, text in enumerate(said)])
+    search.count_lexemes(memory.context, "default", day(0))
+    rows = memory.rows(
+        "select text, array(select word from unnest(search) as one (word, positions, w), unnest(positions)) from facts"
+    )
+    published = bm25s.BM25(method="lucene", k1=bm25.K1, b=bm25.B, dtype="float64")
+    published.index([words for _, words in rows], show_progress=False)
+    for _ in range(20):
+        query = [str(word) for word in rng.choice(vocabulary, size=4, replace=False)]
+        theirs = published.get_scores(query) * (bm25.K1 + 1)
+        ours = scored(memory, " ".join(query))
+        expected = dict(zip((text for text, _ in rows), theirs.tolist(), strict=True))
+        best = sorted((score for score in expected.values() if score > 0), reverse=True)[: len(ours)]
+        assert list(ours.values()) == pytest.approx(best, abs=1e-6)
+        assert ours == pytest.approx({text: expected[text] for text in ours}, abs=1e-6)
+
+
+def test_the_first_start_chooses_the_language(memory: Memory) -> None:
+    check_language(memory.having(language="german").context)
+    memory.store("Die Häuser stehen im Garten.")
+    assert by_words(memory, "Haus") == by_words(memory, "der Gärten") == ["Die Häuser stehen im Garten."]
+    assert by_words(memory, "die im") == []
+
+
+def test_another_language_is_refused_with_the_command_that_rebuilds(memory: Memory) -> None:
+    check_language(memory.context)
+    memory.store("Die Häuser stehen im Garten.")
+    with pytest.raises(LanguageMismatchError, match=r"stemmed as english; configured is german.*`ebb reindex`"):
+        check_language(memory.having(language="german").context)
+    assert by_words(memory, "Haus") == []
+
+
+def test_an_unknown_language_is_refused_with_those_that_are_known(memory: Memory) -> None:
+    with pytest.raises(SettingsError, match=r"EBB_LANGUAGE='klingon' is not allowed.*german.*simple"):
+        check_language(memory.having(language="klingon").context)
+
+
+def test_reindexing_makes_all_words_anew_and_can_be_repeated(memory: Memory) -> None:
+    memory.store("Die Häuser stehen im Garten.", namespace="ours")
+    memory.store("The houses", namespace="theirs")
+    german = memory.having(language="german")
+    for _ in range(2):
+        assert reindex(german.context, day(0)) == 2
+        check_language(german.context)
+        assert by_words(memory, "Haus", namespace="ours") == ["Die Häuser stehen im Garten."]
+        assert ("haus", 1) in memory.rows("select lexeme, facts from lexemes")
+        assert ("im", 1) not in memory.rows("select lexeme, facts from lexemes")
+    assert memory.rows("select name from languages") == [("german",)]
+
+
+def test_a_language_without_stemmer_or_stop_words_keeps_all_words(memory: Memory) -> None:
+    check_language(memory.having(language="simple").context)
+    memory.store("To be, or not to be.")
+    assert by_words(memory, "to be or not to be") == ["To be, or not to be."]
+
+
+def test_every_installed_language_can_be_chosen(memory: Memory) -> None:
+    with transaction(memory.context.database_url) as db:
+        for name in languages.installed(db):
+            languages.choose(db, name)
+            assert db.execute("select words('Beispiel example')").fetchone() is not None
