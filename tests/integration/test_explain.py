@@ -71,7 +71,7 @@ def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: M
     memory.store(*OTHERS)
     told = why(memory, "the violoncello upstairs", id_, at=1)
     assert (told["recalled"], told["rule"], told["rank"]) == (False, "expired", 1)
-    assert told["words"]["shared"] == ["upstair", "violoncello"]
+    assert told["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
 
 
 def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory) -> None:

@@ -176,7 +176,7 @@ def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
 
 def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
     """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
-    terms = list(lexemes.of_query(asked.db, asked.tenant.id, asked.question.text))
+    terms = [term.lexeme for term in lexemes.of_query(asked.db, asked.tenant.id, asked.question.text)]
     score = found.text.scores.get(id_)
     best = found.text.best
     return {
