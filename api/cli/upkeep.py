@@ -226,7 +226,7 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     from workers.language import reindex as reindexing  # noqa: PLC0415
 
     settings = located(home)
-    with _progress("namespaces") as show:
+    with output.bar("namespaces") as show:
         facts = reindexing(Context(settings), utc_now(), lambda done, total: show(done, done, total))
     if as_json:
         output.print_json({"facts": facts, "language": settings.language})

@@ -91,7 +91,9 @@ def test_why_tells_the_rank_by_meaning_of_what_no_arm_found(memory: Memory) -> N
     far = memory.add("12345 67890")
     told = why(memory, "violoncello strings", far)
     assert told["rule"] == "found by no arm"
-    assert told["words"] == {"asked": ["string", "violoncello"], "shared": [], "score": None, "rank": None, "of": 250}
+    assert told["words"] == {
+        "asked": ["string", "strings", "violoncello"], "shared": [], "score": None, "rank": None, "of": 250
+    }  # fmt: skip
     assert (told["meaning"]["rank"], told["meaning"]["of"], told["meaning"]["brought"]) == (251, 251, False)
 
 
