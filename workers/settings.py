@@ -225,6 +225,7 @@ def _explain(error: ValidationError) -> str:
             lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
         else:
             own = detail["type"] == "value_error"
-            said = detail["msg"].removeprefix("Value error, ") if own else detail["msg"].lower()
+            message = detail["msg"].removeprefix("Value error, ")
+            said = message if own else f"{message[0].lower()}{message[1:]}"
             lines.append(f"{name}={detail['input']!r} is not allowed: {said}.")
     return "\n".join(lines)

@@ -51,7 +51,7 @@ def _show(group: dict[str, Any], *, merged: bool) -> None:
 
 def _conclude(done: dict[str, Any], namespace: str) -> None:
     screen = output.console()
-    if done["applied"]:
+    if done["merged"] or (done["applied"] and done["facts"]):
         screen.print(f"{done['merged']} facts merged; each is restored by: ebb restore ID")
         if done["facts"]:
             screen.print(

@@ -1,6 +1,7 @@
 """Which facts say the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly notice a figure, a name or a "not", so what differs in one of those is never the same, however alike.
+Vectors hardly notice a figure, a name, a "not", or who does what to whom, so what differs in one of those is never the
+same, however alike.
 """
 
 import re
@@ -41,25 +42,28 @@ TELLING = NEGATIONS | NUMERALS
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a text, and what in it tells it from texts with nearly the same vector."""
+    """The words of a text, those that are not common in order, and what tells it from texts with nearly its vector."""
 
     words: frozenset[str]
+    order: tuple[str, ...]
     figures: tuple[str, ...]
     names: frozenset[str]
 
 
 def wording(text: str) -> Wording:
-    """Return the words of a text in lower case, its figures in order of size, and its names."""
-    words = frozenset(WORD.findall(SHORT_NOT.sub(" not", text.lower())))
-    return Wording(words, tuple(sorted(FIGURE.findall(text))), _names(text))
+    """Return the words of a text in lower case, those that are not common in their order, its figures and its names."""
+    words = WORD.findall(SHORT_NOT.sub(" not", text.lower()))
+    order = tuple(word for word in words if word not in ENGLISH_STOP_WORDS)
+    return Wording(frozenset(words), order, tuple(sorted(FIGURE.findall(text))), _names(text))
 
 
 def differ(one: Wording, two: Wording) -> bool:
-    """Return whether two texts differ in a figure, a negation, or a name: then they are not the same."""
+    """Return whether two texts differ in a figure, a negation, a name, or the order of words that both have."""
     return (
         one.figures != two.figures
         or bool((one.words ^ two.words) & TELLING)
         or not (one.names <= two.words and two.names <= one.words)
+        or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
     )
 
 
