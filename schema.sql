@@ -153,6 +153,8 @@ create table if not exists facts (
     source text,
     tags text[] not null default '{}',
     importance double precision not null default 0.5 check (importance between 0 and 1),
+    -- what somebody wants back with it, exactly as it came: an object, into which nothing looks
+    metadata json,
     -- a text or a number, given back as it came
     session jsonb check (jsonb_typeof(session) in ('string', 'number')),
     turn integer,

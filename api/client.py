@@ -19,6 +19,7 @@ Writes take `wait=False`: they answer `{"task"}` as soon as the write is in the 
 and `state(task)` tells what became of it. Whoever sends a write again may: each may run twice, and is done once.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
@@ -56,7 +57,7 @@ class Client(Operator):
         `classify=False`, and so no lifetime.
         """
         arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": now_text()}
-        arguments |= {"id": str(uuid7()), **fact}
+        arguments |= {"id": str(uuid7()), **_sealed(fact)}
         done = self.write("memory.store", arguments, wait=wait)
         return done if wait else {"id": arguments["id"], **done}
 
@@ -143,6 +144,16 @@ class Client(Operator):
             NotFoundError: the namespace has no such live fact.
         """
         return self.call("memory.fact", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
+
+    def facts(
+        self, limit: int = 100, *, before: str | None = None, offset: int = 0, ids: Sequence[str] | None = None
+    ) -> Answer:
+        """Return `{"facts"}` as from `fact`: those of `ids`, in that order, or up to `limit` of all, the newest first.
+
+        To turn the pages give the last id as `before`; an `offset` shifts with what others store meanwhile.
+        """
+        arguments = {"limit": limit, "before": before, "offset": offset, "ids": None if ids is None else list(ids)}
+        return self.call("memory.facts", arguments | {"namespace": self.namespace}, STORE_SECONDS)
 
     def history(self, id: str) -> Answer:  # noqa: A002 - the contract's name
         """Return `{"id", "text", "state", "pinned", "pinned_until", "events"}` of a fact, forgotten ones too.
@@ -255,7 +266,7 @@ class Client(Operator):
         return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)
 
     def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
-        with_ids = [{"id": str(uuid7()), **fact} if isinstance(fact, dict) else fact for fact in facts]
+        with_ids = [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
         return {
             "facts": with_ids,
             "namespace": self.namespace,
@@ -263,3 +274,9 @@ class Client(Operator):
             "classify": classify,
             "now": now_text(),
         }
+
+
+def _sealed(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact whose metadata goes as text, so that nothing on the way takes an object there for its own."""
+    metadata = fact.get("metadata")
+    return {**fact, "metadata": json.dumps(metadata)} if isinstance(metadata, Mapping) else dict(fact)

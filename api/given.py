@@ -1,6 +1,7 @@
 """What may be given to the client, as types: the fields of a fact, and the options of its questions."""
 
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from workers.core.lifetime import DecayClass
 from workers.intake.values import Kind
@@ -11,6 +12,7 @@ class FactFields(TypedDict, total=False):
 
     Instants are ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds. `importance`, `salience`,
     `strength` and `confidence` are shares in [0, 1]; `id` is a UUID of the caller's own, which makes repeating safe.
+    `metadata` is an object that comes back as it is, or its JSON.
     """
 
     id: str
@@ -26,6 +28,7 @@ class FactFields(TypedDict, total=False):
     value: str
     summary: str
     source: str
+    metadata: Mapping[str, Any] | str
     tags: list[str] | str
     importance: float
     salience: float

@@ -18,8 +18,8 @@ BATCH = 1_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
-    "entity", "key", "value", "tags", "importance", "source", "decay_class", "decay_class_source", "confidence",
-    "coactivations", "normalized_hash", "recall_count", "last_accessed", "last_accessed_at", "valid_from",
+    "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
+    "confidence", "coactivations", "normalized_hash", "recall_count", "last_accessed", "last_accessed_at", "valid_from",
     "valid_until", "superseded_at", "superseded_by", "supersedes_id",
 )  # fmt: skip
 

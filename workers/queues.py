@@ -16,6 +16,7 @@ ROUTES = {
     "memory.context": RECALL,
     "memory.documents": RECALL,
     "memory.fact": RECALL,
+    "memory.facts": RECALL,
     "memory.publish_keys": RECALL,
     "decay.runs": RECALL,
     "memory.health": RECALL,

@@ -126,6 +126,7 @@ class Settings(BaseModel):
     host: str = Field("127.0.0.1", min_length=1, description="where the API listens; other than loopback needs keys")
     port: int = Field(5556, ge=1, le=65_535, description="the API's port, where it is started by itself")
     max_queue: int = Field(1_000, ge=1, description="tasks that may wait in a queue; past that the API answers 429")
+    openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")

@@ -1,5 +1,6 @@
-"""Show: one fact as it is now, to whoever knows its id."""
+"""Show: single facts as they are now, to whoever knows their ids, or turns the pages of a namespace."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from workers.context import Context
 from workers.errors import NotFoundError
 from workers.export import shaped
-from workers.storage import exports
+from workers.storage import exports, namespaces
 from workers.storage.connection import transaction
 
 
@@ -18,10 +19,32 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
         NotFoundError: the namespace has no such fact, or it is forgotten.
     """
     with transaction(context.database_url) as db:
-        row = exports.shown(db, namespace, id_, now)
+        row = exports.shown(db, namespace, [id_], now).get(id_)
     if row is None:
         raise NotFoundError(
             f"id: no live fact {id_} is in namespace {namespace!r}; if one was, its history says what became of it."
         )
     (shown,) = shaped([row], now, context)
     return shown
+
+
+def among(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[dict[str, Any]]:
+    """Return those of these facts that readers see, in the order of the ids, in the terms of an export."""
+    with transaction(context.database_url) as db:
+        rows = exports.shown(db, namespace, ids, now)
+    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+
+
+def page(
+    context: Context, namespace: str, limit: int, now: datetime, *, before: UUID | None = None, offset: int = 0
+) -> list[dict[str, Any]]:
+    """Return the next facts that readers see, newest first, in the terms of an export; reading does not touch them."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        ids = [] if tenant is None else exports.page(db, tenant.id, now, limit, before=before, offset=offset)
+        rows = exports.shown(db, namespace, ids, now)
+    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+
+
+def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list[dict[str, Any]]:
+    return list(shaped(rows, now, context)) if rows else []

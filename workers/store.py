@@ -172,6 +172,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         source=fact.source,
         tags=fact.tags,
         importance=fact.importance,
+        metadata=fact.metadata,
         session=fact.session,
         turn=fact.turn,
         source_date=fact.source_date,

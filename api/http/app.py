@@ -15,6 +15,7 @@ from api.http import (
     hygiene,
     mcp,
     metrics,
+    openmemory,
     passing,
     problems,
     recalling,
@@ -63,6 +64,8 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
         raise SystemExit(f"ebb: {error}") from None
     to_thread.current_default_thread_limiter().total_tokens = THREADS
     app.state.door = door
+    if door.settings.openmemory_api:
+        app.include_router(openmemory.routes)
     yield
     door.close()
 

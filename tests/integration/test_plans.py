@@ -21,6 +21,7 @@ from workers.storage import (
     documents,
     due,
     entities,
+    exports,
     facts,
     janitors,
     likenesses,
@@ -195,6 +196,11 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 3")]
     values = {"namespace": 3, "ids": ids, "now": day(0), "most": 10}
     assert "facts_topics" in indexes(filled, contradictions.FIND, values)
+
+
+def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> None:
+    given = {"namespace": 1, "before": None, "now": day(0), "limit": 100, "offset": 0}
+    assert indexes(filled, exports.PAGE, given)["facts_pkey"] == "Index Scan"
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:

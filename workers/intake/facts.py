@@ -17,6 +17,7 @@ from workers.intake.values import (
     Count,
     Instant,
     Kind,
+    Metadata,
     Name,
     Session,
     Share,
@@ -56,6 +57,7 @@ class NewFact(BaseModel):
     value: Value | None = None
     summary: Value | None = None
     source: Name | None = None
+    metadata: Metadata | None = None
     tags: Tags = []
     importance: Share = 0.5
     salience: Share = 0.5

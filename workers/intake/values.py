@@ -1,7 +1,8 @@
 """What single values may be, as types for pydantic; and how a fault is told."""
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -22,9 +23,11 @@ FEW_DIGITS = re.compile(r"\d{1,8}")
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 LONGEST_FIELD = 1_024
 LONGEST_VALUE = 8_192
+LONGEST_METADATA = 1_048_576
 MOST_TAGS = 64
 LONGEST_TAG = 128
 SHOWN = 80
+TYPED = {"__type__", "__value__"}
 
 ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk"]
@@ -84,6 +87,34 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _metadata(value: Any) -> Any:
+    """Return an object as JSON can carry it, given as it is or as its text, which no transport looks into."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError("must be an object, or the JSON of one") from None
+    if not isinstance(value, dict):
+        raise ValueError("must be an object, or the JSON of one")  # noqa: TRY004 - pydantic collects ValueErrors
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except (ValueError, RecursionError):
+        raise ValueError("must be JSON, without NaN or infinity, and not nested without end") from None
+    if size > LONGEST_METADATA:
+        raise ValueError(f"must have at most {LONGEST_METADATA} bytes of JSON")
+    if any(one.keys() == TYPED for one in _objects(value)):
+        raise ValueError("must have no object of just `__type__` and `__value__`, which transports take for theirs")
+    return value
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a value of JSON."""
+    if isinstance(value, dict):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(one)
+
+
 def _tags(value: Any) -> Any:
     """Return tags from a list, or from a text with commas (S89)."""
     return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
@@ -104,6 +135,7 @@ Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), A
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
 
 

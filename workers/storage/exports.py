@@ -1,6 +1,6 @@
 """Exports: whole namespaces, read as they stand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,8 +11,9 @@ from workers.storage.connection import Connection
 
 ROWS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
-        facts.entity, facts.key, facts.value, facts.source, facts.tags, facts.importance, facts.session, facts.turn,
-        facts.source_date, facts.created_at, encode(facts.hash, 'hex') as normalized_hash, base, coactivations,
+        facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
+        facts.turn, facts.source_date, facts.created_at,
+        encode(facts.hash, 'hex') as normalized_hash, base, coactivations,
         recall_count, last_accessed_at, date_part('epoch', last_accessed_at) as last_accessed,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
@@ -25,9 +26,19 @@ ROWS = """
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
-        and (%(id)s::uuid is null or facts.id = %(id)s)
+        and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
         and (%(seen_at)s::timestamptz is null or (forgotten_at is null and (held or ends_at > %(seen_at)s)))
     order by facts.namespace, facts.id
+"""
+
+PAGE = """
+    select facts.id
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
+        and coalesce(forgotten_at, superseded_at) is null and (held or ends_at > %(now)s)
+    order by facts.id desc
+    limit %(limit)s offset %(offset)s
 """
 
 
@@ -35,10 +46,22 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
     """Yield every fact of a namespace, or of all, with its activity; at most `batch` are in memory at once."""
     with db.cursor("export", row_factory=dict_row) as cursor:
         cursor.itersize = batch
-        yield from cursor.execute(ROWS, {"namespace": namespace, "id": None, "seen_at": None})
+        yield from cursor.execute(ROWS, {"namespace": namespace, "ids": None, "seen_at": None})
 
 
-def shown(db: Connection, namespace: str, id_: UUID, now: datetime) -> dict[str, Any] | None:
-    """Return one fact with its activity, as long as readers see it."""
+def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:
+    """Return those of these facts that readers see, with their activity."""
     with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(ROWS, {"namespace": namespace, "id": id_, "seen_at": now}).fetchone()
+        rows = cursor.execute(ROWS, {"namespace": namespace, "ids": list(ids), "seen_at": now})
+        return {row["id"]: row for row in rows}
+
+
+def page(
+    db: Connection, namespace: int, now: datetime, limit: int, *, before: UUID | None = None, offset: int = 0
+) -> list[UUID]:
+    """Return the next facts that readers see, the last id first, which of Ebb's own ids is the newest.
+
+    Whoever writes meanwhile shifts an offset, but not what comes `before` an id.
+    """
+    given = {"namespace": namespace, "now": now, "limit": limit, "before": before, "offset": offset}
+    return [id_ for (id_,) in db.execute(PAGE, given)]

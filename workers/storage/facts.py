@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json, Jsonb
 
 from workers.storage.connection import Connection
 
@@ -27,6 +28,7 @@ class Fact:
     source: str | None
     tags: list[str]
     importance: float
+    metadata: dict[str, Any] | None
     session: str | int | None
     turn: int | None
     source_date: datetime | None
@@ -47,15 +49,15 @@ class Known:
 # one string a fact, for arrays of arrays must all be of one length.
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
-        importance, session, turn, source_date, created_at, valid_from)
+        importance, metadata, session, turn, source_date, created_at, valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
-        string_to_array(tags, ','), importance, session, turn, source_date, created_at, valid_from
+        string_to_array(tags, ','), importance, metadata, session, turn, source_date, created_at, valid_from
     from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
         %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
-        %(tags)b::text[], %(importance)b::float8[], %(session)b::jsonb[], %(turn)b::int[],
+        %(tags)b::text[], %(importance)b::float8[], %(metadata)b::json[], %(session)b::jsonb[], %(turn)b::int[],
         %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
-        as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, session,
-            turn, source_date, created_at, valid_from)
+        as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata,
+            session, turn, source_date, created_at, valid_from)
     order by hash
     on conflict do nothing
     returning id, hash
@@ -108,6 +110,7 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
     """Add facts; return id and hash of those that were new. What is said already, or has a known id, stays as it is."""
     columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
     columns["tags"] = [",".join(fact.tags) for fact in facts]
+    columns["metadata"] = [None if fact.metadata is None else Json(fact.metadata) for fact in facts]
     columns["session"] = [None if fact.session is None else Jsonb(fact.session) for fact in facts]
     return dict(db.execute(ADD, columns | {"namespace": namespace}, binary=True).fetchall())
 

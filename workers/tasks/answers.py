@@ -83,6 +83,11 @@ def fact(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
+def facts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return facts, each so."""
+    return {"facts": [fact(row) for row in rows]}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return shown(value)

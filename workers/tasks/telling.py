@@ -17,6 +17,7 @@ from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, insta
 
 MOST_SHOWN = 100
 PAIR = 2
+MANY = 1_000_000_000
 
 
 @app.task(base=EbbTask, name="memory.stats")
@@ -33,6 +34,24 @@ def fact(
 ) -> dict[str, Any]:
     """Return one fact as it is now."""
     return answers.fact(showing.show(context, intake.namespace_name(namespace), intake.fact_id(id), instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.facts")
+def facts(
+    namespace: Any = "default",
+    limit: Any = 100,
+    before: Any = None,
+    offset: Any = 0,
+    ids: Any = None,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return facts as they are now: those of `ids`, or else a page of all, the newest first."""
+    name, at = intake.namespace_name(namespace), instant(now)
+    if ids is not None:
+        return answers.facts(showing.among(context, name, intake.fact_ids(ids, MOST_RESULTS), at))
+    most, skipped = intake.whole(limit, "limit", MOST_FACTS), 0 if offset == 0 else intake.whole(offset, "offset", MANY)
+    place = None if before is None else intake.fact_id(before)
+    return answers.facts(showing.page(context, name, most, at, before=place, offset=skipped))
 
 
 @app.task(base=EbbTask, name="memory.forecast")

@@ -1,0 +1,158 @@
+"""The routes of OpenMemory's clients, which work unmodified (EBB_OPENMEMORY_API): add, query, reinforce, and the rest.
+
+Who may do what is as on every other route. A `user_id` names a namespace: any where no key is needed, else that of the
+key alone. Memories have no lifetime there, so none is given one: they fade, and are forgotten when that is asked for.
+"""
+
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from api.http import openmemory_shapes as shapes
+from api.http.callers import Caller, caller
+from api.http.openmemory_callers import Memories, memories
+from api.http.recalling import touches
+
+routes = APIRouter(tags=["OpenMemory"])
+
+MOST = 10_000
+PAGE = 1_000
+BEYOND = 5
+"""How many times more are recalled than asked for where a filter is left to this side."""
+
+Mine = Annotated[Memories, Depends(memories)]
+Limit = Annotated[int | None, Query(ge=0, le=MOST)]
+Offset = Annotated[int | None, Query(ge=0)]
+Named = Annotated[str | None, Query()]
+
+
+@routes.get("/health")
+def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
+    """Say that the API answers."""
+    return {"ok": True, "version": version("ebb")}
+
+
+@routes.get("/sectors")
+def sectors(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
+    """Return the sectors that a memory may be given by its metadata."""
+    return {"sectors": list(shapes.SECTORS), "configs": {name: {"name": name} for name in shapes.SECTORS}}
+
+
+@routes.post("/memory/add")
+def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
+    """Remember something; what was said before is strengthened instead."""
+    memory = mine.of(wish.user_id, "write")
+    done = memory.store(wish.content, classify=False, again=True, **wish.fact())
+    sector = wish.sector() or shapes.DEFAULT
+    known = done["action"] == "duplicate"
+    if known:
+        sector = shapes.sector(memory.fact(done["id"]))
+    told = {"id": mine.name(done["id"], memory), "primary_sector": sector, "sectors": [sector]}
+    return told | ({"deduplicated": True} if known else {"chunks": 1})
+
+
+@routes.post("/memory/query")
+def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
+    """Return the memories that fit best, which strengthens them if the caller may write."""
+    memory = mine.of(wish.user(), "read")
+    most = wish.k or shapes.DEFAULT_K
+    limit = most * BEYOND if wish.narrow() else most
+    found = memory.recall(wish.query, limit=limit, touch=touches(memory, None))["results"]
+    ids = [one["id"] for one in found]
+    facts = {fact["id"]: fact for fact in memory.facts(ids=ids)["facts"]} if ids else {}
+    known = [(one, facts[one["id"]]) for one in found if one["id"] in facts]
+    matches = [
+        shapes.match(fact, one["score"], mine.name(fact["id"], memory))
+        for one, fact in known
+        if wish.takes(fact, one["score"])
+    ]
+    return {"query": wish.query, "matches": matches[:most]}
+
+
+@routes.post("/memory/reinforce")
+def reinforce(wish: shapes.ReinforceRequest, mine: Mine) -> dict[str, Any]:
+    """Strengthen a memory."""
+    target = mine.find(wish.id, None, "write")
+    target.memory.reinforce(target.fact["id"], shapes.BOOST if wish.boost is None else wish.boost)
+    return {"ok": True}
+
+
+@routes.get("/memory/all")
+def all_(
+    mine: Mine,
+    limit: Limit = None,
+    offset: Offset = None,
+    l: Limit = None,  # noqa: E741 - OpenMemory's own name
+    u: Offset = None,
+    sector: Named = None,
+    user_id: Named = None,
+) -> dict[str, Any]:
+    """Return memories, the newest first."""
+    return {"items": _listed(mine, user_id, _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0), sector)}
+
+
+@routes.get("/users/{user_id}/memories")
+def of_user(
+    mine: Mine,
+    user_id: str,
+    limit: Limit = None,
+    offset: Offset = None,
+    l: Limit = None,  # noqa: E741 - OpenMemory's own name
+    u: Offset = None,
+) -> dict[str, Any]:
+    """Return a user's memories, the newest first."""
+    items = _listed(mine, user_id, _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0), None)
+    return {"user_id": user_id, "items": items}
+
+
+@routes.delete("/users/{user_id}/memories")
+def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
+    """Forget all memories of a user; they can be restored until they are purged."""
+    memory, deleted = mine.of(user_id, "write"), 0
+    last: str | None = None
+    while ids := [fact["id"] for fact in memory.facts(PAGE, before=last)["facts"]]:
+        fates, last = memory.forget(ids)["results"], ids[-1]
+        deleted += sum(fate.get("action") == "forgotten" for fate in fates)
+    return {"ok": True, "deleted": deleted}
+
+
+@routes.get("/memory/{id}")
+def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002 - the contract's name
+    """Return one memory."""
+    target = mine.find(id, user_id, "read")
+    return shapes.item(target.fact, id) | {"sectors": [shapes.sector(target.fact)]}
+
+
+@routes.patch("/memory/{id}")
+def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:  # noqa: A002
+    """Change a memory: what it was is superseded, and its id still leads to what it is."""
+    target = mine.find(id, wish.user_id, "write")
+    changed = wish.changed(target.fact)
+    if changed is not None:
+        text = changed.pop("text")
+        target.memory.store(text, classify=False, again=True, supersedes=target.fact["id"], **changed)
+    return {"id": id, "updated": changed is not None}
+
+
+@routes.delete("/memory/{id}")
+def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002
+    """Forget a memory; it can be restored until it is purged."""
+    target = mine.find(id, user_id, "write")
+    target.memory.forget([target.fact["id"]])
+    return {"ok": True}
+
+
+def _listed(mine: Memories, user: str | None, limit: int, offset: int, sector: str | None) -> list[dict[str, Any]]:
+    """Return a page of a user's memories, or of those of one sector among them, as OpenMemory does it."""
+    memory = mine.of(user, "read")
+    facts = memory.facts(limit, offset=offset)["facts"] if limit else []
+    return [
+        shapes.item(fact, mine.name(fact["id"], memory))
+        for fact in facts
+        if sector is None or shapes.sector(fact) == sector
+    ]
+
+
+def _first(*given: int | None) -> int:
+    return next(value for value in given if value is not None)

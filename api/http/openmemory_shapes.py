@@ -1,0 +1,161 @@
+"""What OpenMemory's clients send and are answered: memories in its terms, times in epoch milliseconds."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from workers.core.tiers import RULES, Tier
+from workers.intake.values import LONGEST_TAG, MOST_TAGS
+
+SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
+DEFAULT = "semantic"
+DEFAULT_K = 8
+DEFAULT_LIMIT = 100
+BOOST = 0.2
+MOST_K = 200
+LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
+KEPT = ("category", "entity", "key", "value", "importance", "source", "session", "turn", "tags", "metadata")
+"""What a memory keeps when its content changes."""
+
+
+class AddRequest(BaseModel):
+    """Something to remember; whatever else a client sends has no meaning here."""
+
+    content: str = Field(min_length=1)
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    user_id: str | None = None
+    salience: float | None = Field(None, ge=0, le=1)
+
+    def sector(self) -> str | None:
+        """Return the sector that the metadata name, if they name one."""
+        return named_sector(self.metadata)
+
+    def fact(self) -> dict[str, Any]:
+        """Return what is to be stored beside the content."""
+        told = {"tags": tags(self.tags), "metadata": self.metadata or None, "category": self.sector()}
+        return {name: value for name, value in (told | {"salience": self.salience}).items() if value is not None}
+
+
+class Filters(BaseModel):
+    """Which memories are wanted."""
+
+    sector: str | None = None
+    sectors: list[str] | None = None
+    tags: list[str] | None = None
+    min_score: float | None = None
+    min_salience: float | None = None
+    user_id: str | None = None
+    startTime: float | None = None  # noqa: N815 - the contract's name
+    endTime: float | None = None  # noqa: N815
+
+
+class QueryRequest(BaseModel):
+    """A question."""
+
+    query: str = Field(min_length=1)
+    k: int | None = Field(None, ge=1, le=MOST_K)
+    filters: Filters | None = None
+    user_id: str | None = None
+    startTime: float | None = None  # noqa: N815 - the contract's name
+    endTime: float | None = None  # noqa: N815
+
+    def user(self) -> str | None:
+        """Return whose memories are asked for."""
+        return self.user_id or (self.filters.user_id if self.filters else None)
+
+    def narrow(self) -> bool:
+        """Return whether some of what fits may be unwanted."""
+        given = (self.filters or Filters()).model_dump(exclude_none=True, exclude={"user_id"})
+        return bool(given) or self.startTime is not None or self.endTime is not None
+
+    def takes(self, fact: Mapping[str, Any], score: float) -> bool:
+        """Return whether a memory with that score is wanted."""
+        wanted = self.filters or Filters()
+        sectors = wanted.sectors or ([wanted.sector] if wanted.sector else None)
+        told, begin, end = milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime
+        begin, end = self.startTime if begin is None else begin, self.endTime if end is None else end
+        return (
+            (sectors is None or sector(fact) in sectors)
+            and (not wanted.tags or bool(set(tags(wanted.tags)) & set(fact["tags"])))
+            and (wanted.min_score is None or score >= wanted.min_score)
+            and (wanted.min_salience is None or fact["salience"] >= wanted.min_salience)
+            and (begin is None or told >= begin)
+            and (end is None or told <= end)
+        )
+
+
+class ReinforceRequest(BaseModel):
+    """Which memory to strengthen, and by how much."""
+
+    id: str = Field(min_length=1)
+    boost: float | None = Field(None, gt=0, le=1)
+
+
+class UpdateRequest(BaseModel):
+    """What a memory shall be from now on; what is left out stays."""
+
+    content: str | None = Field(None, min_length=1)
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    user_id: str | None = None
+
+    def changed(self, fact: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the fact that takes the place of this one, or nothing if nothing was to be changed."""
+        if self.content is None and self.tags is None and self.metadata is None:
+            return None
+        kept = {name: fact[name] for name in KEPT if fact[name]} | {"salience": fact["strength"]}
+        told = {"text": self.content or fact["text"]}
+        told |= {} if self.tags is None else {"tags": tags(self.tags)}
+        if self.metadata is not None:
+            told |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
+        return {name: value for name, value in (kept | told).items() if value is not None}
+
+
+def tags(given: list[str] | None) -> list[str]:
+    """Return tags as facts have them: in lower case, without commas, neither too long nor too many."""
+    cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG] for tag in given or [])
+    return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
+
+
+def named_sector(metadata: Mapping[str, Any] | None) -> str | None:
+    """Return the sector that metadata name, if they name one."""
+    wanted = (metadata or {}).get("sector")
+    return wanted if wanted in SECTORS else None
+
+
+def sector(fact: Mapping[str, Any]) -> str:
+    """Return the sector that a fact stands for."""
+    return fact["category"] if fact["category"] in SECTORS else DEFAULT
+
+
+def milliseconds(instant: str) -> int:
+    """Return an instant in epoch milliseconds."""
+    return round(datetime.fromisoformat(instant).timestamp() * 1000)
+
+
+def item(fact: Mapping[str, Any], id_: str) -> dict[str, Any]:
+    """Return a fact as a memory; what superseded another was updated when it was told."""
+    told = milliseconds(fact["created_at"])
+    return {
+        "id": id_,
+        "content": fact["text"],
+        "tags": fact["tags"],
+        "metadata": fact["metadata"] or {},
+        "created_at": told,
+        "updated_at": told,
+        "last_seen_at": milliseconds(fact["last_seen_at"]),
+        "salience": fact["salience"],
+        "decay_lambda": LAMBDAS[Tier[fact["tier"].upper()]],
+        "primary_sector": sector(fact),
+        "user_id": fact["namespace"],
+    }
+
+
+def match(fact: Mapping[str, Any], score: float, id_: str) -> dict[str, Any]:
+    """Return a fact as what was found; `path` is how it was reached, which is at once."""
+    shown = item(fact, id_)
+    named = {name: shown[name] for name in ("id", "content", "primary_sector", "salience", "last_seen_at")}
+    return named | {"score": score, "sectors": [shown["primary_sector"]], "path": [id_]}

@@ -1,0 +1,209 @@
+"""OpenMemory's clients: their requests as they send them, with nulls and without, to the API."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import make_key, serving
+from live_system import LiveSystem
+
+pytestmark = pytest.mark.acceptance
+
+MATCH = {"id", "content", "score", "sectors", "primary_sector", "path", "salience", "last_seen_at"}
+ITEM = {
+    "id", "content", "tags", "metadata", "created_at", "updated_at", "last_seen_at", "salience", "decay_lambda",
+    "primary_sector", "user_id",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def api(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live, EBB_OPENMEMORY_API="1") as client:
+        yield client
+
+
+@pytest.fixture
+def user() -> str:
+    return f"user-{uuid4()}"
+
+
+def posted(api: httpx2.Client, path: str, body: Any, **options: Any) -> dict[str, Any]:
+    answer = api.post(path, json=body, **options)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def added(api: httpx2.Client, content: str, user: str | None, **fields: Any) -> str:
+    return str(posted(api, "/memory/add", {"content": content, "user_id": user, **fields})["id"])
+
+
+def matched(api: httpx2.Client, query: str, user: str | None, **fields: Any) -> list[dict[str, Any]]:
+    return list(posted(api, "/memory/query", {"query": query, "user_id": user, **fields})["matches"])
+
+
+def test_a_memory_is_added_found_strengthened_and_deleted(api: httpx2.Client, user: str) -> None:
+    began = time.time() * 1000
+    first = posted(
+        api,
+        "/memory/add",
+        {"content": "Mira sails to Zanzibar", "tags": ["travel"], "metadata": {"from": {"chat": 7}}, "user_id": user},
+    )
+    again = posted(api, "/memory/add", {"content": "Mira sails to Zanzibar", "user_id": user})
+    found = posted(api, "/memory/query", {"query": "Where does Mira sail?", "k": 3, "user_id": user})
+    strengthened = posted(api, "/memory/reinforce", {"id": first["id"], "boost": 0.3})
+    shown = api.get(f"/memory/{first['id']}").json()
+    deleted = api.delete(f"/memory/{first['id']}")
+
+    assert first == {
+        "id": first["id"], "primary_sector": "semantic", "sectors": ["semantic"], "chunks": 1,
+    }  # fmt: skip
+    assert again == {
+        "id": first["id"], "primary_sector": "semantic", "sectors": ["semantic"], "deduplicated": True,
+    }  # fmt: skip
+    assert found["query"] == "Where does Mira sail?"
+    assert [match.keys() for match in found["matches"]] == [MATCH]
+    assert found["matches"][0]["id"] == first["id"]
+    assert strengthened == {"ok": True}
+    assert shown.keys() == ITEM | {"sectors"}
+    assert shown["metadata"] == {"from": {"chat": 7}}
+    assert shown["tags"] == ["travel"]
+    assert began - 1000 < shown["created_at"] <= shown["last_seen_at"] < time.time() * 1000 + 1000
+    assert deleted.json() == {"ok": True}
+    assert api.get(f"/memory/{first['id']}").status_code == 404
+    assert api.delete(f"/memory/{first['id']}").status_code == 404
+    assert matched(api, "Where does Mira sail?", user) == []
+
+
+def test_nulls_and_fields_of_older_clients_are_taken(api: httpx2.Client, user: str) -> None:
+    nothing = dict.fromkeys(("tags", "metadata", "salience", "decay_lambda"))
+    id_ = posted(api, "/memory/add", {"content": "An otter", "user_id": user, **nothing})["id"]
+    filters = dict.fromkeys(("sector", "min_score", "user_id", "startTime", "endTime"))
+
+    assert [one["id"] for one in matched(api, "otter", user, k=None, filters=filters)] == [id_]
+    assert [one["id"] for one in matched(api, "otter", user, filters=None, startTime=None)] == [id_]
+    assert posted(api, "/memory/reinforce", {"id": id_, "boost": None}) == {"ok": True}
+
+
+def test_a_deleted_memory_may_be_added_again(api: httpx2.Client, user: str) -> None:
+    api.delete(f"/memory/{added(api, 'An otter', user)}")
+    id_ = added(api, "An otter", user)
+
+    assert [one["id"] for one in matched(api, "otter", user)] == [id_]
+
+
+def test_an_update_keeps_the_id_and_what_it_does_not_name(api: httpx2.Client, user: str) -> None:
+    id_ = added(api, "Mira lives in Leipzig", user, tags=["home"], metadata={"a": 1})
+    for content in ("Mira lives in Halle", "Mira lives in Jena"):
+        assert api.patch(f"/memory/{id_}", json={"content": content, "tags": None}).json() == {
+            "id": id_,
+            "updated": True,
+        }
+    changed = api.patch(f"/memory/{id_}", json={"metadata": {"b": 2, "sector": "emotional"}})
+    shown = api.get(f"/memory/{id_}").json()
+
+    assert changed.json()["updated"] is True
+    assert api.patch(f"/memory/{id_}", json={"content": None}).json()["updated"] is False
+    assert (shown["content"], shown["tags"]) == ("Mira lives in Jena", ["home"])
+    assert (shown["metadata"], shown["primary_sector"]) == ({"b": 2, "sector": "emotional"}, "emotional")
+    assert [one["content"] for one in matched(api, "Where does Mira live?", user)] == ["Mira lives in Jena"]
+    assert api.delete(f"/memory/{id_}").json() == {"ok": True}
+    assert matched(api, "Where does Mira live?", user) == []
+
+
+def test_filters_hold(api: httpx2.Client, user: str) -> None:
+    added(api, "An otter was sad", user, metadata={"sector": "emotional"}, tags=["Animals"])
+    time.sleep(0.01)
+    between = time.time() * 1000
+    added(api, "An otter eats fish", user)
+
+    def texts(**filters: Any) -> list[str]:
+        return sorted(one["content"] for one in matched(api, "otter", user, filters=filters))
+
+    assert texts(sector="emotional") == ["An otter was sad"]
+    assert texts(sector="semantic") == ["An otter eats fish"]
+    assert texts(sectors=["semantic", "emotional"]) == ["An otter eats fish", "An otter was sad"]
+    assert texts(tags=["ANIMALS"]) == ["An otter was sad"]
+    assert texts(startTime=between) == ["An otter eats fish"]
+    assert texts(endTime=between) == ["An otter was sad"]
+    assert texts(min_score=50) == []
+    assert len(matched(api, "otter", user, k=1)) == 1
+
+
+def test_memories_are_listed_newest_first_by_either_names(api: httpx2.Client, user: str) -> None:
+    ids = [added(api, f"Otter number {number}", user) for number in range(5)][::-1]
+
+    def listed(path: str, **parameters: Any) -> list[str]:
+        answer = api.get(path, params=parameters)
+        assert answer.status_code == 200, answer.text
+        assert all(one.keys() == ITEM for one in answer.json()["items"])
+        return [one["id"] for one in answer.json()["items"]]
+
+    assert listed("/memory/all", user_id=user) == ids
+    assert listed("/memory/all", user_id=user, l=2, u=1) == ids[1:3]
+    assert listed("/memory/all", user_id=user, limit=2, offset=3) == ids[3:]
+    assert listed(f"/users/{user}/memories", l=3) == ids[:3]
+    assert api.get(f"/users/{user}/memories").json()["user_id"] == user
+    assert listed("/memory/all", user_id=user, sector="emotional") == []
+    assert listed("/memory/all", user_id=user, l=0) == []
+
+
+def test_all_memories_of_a_user_can_be_deleted_and_of_nobody_else(api: httpx2.Client, user: str) -> None:
+    for number in range(3):
+        added(api, f"Otter number {number}", user)
+    other = f"{user}-other"
+    kept = added(api, "Otter of another", other)
+
+    assert api.delete(f"/users/{user}/memories").json() == {"ok": True, "deleted": 3}
+    assert api.get(f"/users/{user}/memories").json()["items"] == []
+    assert [one["id"] for one in api.get(f"/users/{other}/memories").json()["items"]] == [kept]
+
+
+def test_users_see_nothing_of_each_other(api: httpx2.Client, user: str) -> None:
+    id_ = added(api, "Mira sails to Zanzibar", user)
+    other, bare = f"{user}-other", id_.partition("~")[0]
+
+    assert matched(api, "Who sails to Zanzibar?", other) == []
+    assert api.get(f"/memory/{bare}", params={"user_id": other}).status_code == 404
+    assert api.get(f"/memory/{bare}").status_code == 404
+    assert api.delete(f"/memory/{bare}", params={"user_id": other}).status_code == 404
+    assert api.patch(f"/memory/{bare}", json={"content": "x", "user_id": other}).status_code == 404
+    assert api.post("/memory/reinforce", json={"id": bare}).status_code == 404
+    assert [one["id"] for one in matched(api, "Who sails to Zanzibar?", user)] == [id_]
+
+
+def test_health_and_sectors_answer(api: httpx2.Client) -> None:
+    assert api.get("/health").json()["ok"] is True
+    assert "semantic" in api.get("/sectors").json()["sectors"]
+
+
+def test_what_cannot_be_is_refused_and_what_is_not_there_said_so(api: httpx2.Client) -> None:
+    assert api.post("/memory/add", json={"content": ""}).status_code == 422
+    assert api.post("/memory/query", json={"query": "x", "k": 0}).status_code == 422
+    assert api.post("/memory/add", json={"content": "x", "user_id": "no name!"}).status_code == 422
+    assert api.get("/memory/no-such-id").status_code == 404
+    assert api.get(f"/memory/{uuid4()}").status_code == 404
+    assert api.get("/memory/stats").json()["facts"] >= 0, "Ebb's own routes come first"
+
+
+def test_without_the_setting_there_are_no_such_routes(live: LiveSystem) -> None:
+    with serving(live) as plain:
+        assert plain.post("/memory/add", json={"content": "An otter"}).status_code in (404, 405)
+        assert plain.get("/sectors").status_code == 404
+
+
+def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+    """The last of the tests: from the first key on nobody is let in without one."""
+    key = make_key(live, user, "read", "write")["x-api-key"]
+    for headers in ({"x-api-key": key}, {"authorization": f"Bearer {key}"}):
+        own = posted(api, "/memory/add", {"content": "Mira sails"}, headers=headers)["id"]
+        assert "~" not in own
+        assert posted(api, "/memory/query", {"query": "Mira", "user_id": user}, headers=headers)["matches"]
+        for stranger in ({"json": {"content": "x", "user_id": "somebody"}, "url": "/memory/add"},):
+            assert api.post(**stranger, headers=headers).status_code == 403
+        assert api.get(f"/memory/{own}~somebody", headers=headers).status_code == 403
+        assert api.get("/users/somebody/memories", headers=headers).status_code == 403
+        assert api.delete("/users/somebody/memories", headers=headers).status_code == 403
+    assert api.post("/memory/add", json={"content": "x"}).status_code == 401
