@@ -26,6 +26,8 @@ OWN_AFFAIRS = {
     "memory.ann": "upkeep, by beat",
     "memory.sweep_outbox": "upkeep, by beat",
     "memory.settle_tallies": "upkeep, by beat",
+    "memory.autolink": "follows storing, if that is wanted",
+    "memory.consolidate_all": "upkeep, by beat",
     "memory.prune_by_llm": "follows a clean-up",
     "memory.publish_keys": "what the HTTP API asks for its own sake",
     "memory.health": "the same",

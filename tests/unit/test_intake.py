@@ -82,6 +82,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "value": "tea",
         "summary": "tea",
         "source": "chat",
+        "metadata": {"seen": [1, 2.5, None]},
         "tags": ["home", "drinks"],
         "importance": 0.9,
         "salience": 0,
