@@ -33,9 +33,10 @@ create table if not exists namespaces (
     salt uuid not null default gen_random_uuid(),
     -- how many turns of sessions were told: each new pair of session and turn is one more, and none is taken back
     turns bigint not null default 0,
-    -- what differs from the settings of the whole, in the documents' names; and when that last changed, until every
-    -- fact has been looked at by it
+    -- what differs from the settings of the whole, in the documents' names; when somebody last chose that, and when it
+    -- was written, until every fact has been looked at by it
     settings jsonb not null default '{}',
+    chosen_at timestamptz,
     settings_changed_at timestamptz
 );
 
@@ -232,7 +233,8 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     coalesce(date_part('epoch', last_accessed_at), '-infinity') as last_accessed_at, held, due_at, ends_at,
     coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
     halvings, decay_class_source, branch, coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
-    coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, stale
+    coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at,
+    outrun_at as outrun_since, stale
 from activity;
 
 -- Whether a pass takes a fact that is due: decay and the janitor all of them; a prune what has expired (hard), or what is in the last
@@ -254,12 +256,13 @@ create table if not exists tallies (
     decay_class_source text,
     tier smallint,
     fidelity smallint,
+    branch smallint,
     held boolean,
     stale boolean,
     forgotten_reason text,
     facts bigint not null,
     unique nulls not distinct (
-        namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason
+        namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason
     )
 );
 
@@ -576,11 +579,11 @@ create index if not exists decay_runs_started on decay_runs (started_at desc);
 create or replace function tally_activity_added() returns trigger
     language plpgsql as $$
 begin
-    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, count(*)
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, count(*)
     from new_rows
     where not retired
-    group by 1, 2, 3, 4, 5, 6, 7;
+    group by 1, 2, 3, 4, 5, 6, 7, 8;
     return null;
 end
 $$;
@@ -588,16 +591,16 @@ $$;
 create or replace function tally_activity_changed() returns trigger
     language plpgsql as $$
 begin
-    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, sum(change)
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, sum(change)
     from (
-        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, 1 as change
+        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, 1 as change
         from new_rows where not retired
         union all
-        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, -1
+        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, -1
         from old_rows where not retired
     ) as changes
-    group by 1, 2, 3, 4, 5, 6, 7
+    group by 1, 2, 3, 4, 5, 6, 7, 8
     having sum(change) <> 0;
     return null;
 end
@@ -606,8 +609,9 @@ $$;
 create or replace function tally_activity_deleted() returns trigger
     language plpgsql as $$
 begin
-    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
-    values (old.namespace, old.decay_class, old.decay_class_source, old.tier, old.fidelity, old.held, old.stale, -1);
+    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
+    values (old.namespace, old.decay_class, old.decay_class_source, old.tier, old.fidelity, old.branch,
+        old.held, old.stale, -1);
     return null;
 end
 $$;

@@ -265,6 +265,23 @@ class Client(Operator):
         """
         return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)
 
+    def settings(
+        self,
+        *,
+        set: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
+        unset: Sequence[str] = (),
+        wait: bool = True,
+    ) -> Answer:
+        """Set and unset settings of the namespace by their paths, such as `hygiene.confidenceDecay.halfLife`.
+
+        Return `{"settings", "own", "changed"}`: all that hold, and which of them the namespace has set itself.
+
+        Raises:
+            InvalidInputError: a setting is unknown, or its value is not allowed.
+        """
+        arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": now_text()}
+        return self.write("memory.settings", arguments, wait=wait)
+
     def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
         with_ids = [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
         return {

@@ -9,10 +9,12 @@ from zlib import crc32
 
 import numpy as np
 
+from workers.age import Told, outrun_within, tell_within
 from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
-from workers.core.fading import written
+from workers.core.episodes import branch
+from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, UnavailableError
 from workers.intake import NewFact
@@ -20,6 +22,8 @@ from workers.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, pending
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
+from workers.storage.namespaces import Namespace
+from workers.terms import hygiene, rules_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +38,30 @@ class Stored:
 def add_within(
     context: Context,
     db: Connection,
-    tenant: int,
+    owner: Namespace,
     rows: Sequence[Fact],
     given: Sequence[NewFact],
     embedded: dict[bytes, Vectors | None],
     now: datetime,
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
+    tenant, own = owner.id, hygiene(context, owner.settings)
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])))
     added = facts.add(db, tenant, [row for row, _ in once.values()])
     new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
     some = any(vector is not None for _, _, vector in new)
     usable = some and embedders.holds(db, context.embedder.name)
+    told = tell_within(db, tenant, [row for row, _, _ in new])
     with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
     without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
+    rules = rules_of(context, own)
     for group, fidelity in ((with_vector, FULL), (without, PENDING)):
-        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], fidelity, now)
+        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], told, rules, fidelity, now)
     if with_vector:
         keep_vectors(db, tenant, [row.id for row, _, _ in with_vector], np.stack([v for _, _, v in with_vector]))
+    if told.turns > own.persistent_turns and told.grown:
+        outrun_within(context, db, tenant, told.turns - int(own.persistent_turns), now)
     return added
 
 
@@ -72,6 +81,8 @@ def _add_activity(
     db: Connection,
     tenant: int,
     new: Sequence[tuple[Fact, NewFact]],
+    told: Told,
+    rules: FadingRules,
     fidelity: int,
     now: datetime,
 ) -> None:
@@ -79,10 +90,12 @@ def _add_activity(
         return
     classes = [fact.decay_class for _, fact in new]
     anchors = activity.anchors_for(_starts(new), classes, fidelity)
-    faded = written(anchors, now.timestamp(), context.rules)
+    faded = written(anchors, now.timestamp(), rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
-    activity.add(db, tenant, ids, segments, anchors, classes, [fact.decay_class_source for _, fact in new], faded)
+    sources = [fact.decay_class_source for _, fact in new]
+    occurred = [told.occurred.get(id_, told.turns) for id_ in ids]
+    activity.add(db, tenant, ids, segments, anchors, classes, sources, occurred, faded)
 
 
 def _starts(new: Sequence[tuple[Fact, NewFact]]) -> dict[str, Any]:
@@ -101,6 +114,8 @@ def _starts(new: Sequence[tuple[Fact, NewFact]]) -> dict[str, Any]:
         "last_seen_at": seen,
         "confidence": [fact.confidence for _, fact in new],
         "confirmed_at": confirmed,
+        "branch": [branch(row.kind, fact.durability) for row, fact in new],
+        "encoded_at": created,
         "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
     }
 

@@ -15,6 +15,7 @@ from workers.embed import Place
 from workers.storage import classes, namespaces
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
+from workers.terms import rules_for
 
 BATCH = 1_000
 UNCLASSED = "none"
@@ -61,11 +62,13 @@ def _classify(
     rows = locked.only(np.array([name in said for name in names], dtype=np.bool_))
     new = _classified(rows, [said[name] for name in names if name in said])
     moved = _differ(rows, new)
-    overdue = moved & (written(new.anchors, now.timestamp(), context.rules).lifetime_ends_at <= now.timestamp())
+    rules = rules_for(context, db, new.namespaces)
+    overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at <= now.timestamp())
     moving = moved if prune else moved & ~overdue
     if moving.any() and not dry_run:
         moved_rows = new.only(moving)
-        classes.write(db, moved_rows, written(moved_rows.anchors, now.timestamp(), context.rules))
+        rules = rules_for(context, db, moved_rows.namespaces)
+        classes.write(db, moved_rows, written(moved_rows.anchors, now.timestamp(), rules))
     changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
     return Backfilled(len(rows), changes, int(overdue.sum()))
 

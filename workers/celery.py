@@ -39,6 +39,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.keeping",
             "workers.tasks.graph",
             "workers.tasks.passing",
+            "workers.tasks.choosing",
             "workers.tasks.upkeep",
             "workers.tasks.hygiene",
             "workers.tasks.watching",

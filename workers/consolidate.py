@@ -28,6 +28,7 @@ from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Member
 from workers.storage.runs import Part
+from workers.terms import rules_for
 from workers.touch import confirmed, salience
 
 log = logging.getLogger(__name__)
@@ -226,7 +227,7 @@ def _strengthen(
     anchors = confirmed(_best_of(rows.anchors, members, times, now), kept, now, always=True)
     latest = np.array([rows.anchors.expires_at[own].max() for own in members])
     anchors = replace(anchors, expires_at=np.maximum(anchors.expires_at, latest))
-    faded = written(anchors, now.timestamp(), context.rules)
+    faded = written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
     activity.write_used(db, kept, anchors, faded, np.zeros(len(groups), dtype=np.int64), now)
     activity.confirm(db, tenant, kept.ids, times.tolist())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
+from workers.core.hygiene import Hygiene, effective, numbers
 from workers.settings import Settings
 from workers.storage import embedders
 from workers.storage.connection import close_pools, transaction
@@ -58,8 +59,13 @@ class Context:
         return own_keys(self.settings.redis_url)
 
     @cached_property
+    def hygiene(self) -> Hygiene:
+        """Return the numbers of hygiene in namespaces that have no settings of their own."""
+        return numbers(effective(self.settings.hygiene_defaults, {}))
+
+    @cached_property
     def rules(self) -> FadingRules:
-        """Return how facts fade: the documented curve with what the operator chose.
+        """Return how facts fade: the documented curve with what the operator chose for namespaces without choice.
 
         The dimensions are the database's, so that a process that only decays loads no embedder.
         """
@@ -69,8 +75,11 @@ class Context:
         return FadingRules(
             widest_bucket=largest_bucket(dims, self.settings.min_vector_dim),
             cold_threshold=self.settings.cold_threshold,
-            half_life=self.settings.confidence_half_life,
-            cull_floor=self.settings.cull_floor,
+            half_life=self.hygiene.half_life,
+            cull_floor=self.hygiene.cull_floor,
+            persistent_days=self.hygiene.persistent_days,
+            both_limits=self.hygiene.both_limits,
+            stale_days=self.hygiene.stale_days,
         )
 
     def close(self) -> None:

@@ -11,23 +11,27 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
+from workers.age import counted, write_counted
 from workers.context import Context
 from workers.core.arrays import Bools, Ints
 from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
+from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.forget import forget_within
-from workers.storage import due, namespaces, rules, runs, tallies, vectors
+from workers.storage import choices, due, events, namespaces, rules, runs, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
+from workers.terms import terms
 
 log = logging.getLogger(__name__)
 
@@ -90,13 +94,27 @@ def plan(
 
 
 def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None:
-    """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise."""
-    own, stored = asdict(context.rules), rules.current(db)
+    """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise.
+
+    Where only a namespace has other settings, it is that namespace's facts alone.
+    """
+    own, stored = _rules_in_words(context), rules.current(db)
     if own != stored:
         rules.replace(db, own)
     if stored is not None and own != stored:
         log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
         rules.make_all_due(db, now)
+    if differing := choices.changed(db):
+        choices.make_due(db, differing, now)
+
+
+def _rules_in_words(context: Context) -> dict[str, Any]:
+    """Return by what facts fade where nobody chose otherwise, as JSON can hold it."""
+    return {
+        "widest_bucket": context.rules.widest_bucket,
+        "cold_threshold": context.rules.cold_threshold,
+        "hygiene": effective(context.settings.hygiene_defaults, {}),
+    }
 
 
 def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
@@ -170,7 +188,7 @@ def _log_decay(done: Counters) -> None:
         done.segments,
     )
     if done.forgotten:
-        log.info("forgotten: expired=%d faded=%d culled=%d", done.expired, done.faded, done.culled)
+        log.info("forgotten: expired=%d faded=%d culled=%d aged=%d", done.expired, done.faded, done.culled, done.aged)
 
 
 def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
@@ -189,9 +207,12 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
         rows = due.claim(db, segment, now, limit, work=part.work, namespace=part.namespace)
     if not rows.ids:
         return 0
-    faded = fade(rows.anchors, now.timestamp(), context.rules)
+    own, before = terms(context, db, rows.namespaces), rows
+    rows = counted(before, own, now)
+    faded = fade(rows.anchors, now.timestamp(), own.rules)
     forgotten, held = _sentence(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
+        write_counted(db, before, rows)
         _write(db, rows, faded, forgotten, held, now)
     counters = _count(rows, faded, forgotten, held, now)
     spent = (time.perf_counter() - began) * 1000
@@ -243,6 +264,8 @@ def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held:
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)
     reasons = [REASONS[code] for code in faded.end_reason[forgotten]]
+    silent = rows.only(stay & newly_stale(rows.anchors, faded))
+    events.add_all(db, silent.namespaces.tolist(), silent.ids, now, "stale")
     forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)
 
 
@@ -281,13 +304,19 @@ def reasons(facts: Anchors, faded: Faded, instant: float) -> Ints:
     return np.where(facts.expires_at <= instant, EXPIRED, faded.end_reason)
 
 
+def newly_stale(facts: Anchors, faded: Faded) -> Bools:
+    """Return which permanent episodes have been silent for too long since the last pass."""
+    return faded.stale & ~facts.stale
+
+
 def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:
     expired = rows.anchors.expires_at <= now.timestamp()
     reason = reasons(rows.anchors, faded, now.timestamp())
     by_reason = [int((forgotten & (reason == code)).sum()) for code in range(len(REASONS))]
     decayed = ~expired & (faded.halvings > rows.anchors.halvings)
     falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
-    changed = forgotten | falls | decayed | (faded.tier != rows.tier)
+    stale = ~forgotten & newly_stale(rows.anchors, faded)
+    changed = forgotten | falls | decayed | stale | (faded.tier != rows.tier)
     hot, warm, cold = (int((faded.tier == tier).sum()) for tier in Tier)
     return Counters(
         processed=len(rows),
@@ -300,6 +329,8 @@ def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: dat
         expired=by_reason[0],
         faded=by_reason[1],
         culled=by_reason[2],
+        aged=by_reason[3],
+        stale=int(stale.sum()),
         decayed=int(decayed.sum()),
         held=int(held.sum()),
     )

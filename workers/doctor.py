@@ -10,13 +10,14 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools
-from workers.core.fading import Faded, fade, written
+from workers.core.fading import Faded, FadingRules, fade, written
 from workers.core.fidelity import FINGERPRINT, PENDING
 from workers.embed import Place
 from workers.storage import activity, due, faults, namespaces, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.faults import Parts
+from workers.terms import rules_for
 
 BATCH = 500
 MOST_NAMED = 10
@@ -94,7 +95,7 @@ def _faults(
             wrong.setdefault(fault, []).append(one.id)
     awaiting = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
     live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
-    late, faded = _late(context, live, parts, now)
+    late, faded = _late(rules_for(context, db, live.namespaces), live, parts, now)
     if late.any():
         wrong["wrong due"] = live.only(late).ids
     if mend:
@@ -135,12 +136,12 @@ def _faults_of_live(one: Parts) -> list[str]:
     return uncounted + [fault for fault, there in found.items() if there]
 
 
-def _late(context: Context, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
+def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
     """Return which facts change before they are due, or end at another instant than is written, and what they are.
 
     What is due already is no fault: the next pass looks at it.
     """
-    rules, instant = context.rules, now.timestamp()
+    instant = now.timestamp()
     faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
     due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
     ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)

@@ -1,6 +1,6 @@
 """Export: every fact of a namespace as what `import` takes, with what has become of it by an instant."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 from workers.context import Context
-from workers.core import confidence, fidelity, summary, tiers
+from workers.core import confidence, episodes, fidelity, summary, tiers
 from workers.core.arrays import Floats
+from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
 from workers.storage import exports
 from workers.storage.connection import snapshot
+from workers.terms import hygiene
 
 BATCH = 1_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
-    "confidence", "coactivations", "normalized_hash", "recall_count", "last_accessed", "last_accessed_at", "valid_from",
-    "valid_until", "superseded_at", "superseded_by", "supersedes_id",
+    "confidence", "coactivations", "durability", "occurred", "normalized_hash", "recall_count", "last_accessed",
+    "last_accessed_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
 )  # fmt: skip
 
 
@@ -44,7 +46,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     curve = tiers.curve(strength, coactivations)
     age_days = (instant - _sustained(rows, "last_seen_at", instant)) / confidence.DAY
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
-    believed = _effective_confidence(rows, instant, context.settings.confidence_half_life)
+    own = [hygiene(context, row["settings"]) for row in rows]
+    believed = _effective_confidence(rows, instant, own)
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
             "access_count": row["recall_count"],
@@ -60,6 +63,7 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
             "expires_at": _instant(row["expires_at"]),
             "due_at": _instant(row["due_at"]),
+            "stale": _is_stale(row, own[i], instant),
             "pinned": row["pinned_until"] > instant,
             "pinned_until": _instant(row["pinned_until"]),
             "forgotten_at": row["forgotten_at"],
@@ -67,8 +71,18 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
         }
 
 
-def _effective_confidence(rows: list[dict[str, Any]], instant: float, half_life: float) -> Floats:
-    """Return belief as of an instant: the soft-decay halvings and the half-life together (C-X1)."""
+def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
+    """Return whether an episode is permanent and nobody has heard of it for too long."""
+    if row["durability"] != "permanent":
+        return False
+    since = np.array([max(row["silent_since"], row["pinned_until"])])
+    return bool(episodes.stale_at(since, own.stale_days)[0] <= instant)
+
+
+def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Sequence[Hygiene]) -> Floats:
+    """Return belief as of an instant: the soft-decay halvings and, of semantic facts, the half-life together (C-X1)."""
+    semantic = np.array([row["kind"] == "semantic" for row in rows])
+    half_life = np.where(semantic, [one.half_life for one in own], np.inf)
     believed = np.array([row["confidence"] for row in rows])
     confirmed_at = _sustained(rows, "confirmed_at", instant)
     expires_at = np.array([row["expires_at"] for row in rows])

@@ -12,6 +12,7 @@ from workers.storage import activity, events, facts, forgotten_hashes, namespace
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
+from workers.terms import rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence
 
 def forget_over(context: Context, db: Connection, rows: Activity, now: datetime) -> int:
     """Forget those of some live, locked facts that are over but that no pass has met yet; return how many."""
-    ends_at, reason = ends(rows.anchors, context.rules)
+    ends_at, reason = ends(rows.anchors, rules_for(context, db, rows.namespaces))
     over = (ends_at <= now.timestamp()) & ~rows.held
     gone, reasons = rows.only(over), [REASONS[code] for code in reason[over]]
     return forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)

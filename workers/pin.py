@@ -1,20 +1,21 @@
 """Pin: what must stay as it is neither fades nor ends, for good or until an instant."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 import numpy as np
 
 from workers.context import Context
-from workers.core import fading
+from workers.core import episodes, fading
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
 from workers.forget import came_later
-from workers.storage import activity, events, namespaces, pins, tombstones
+from workers.storage import activity, events, namespaces, outrunning, pins, tombstones
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
+from workers.terms import rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _live(context: Context, db: Connection, tenant: int, id_: UUID, now: datetim
     standing = tombstones.standings(db, tenant, [id_]).get(id_)
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
         raise came_later(id_, "pinned or unpinned", at, now)
-    ends_at, _ = fading.ends(rows.anchors, context.rules)
+    ends_at, _ = fading.ends(rows.anchors, rules_for(context, db, rows.namespaces))
     over = bool((ends_at <= now.timestamp()).any() and not rows.held.any())
     return None if standing is None or not standing.live or over else rows
 
@@ -84,9 +85,11 @@ def _write(context: Context, db: Connection, rows: Activity, until: float, now: 
     endless = np.isposinf(rows.anchors.pinned_until[0])
     lifetime = pins.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
     anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
-    faded = fading.written(anchors, now.timestamp(), context.rules)
+    anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
+    faded = fading.written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
     pins.set_until(db, tenant, id_, until, lifetime)
+    outrunning.count_anew(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():
         events.add(db, tenant, id_, now, "unpinned", {})
     else:

@@ -27,6 +27,7 @@ ROUTES = {
     "memory.relations": RECALL,
     "memory.autolink": MAINTENANCE,
     "memory.measure": MAINTENANCE,
+    "memory.settings": RECALL,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,

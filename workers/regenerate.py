@@ -16,6 +16,7 @@ from workers.core.signature import encode
 from workers.storage import activity, due, embedders, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
+from workers.terms import rules_for
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def restore_vectors(
     rows = rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_) & (rows.anchors.fidelity != FULL))
     if rows.ids:
         keep_vectors(db, tenant, rows.ids, embedded[[place[id_] for id_ in rows.ids]])
-        due.write_faded(db, rows, _at_full(context, rows, now), rows.held)
+        due.write_faded(db, rows, _at_full(context, db, rows, now), rows.held)
     return rows.ids
 
 
@@ -71,6 +72,6 @@ def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vec
     signatures.add(db, tenant, ids, encode(embedded))
 
 
-def _at_full(context: Context, rows: Activity, now: datetime) -> Faded:
+def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) -> Faded:
     anchors = replace(rows.anchors, fidelity=np.full(len(rows), FULL, dtype=np.int64))
-    return written(anchors, now.timestamp(), context.rules)
+    return written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))

@@ -9,7 +9,8 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import lifetime
-from workers.core.fading import Anchors, ends, written
+from workers.core.episodes import NOT_YET
+from workers.core.fading import Anchors, FadingRules, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
 from workers.forget import Fate, came_later, forget_ended, forget_over
@@ -20,6 +21,7 @@ from workers.storage import (
     forgotten_hashes,
     likenesses,
     namespaces,
+    outrunning,
     signatures,
     tombstones,
 )
@@ -27,6 +29,7 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
 from workers.storage.tombstones import Standing
+from workers.terms import rules_for
 from workers.touch import QUERY_BOOST, strengthened
 
 VOUCHED_FOR = 1.0
@@ -113,16 +116,21 @@ def _revive(
     live = rows.among({one.id for one in back if not one.superseded})
     signatures.revive(db, tenant, live.ids)
     likenesses.compare_again(db, tenant, live.ids)
-    anchors = _as_recalled(context, live, now)
-    faded = written(anchors, now.timestamp(), context.rules)
+    rules = rules_for(context, db, live.namespaces)
+    anchors = _as_recalled(live, now, rules)
+    faded = written(anchors, now.timestamp(), rules)
+    outrunning.encode_anew(db, tenant, live.ids, now)
     activity.write_used(db, live, anchors, faded, np.zeros(len(live), dtype=np.int64), now)
     if live.ids:
         contradictions.find(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids
 
 
-def _as_recalled(context: Context, rows: Activity, now: datetime) -> Anchors:
-    """Return anchors seen and confirmed now, whose lifetimes begin now or when their pins end, of every class."""
+def _as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
+    """Return anchors seen and confirmed now, whose lifetimes begin now or when their pins end, of every class.
+
+    Episodes are as if they had been told now.
+    """
     instant = now.timestamp()
     anchors = strengthened(rows.anchors, now, QUERY_BOOST, coactivations=0)
     begins = np.maximum(anchors.pinned_until, instant).tolist()
@@ -132,8 +140,11 @@ def _as_recalled(context: Context, rows: Activity, now: datetime) -> Anchors:
         confirmed_at=np.maximum(anchors.confirmed_at, instant),
         halvings=np.zeros_like(anchors.halvings),
         expires_at=np.array(expires, dtype=np.float64),
+        encoded_at=np.full_like(anchors.encoded_at, instant),
+        outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
+        silent_since=np.full_like(anchors.silent_since, instant),
     )
-    over = ends(anchors, context.rules)[0] <= instant
+    over = ends(anchors, rules)[0] <= instant
     return replace(anchors, confidence=np.where(over, VOUCHED_FOR, anchors.confidence))
 
 

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from workers.core import tokens
+from workers.core.hygiene import Defaults
 from workers.errors import SettingsError
 
 PREFIX = "EBB_"
@@ -82,6 +83,15 @@ class Settings(BaseModel):
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
     retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
+    hygiene: bool = Field(default=True, description="false: as both of the next")
+    confidence_decay: bool = Field(default=True, description="false: confidence never fades, and nothing is culled")
+    episodic_ttl: bool = Field(default=True, description="false: no episode ages out or gets stale")
+    persistent_turns: int = Field(500, ge=1, le=10**9, description="turns that a persistent episode outlives")
+    persistent_days: float = Field(90.0, gt=0, le=36_525, description="days that it outlives")
+    episodic_operator: Literal["OR", "AND"] = Field("OR", description="whether one of these limits is enough, or both")
+    permanent_stale_days: float = Field(
+        180.0, gt=0, le=36_525, description="days of silence until a permanent episode is stale"
+    )
 
     # hygiene
     consolidate_apply: bool = Field(
@@ -131,6 +141,22 @@ class Settings(BaseModel):
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
     log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")
+
+    @property
+    def hygiene_defaults(self) -> Defaults:
+        """Return what holds in namespaces that have no settings of their own, in the documents' names (H21)."""
+        fields = {
+            "confidenceDecay": {"halfLife": self.confidence_half_life, "cullFloor": self.cull_floor},
+            "episodicTTL": {
+                "persistentTurns": self.persistent_turns,
+                "persistentDays": self.persistent_days,
+                "operator": self.episodic_operator,
+                "permanentStaleDays": self.permanent_stale_days,
+            },
+            "schedule": "onConsolidation",
+        }
+        on = {"confidenceDecay": self.confidence_decay, "episodicTTL": self.episodic_ttl}
+        return Defaults(fields, frozenset(name for name in on if not on[name]), all_off=not self.hygiene)
 
     @model_validator(mode="before")
     @classmethod

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from workers.context import Context
 from workers.core import fidelity
+from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
 from workers.storage import contradictions, namespaces, tallies
 from workers.storage.connection import Connection, transaction
@@ -23,7 +24,9 @@ class Stats:
     """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten.
 
     `decay_class_sources` says how many were classified by their own words, and how many by whoever stored them;
-    `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them.
+    `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them; `turns`
+    how many turns of sessions were told, by which episodes age; `episodes` how many of each durability there are, and
+    how many of them are stale.
     """
 
     facts: int
@@ -39,6 +42,8 @@ class Stats:
     held: int
     contradictions: int
     pinned: int
+    turns: int
+    episodes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
     live = [one for one in counted if one.forgotten_reason is None]
     tiers = _sums((Tier(one.tier or 0).name.lower(), one.facts) for one in live)
     kept = _sums((fidelity.name(one.fidelity or 0), one.facts) for one in live)
+    durabilities = _sums((durability(one.branch or 0) or UNCLASSED, one.facts) for one in live)
     sources = _sums((one.decay_class_source or UNCLASSED, one.facts) for one in live)
     forgotten = _sums((one.forgotten_reason, one.facts) for one in counted if one.forgotten_reason)
     return Stats(
@@ -79,6 +85,9 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         held=sum(one.facts for one in live if one.held),
         contradictions=coming.contradictions,
         pinned=coming.pinned,
+        turns=0 if tenant is None else tenant.turns,
+        episodes={name: durabilities[name] for name in DURABILITIES}
+        | {"stale": sum(one.facts for one in live if one.stale)},
     )
 
 

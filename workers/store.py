@@ -24,6 +24,7 @@ from workers.intake import NewFact
 from workers.storage import facts, forgotten_hashes, namespaces, pending
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
+from workers.storage.namespaces import Namespace
 from workers.supersede import Decision, Settled
 from workers.touch import touch_within
 
@@ -78,7 +79,7 @@ def store_many(
     with writing(context.database_url) as db:
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
-        answers = _merged(rows, unwanted, _write(context, db, tenant, *wanted, embedded, now))
+        answers = _merged(rows, unwanted, _write(context, db, owner, *wanted, embedded, now))
         _follow_up(context, db, tenant, rows, answers, told_again, now, touch=touch)
     return answers
 
@@ -149,8 +150,11 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
 
 
 def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
-    """Return the fact with its decay class, and with who chose it (D16, D27); a chunk lives as long as its file."""
-    if fact.decay_class is None and classify and fact.kind != "chunk":
+    """Return the fact with its decay class, and with who chose it (D16, D27).
+
+    A chunk lives as long as its file, and an episode by its durability.
+    """
+    if fact.decay_class is None and classify and fact.kind == "semantic":
         own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
         return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
     source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
@@ -191,7 +195,7 @@ def _summary(fact: NewFact, threshold: int) -> str | None:
 def _write(
     context: Context,
     db: Connection,
-    tenant: int,
+    owner: Namespace,
     rows: Sequence[Fact],
     given: Sequence[NewFact],
     intents: Sequence[Intent],
@@ -199,6 +203,7 @@ def _write(
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
     """Write facts as if each were stored by itself, in order; return what became of each."""
+    tenant = owner.id
     targets = [intent.target for intent in intents if intent.target is not None]
     said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
     answers: dict[int, Stored | InvalidInputError] = {}
@@ -209,7 +214,7 @@ def _write(
         adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
         if adding:
             own = [rows[i] for i in adding]
-            added = add_within(context, db, tenant, own, [given[i] for i in adding], embedded, now)
+            added = add_within(context, db, owner, own, [given[i] for i in adding], embedded, now)
             answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
         answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
     return [answers[i] for i in range(len(rows))]

@@ -16,6 +16,7 @@ from workers.core.fidelity import FULL, PENDING
 from workers.storage import activity, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
+from workers.terms import rules_for
 
 QUERY_BOOST = 0.5
 """What a recall adds to the strength of what it returned (O41)."""
@@ -115,5 +116,7 @@ def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -
 
 def _write(context: Context, db: Connection, rows: Activity, anchors: Anchors, at: datetime, recalls: int) -> None:
     if rows.ids:
-        faded = written(anchors, at.timestamp(), context.rules)
+        instant = at.timestamp()
+        anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
+        faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
         activity.write_used(db, rows, anchors, faded, np.full(len(rows), recalls, dtype=np.int64), at)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from api.cli import (
+    choosing,
     context,
     contradictions,
     doctor,
@@ -33,6 +34,7 @@ MODULES = (
     contradictions,
     graph,
     forecast,
+    choosing,
     upkeep,
     hygiene,
     doctor,

@@ -28,6 +28,7 @@ def store(
         str | None, typer.Option(help="Its lifetime, such as permanent or session; else by its words.")
     ] = None,
     kind: Annotated[str, typer.Option(help="semantic, episodic or chunk.")] = "semantic",
+    durability: Annotated[str | None, typer.Option(help="Of an episode: persistent or permanent.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it is from.")] = None,
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
     source_date: Annotated[str | None, typer.Option(help="When it was said, ISO 8601 with zone.")] = None,
@@ -43,7 +44,7 @@ def store(
     given = {
         "category": category, "entity": entity, "key": key, "value": value, "source": source, "tags": tags,
         "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
-        "kind": kind, "session": session, "turn": turn, "source_date": source_date, "id": id,
+        "kind": kind, "durability": durability, "session": session, "turn": turn, "source_date": source_date, "id": id,
         "supersedes": supersedes,
         "again": again or None,
     }  # fmt: skip

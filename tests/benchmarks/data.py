@@ -209,6 +209,11 @@ def _anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anc
         fidelity=np.full(count, FULL, np.int64),
         pinned_until=np.full(count, -np.inf),
         halvings=np.zeros(count, np.int64),
+        branch=np.zeros(count, np.int64),
+        encoded_at=np.full(count, -np.inf),
+        outrun_at=np.full(count, np.inf),
+        silent_since=seen,
+        stale=np.zeros(count, np.bool_),
     )
 
 

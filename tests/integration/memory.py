@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from api.system.servers import Postgres
 from workers import (
     backfill,
+    choose,
     decay,
     doctor,
     embed,
@@ -49,7 +50,7 @@ DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 ROW = """
     select text, session, forgotten_at, forgotten_reason, segment, base, coactivations, confidence, decay_class,
         decay_class_source, halvings,
-        recall_count, last_accessed_at, tier, fidelity, held, live, coalesce(full_dims, 0) as full_dims,
+        recall_count, last_accessed_at, tier, fidelity, held, stale, live, coalesce(full_dims, 0) as full_dims,
         coalesce(vector_dims(embedding), 0) as dims,
         ((extract(epoch from last_seen_at) - %(day_0)s) / 86400)::float8 as last_seen,
         ((extract(epoch from last_confirmed_at) - %(day_0)s) / 86400)::float8 as confirmed,
@@ -197,6 +198,21 @@ class Memory:
             place, more = doctor.examine(self.context, namespace, place, day(at), mend=mend)
             found += more
         return found.counts
+
+    def choose(
+        self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"
+    ) -> Any:
+        """Set and unset settings of a namespace; return the whole of its hygiene."""
+        return choose.choose(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
+
+    def tell(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
+        """Let so many turns of a session be told, as any facts do."""
+        told = self.stats(at, namespace).turns
+        self.store(
+            *[{"text": f"{session} {told + i}", "session": session, "turn": told + i} for i in range(turns)],
+            at=at,
+            namespace=namespace,
+        )
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return what a namespace holds."""

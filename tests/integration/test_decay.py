@@ -292,7 +292,7 @@ def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCapt
         r"\| \d+\.\dms across 1 segments",
         caplog.messages[0],
     )
-    assert caplog.messages[1:] == ["forgotten: expired=1 faded=0 culled=0"]
+    assert caplog.messages[1:] == ["forgotten: expired=1 faded=0 culled=0 aged=0"]
 
 
 def test_a_dry_run_is_not_logged_as_if_it_had_done_anything(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:

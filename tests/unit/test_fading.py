@@ -10,8 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from workers.core import confidence
+from workers.core.arrays import Bools
+from workers.core.episodes import MOMENT, Branch
 from workers.core.fading import (
     GUARD,
+    OF_LIFETIME,
     REASONS,
     Anchors,
     Faded,
@@ -30,6 +33,7 @@ DAY = 86_400.0
 NOW = 1_700_000_000.0
 NEVER = math.inf
 RULES = FadingRules()
+EPISODES = (Branch.PERSISTENT, Branch.PERMANENT)
 WITHOUT_FLOOR = FadingRules(cull_floor=0.0)
 properties = settings(deadline=None, max_examples=300)
 
@@ -43,6 +47,9 @@ rules_of_a_database = st.builds(
     cold_threshold=st.sampled_from([0.25, 0.15, 0.35, 0.0]) | shares,
     half_life=st.floats(1, 1_000),
     cull_floor=st.sampled_from([0.0, 0.1]) | st.floats(1e-9, 0.99),
+    persistent_days=st.floats(1, 1_000) | st.just(NEVER),
+    both_limits=st.booleans(),
+    stale_days=st.floats(1, 1_000) | st.just(NEVER),
 )
 
 
@@ -58,6 +65,10 @@ def fact(
     fidelity: int = FULL,
     pinned_until: float = -NEVER,
     halvings: int = 0,
+    branch: int = Branch.SEMANTIC,
+    encoded_at: float = NOW,
+    outrun_at: float = NEVER,
+    stale: bool = False,
 ) -> Anchors:
     """Return the anchors of one fact."""
     unpinned = Anchors(
@@ -67,10 +78,15 @@ def fact(
         confidence=np.array([belief]),
         confirmed_at=np.array([confirmed_at]),
         expires_at=np.array([confirmed_at + lifetime]),
-        permanent=np.array([permanent]),
+        permanent=np.array([permanent or branch == Branch.PERMANENT]),
         fidelity=np.array([fidelity]),
         pinned_until=np.array([-NEVER]),
         halvings=np.array([halvings]),
+        branch=np.array([branch]),
+        encoded_at=np.array([encoded_at if branch in EPISODES else -NEVER]),
+        outrun_at=np.array([outrun_at]),
+        silent_since=np.array([max(encoded_at, seen_at)]),
+        stale=np.array([stale]),
     )
     return pin(unpinned, lifetimes(unpinned), pinned_until)
 
@@ -86,18 +102,22 @@ facts = st.builds(
     permanent=st.sampled_from([False, False, False, True]),
     fidelity=st.sampled_from([FULL, FULL, FULL, PENDING, FINGERPRINT]),
     pinned_until=st.sampled_from([-NEVER, -NEVER, NEVER]) | st.floats(NOW - 30 * DAY, NOW + 400 * DAY),
+    branch=st.sampled_from([Branch.SEMANTIC, Branch.SEMANTIC, *Branch]),
+    encoded_at=st.floats(NOW - 30 * DAY, NOW),
+    outrun_at=st.just(NEVER) | st.floats(NOW - 30 * DAY, NOW),
 )
 
 
-def state(faded: Faded, now: float = NOW) -> tuple[int, int, int, float, int]:
-    """Return tier, fidelity, halvings (of what is not over), end and its reason."""
+def state(faded: Faded, now: float = NOW) -> tuple[int, int, int, bool, float, int]:
+    """Return tier, fidelity, halvings (of what is not over), staleness, end and its reason."""
     halvings = int(faded.halvings[0]) if faded.ends_at[0] > now else -1
-    return int(faded.tier[0]), int(faded.fidelity[0]), halvings, float(faded.ends_at[0]), int(faded.end_reason[0])
+    seen = int(faded.tier[0]), int(faded.fidelity[0]), halvings, bool(faded.stale[0])
+    return *seen, float(faded.ends_at[0]), int(faded.end_reason[0])
 
 
 def after_pass(one: Anchors, faded: Faded) -> Anchors:
     """Return a fact as a pass leaves it that found what it has become."""
-    return replace(one, fidelity=faded.fidelity, halvings=faded.halvings)
+    return replace(one, fidelity=faded.fidelity, halvings=faded.halvings, stale=faded.stale)
 
 
 def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded:
@@ -116,7 +136,14 @@ def over(one: Anchors, now: float, rules: FadingRules) -> bool:
     believed = confidence.effective_confidence(left, (now - one.confirmed_at) / DAY, rules.half_life)
     expired = now >= one.expires_at
     removed = (halvings > 0) & (left < 0.1)
-    return bool((expired | removed | (believed < rules.cull_floor))[0])
+    culled = (one.branch == Branch.SEMANTIC) & (believed < rules.cull_floor)
+    return bool((expired | removed | culled | aged(one, now, rules))[0])
+
+
+def aged(one: Anchors, now: float, rules: FadingRules) -> Bools:
+    """Return whether an episode is past its limits, as the document says it."""
+    days, turns = now - one.encoded_at > rules.persistent_days * DAY, one.outrun_at <= now
+    return (one.branch == Branch.PERSISTENT) & (days & turns if rules.both_limits else days | turns)
 
 
 @given(facts, rules_of_a_database, st.lists(waits, min_size=1, max_size=12))
@@ -175,7 +202,7 @@ def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRul
 
     after = fade(after_pass(one, before), due_at, rules)
 
-    assert state(after, due_at)[:3] != state(before, NOW + wait)[:3] or after.ends_at[0] <= due_at
+    assert state(after, due_at)[:4] != state(before, NOW + wait)[:4] or after.ends_at[0] <= due_at
 
 
 @given(facts, rules_of_a_database, st.floats(0, 2_000 * DAY) | st.floats(-10, 10), st.booleans())
@@ -183,9 +210,11 @@ def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRul
 def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
     one: Anchors, rules: FadingRules, offset: float, near_the_end: bool
 ) -> None:
-    one = replace(one, permanent=np.array([False]), pinned_until=np.array([-NEVER]))
+    mortal = np.where(one.branch == Branch.PERMANENT, Branch.SEMANTIC, one.branch)
+    one = replace(one, branch=mortal, permanent=np.array([False]), pinned_until=np.array([-NEVER]))
     ends_at = float(ends(one, rules)[0][0])
-    now = ends_at + offset if near_the_end and ends_at < NEVER else float(one.confirmed_at[0]) + abs(offset)
+    near_the_end = near_the_end and ends_at < NEVER
+    now = ends_at + offset if near_the_end else max(float(one.confirmed_at[0]), NOW) + abs(offset)
     assume(now >= one.confirmed_at[0] and abs(now - ends_at) > 2 * GUARD)
 
     assert over(one, now, rules) == (now > ends_at)
@@ -199,8 +228,8 @@ def test_what_was_just_written_and_should_be_smaller_or_halved_is_due_at_once(
     now = NOW + wait
     faded, new = fade(one, now, rules), written(one, now, rules)
 
-    assert (new.fidelity, new.halvings) == (one.fidelity, one.halvings)
-    if faded.fidelity > one.fidelity or faded.halvings > one.halvings:
+    assert (new.fidelity, new.halvings, new.stale) == (one.fidelity, one.halvings, one.stale)
+    if faded.fidelity > one.fidelity or faded.halvings > one.halvings or faded.stale:
         assert new.due_at <= now
     else:
         assert new.due_at == faded.due_at
@@ -331,7 +360,7 @@ def test_no_fact_ends_later_than_its_lifetime(one: Anchors, rules: FadingRules, 
     faded = fade(one, NOW + wait, rules)
 
     assert faded.ends_at <= faded.lifetime_ends_at <= np.where(one.permanent, NEVER, one.expires_at)
-    if faded.end_reason[0] != REASONS.index("culled"):
+    if faded.end_reason[0] < OF_LIFETIME:
         assert faded.ends_at == faded.lifetime_ends_at
 
 
@@ -395,7 +424,9 @@ def test_a_fact_whose_pin_ended_fades_as_if_it_had_been_used_at_that_instant(
     one = replace(one, pinned_until=np.array([-NEVER]))
     own = lifetimes(one)
     seen, confirmed = np.maximum(one.last_seen_at, until), np.maximum(one.confirmed_at, until)
-    used = replace(one, last_seen_at=seen, confirmed_at=confirmed, expires_at=confirmed + own)
+    heard, encoded = np.maximum(one.silent_since, until), np.maximum(one.encoded_at, until)
+    used = replace(one, last_seen_at=seen, confirmed_at=confirmed, expires_at=confirmed + own, silent_since=heard)
+    used = replace(used, encoded_at=encoded, outrun_at=np.maximum(one.outrun_at, until))
 
     now = until + wait
 
@@ -427,3 +458,99 @@ def test_a_pinned_fact_is_due_when_it_first_changes_after_its_pin() -> None:
     one = pin(fact(0.5), np.array([NEVER]), NOW + 100 * DAY)
 
     assert fade(one, NOW + DAY, RULES).due_at == pytest.approx(NOW + 106.69 * DAY, abs=0.01 * DAY)
+
+
+DAYS_90 = FadingRules(persistent_days=90.0)
+BOTH = FadingRules(persistent_days=90.0, both_limits=True)
+
+
+def episode(durability: Branch = Branch.PERSISTENT, outrun_at: float = NEVER, belief: float = 1.0) -> Anchors:
+    return fact(branch=durability, outrun_at=outrun_at, belief=belief)
+
+
+@pytest.mark.parametrize(
+    ("rules", "turns_at", "ends_after"),
+    [
+        (DAYS_90, NEVER, 90),
+        (DAYS_90, 30, 30),
+        (DAYS_90, 100, 90),
+        (BOTH, NEVER, NEVER),
+        (BOTH, 30, 90),
+        (BOTH, 100, 100),
+    ],
+)
+def test_an_episode_ages_out_at_the_first_limit_or_at_both(
+    rules: FadingRules, turns_at: float, ends_after: float
+) -> None:
+    ends_at, reason = ending(episode(outrun_at=NOW + turns_at * DAY), rules)
+
+    assert ends_at == pytest.approx(ends_after * DAY, abs=2 * MOMENT)
+    assert reason == "aged" or ends_after == NEVER
+
+
+def test_an_episode_is_over_after_more_than_its_days_and_not_after_just_these() -> None:
+    ends_at = fade(episode(), NOW, DAYS_90).ends_at[0]
+
+    assert NOW + 90 * DAY < ends_at <= NOW + 90 * DAY + 2 * MOMENT
+
+
+def test_no_doubt_culls_an_episode_or_a_chunk_as_it_does_a_fact() -> None:
+    lasting = FadingRules(persistent_days=NEVER, both_limits=True)
+    doubted = [fact(belief=0.05, branch=branch) for branch in Branch]
+
+    assert [ending(one, lasting)[0] for one in doubted] == [0, NEVER, NEVER, NEVER]
+
+
+@given(facts, rules_of_a_database, waits)
+@properties
+def test_a_permanent_episode_never_ends_and_is_stale_when_it_was_silent_for_long(
+    one: Anchors, rules: FadingRules, wait: float
+) -> None:
+    one = replace(one, branch=np.array([Branch.PERMANENT]), permanent=np.array([True]))
+    silent = NOW + wait - max(one.silent_since[0], one.pinned_until[0])
+    assume(abs(silent - rules.stale_days * DAY) > 2 * GUARD)
+
+    faded = fade(one, NOW + wait, rules)
+
+    assert (faded.ends_at[0], faded.fidelity[0]) == (NEVER, one.fidelity[0])
+    assert bool(faded.stale[0]) == (silent > rules.stale_days * DAY)
+
+
+def test_only_a_pass_finds_an_episode_stale_and_whoever_hears_of_it_again_ends_that() -> None:
+    one = fact(branch=Branch.PERMANENT)
+    assert not written(one, NOW + 181 * DAY, RULES).stale
+    assert written(one, NOW + 181 * DAY, RULES).due_at == NOW + 181 * DAY
+
+    stale = replace(one, stale=np.array([True]))
+    assert written(stale, NOW + 181 * DAY, RULES).stale
+    assert not written(replace(stale, silent_since=np.array([NOW + DAY])), NOW + 181 * DAY, RULES).stale
+
+
+def test_what_is_switched_off_never_happens() -> None:
+    off = FadingRules(half_life=NEVER, cull_floor=0.0, persistent_days=NEVER, both_limits=True, stale_days=NEVER)
+
+    for one in (fact(belief=0.001), episode(outrun_at=NOW), fact(branch=Branch.PERMANENT)):
+        faded = fade(one, NOW + 36_000 * DAY, off)
+        assert (faded.ends_at[0], faded.stale[0]) == (NEVER, False)
+
+
+@given(st.lists(st.tuples(facts, rules_of_a_database), min_size=1, max_size=6), waits)
+@properties
+def test_each_fact_fades_by_rules_of_its_own_as_it_would_alone(
+    some: list[tuple[Anchors, FadingRules]], wait: float
+) -> None:
+    shared = some[0][1]
+    own = [
+        replace(rules, widest_bucket=shared.widest_bucket, cold_threshold=shared.cold_threshold) for _, rules in some
+    ]
+    names = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
+    columns = {name: np.array([getattr(one, name) for one in own]) for name in names}
+    anchors = {name: np.concatenate([getattr(one, name) for one, _ in some]) for name in Anchors.__slots__}
+
+    together = fade(Anchors(**anchors), NOW + wait, replace(shared, **columns))
+
+    for i, ((one, _), rules) in enumerate(zip(some, own, strict=True)):
+        alone = fade(one, NOW + wait, rules)
+        assert [getattr(together, name)[i] for name in Faded.__slots__] == [
+            getattr(alone, name)[0] for name in Faded.__slots__
+        ]

@@ -71,6 +71,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
     fields: dict[str, Any] = {
         "id": "018f6b2e-7c3d-7000-8000-000000000001",
         "kind": "episodic",
+        "durability": "persistent",
         "session": "monday",
         "turn": 3,
         "source_date": "2025-03-01T10:00:00+01:00",
@@ -184,7 +185,7 @@ def test_a_session_that_is_neither_or_too_much_is_refused_once(given: Any) -> No
 
 
 def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
-    assert refused(colour="red").startswith("colour: is no field of a fact; known are text, id, kind, session")
+    assert refused(colour="red").startswith("colour: is no field of a fact; known are text, id, kind, durability")
 
 
 def test_all_faults_of_a_fact_are_named_at_once() -> None:
@@ -393,3 +394,28 @@ def test_a_filter_is_a_short_text_or_nothing(given: Any) -> None:
 
 def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(refused(entity="x" * 5_000)) < 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "durability", "decay_class"),
+    [
+        ({}, "persistent", None),
+        ({"decay_class": "stable"}, "persistent", "stable"),
+        ({"durability": "permanent"}, "permanent", "permanent"),
+        ({"decay_class": "permanent"}, "permanent", "permanent"),
+    ],
+)
+def test_an_episode_is_for_ever_if_its_durability_or_its_lifetime_is(
+    fields: dict[str, Any], durability: str, decay_class: str | None
+) -> None:
+    given = fact(kind="episodic", **fields)
+
+    assert (given.durability, given.decay_class) == (durability, decay_class)
+
+
+def test_a_durability_that_contradicts_the_lifetime_or_the_kind_is_refused() -> None:
+    for durability, decay_class in (("permanent", "session"), ("persistent", "permanent")):
+        said = refused(kind="episodic", durability=durability, decay_class=decay_class)
+        assert said.startswith(f"durability: '{durability}' contradicts the decay_class '{decay_class}'")
+    assert refused(durability="permanent").startswith("durability: only episodes have one, not a semantic fact")
+    assert "'persistent' or 'permanent'" in refused(kind="episodic", durability="eternal")

@@ -36,6 +36,7 @@ ACROSS_TENANTS = {
     "pending.COUNT": "counts what that task has still to do",
     "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
     "embedders.CLEAR_VECTORS": "the same",
+    "choices.ALL_DUE": "the namespaces whose settings changed are looked at by one statement; each row says whose",
     "rules.ALL_DUE": "an operator's rules of fading hold for everybody",
     "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",

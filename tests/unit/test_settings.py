@@ -27,6 +27,8 @@ def test_nothing_set_gives_the_documented_defaults() -> None:
     assert (given.decay_threads, given.decay_ratio, given.decay_sleep_ms) == (3, 1.0, 200.0)
     assert (given.cold_threshold, given.summary_layers, given.forget_limit) == (0.25, 3, 0.2)
     assert (given.confidence_half_life, given.cull_floor, given.max_text) == (180.0, 0.1, 65_536)
+    assert (given.hygiene, given.confidence_decay, given.episodic_ttl, given.episodic_operator) == (True,) * 3 + ("OR",)
+    assert (given.persistent_turns, given.persistent_days, given.permanent_stale_days) == (500, 90.0, 180.0)
     assert (given.decay_reinforce_on_query, given.regeneration_enabled) == (True, True)
 
 

@@ -5,7 +5,7 @@ Sources: hygiene, H3-H11; soft decay, D36-D39 with resolution C-D1; both togethe
 
 import numpy as np
 
-from workers.core.arrays import Floats, Ints
+from workers.core.arrays import Each, Floats, Ints
 
 DAY = 86_400.0
 SOFT_DECAY_FROM = 0.75
@@ -17,8 +17,11 @@ MOST_HALVINGS = 4
 """From 1.0, four halvings lead below the floor, where the fact is removed."""
 
 
-def effective_confidence(confidence: Floats, days: Floats, half_life: float) -> Floats:
-    """Return confidence after `days` without confirmation (H4); a clock set back leaves it whole (C-H6)."""
+def effective_confidence(confidence: Floats, days: Floats, half_life: Each) -> Floats:
+    """Return confidence after `days` without confirmation (H4); a clock set back leaves it whole (C-H6).
+
+    An infinite half-life leaves it as it is (H24).
+    """
     kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
     return kept
 
@@ -68,18 +71,16 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
     return np.where(left < SOFT_DECAY_FLOOR, at, np.inf)
 
 
-def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: float, floor: float) -> Floats:
+def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: Each, floor: Each) -> Floats:
     """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0."""
-    if floor <= 0:
-        return np.full_like(confidence, np.inf)
     starts = soft_decay_starts(confirmed_at, expires_at)
     earliest = np.full_like(confidence, np.inf)
     applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
-    for halvings in range(MOST_HALVINGS + 1):
-        begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
-        with np.errstate(divide="ignore"):
-            half_lives = np.log2(confidence) - halvings - np.log2(floor)
-        crossing = confirmed_at + half_life * DAY * half_lives
-        crossed = np.where(halvings <= applied, np.maximum(begins, crossing), np.inf)
-        earliest = np.minimum(earliest, crossed)
-    return earliest
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinities, where nothing is culled
+        to_floor = np.log2(confidence) - np.log2(floor)
+        for halvings in range(MOST_HALVINGS + 1):
+            begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
+            crossing = confirmed_at + half_life * DAY * (to_floor - halvings)
+            crossed = np.where(halvings <= applied, np.maximum(begins, crossing), np.inf)
+            earliest = np.minimum(earliest, crossed)
+    return np.where(np.asarray(floor) > 0, earliest, np.inf)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from workers.core.arrays import Bools, Floats, Ints
+from workers.core.arrays import Bools, Each, Floats, Ints
 from workers.core.confidence import (
     DAY,
     culled_at,
@@ -18,14 +18,16 @@ from workers.core.confidence import (
     removed_by_soft_decay_at,
     soft_decay_halvings,
 )
+from workers.core.episodes import Branch, aged_out_at, stale_at
 from workers.core.fidelity import FINGERPRINT, PENDING, ladder
 from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 
 GUARD = 1e-3
 """Seconds from a crossing to the instant called due, so that float rounding cannot call it early."""
 
-REASONS = ("expired", "faded", "culled")
-"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, or nobody confirmed it for long."""
+REASONS = ("expired", "faded", "culled", "aged")
+"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, nobody confirmed it for long, or it
+is an episode of long ago."""
 
 OF_LIFETIME = 2
 """So many of the reasons follow from the lifetime alone that a fact was given; what ends for them is no surprise."""
@@ -35,8 +37,8 @@ OF_LIFETIME = 2
 class Anchors:
     """What n facts were at their last access, one array each; times are epoch seconds, never is infinity.
 
-    A fact that nobody pinned was pinned until minus infinity. Of vectors and halvings it is what the last pass made, or
-    noted, of them.
+    A fact that nobody pinned was pinned until minus infinity. Of vectors, halvings and staleness it is what the last
+    pass made, or noted, of them. When they were encoded, outrun, and last heard of, matters for episodes alone.
     """
 
     base: Floats
@@ -49,21 +51,32 @@ class Anchors:
     fidelity: Ints
     pinned_until: Floats
     halvings: Ints
+    branch: Ints
+    encoded_at: Floats
+    outrun_at: Floats
+    silent_since: Floats
+    stale: Bools
 
 
 @dataclass(frozen=True, slots=True)
 class FadingRules:
-    """What holds for all facts of a database: how far vectors may be pooled, and what an operator chose."""
+    """What an operator chose: how far vectors may be pooled for all facts, the rest for all or for each of n facts.
+
+    What is switched off has infinite days, or the floor 0.
+    """
 
     widest_bucket: int = 4
     cold_threshold: float = 0.25
-    half_life: float = 180.0
-    cull_floor: float = 0.1
+    half_life: Each = 180.0
+    cull_floor: Each = 0.1
+    persistent_days: Each = 90.0
+    both_limits: Bools | bool = False
+    stale_days: Each = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Faded:
-    """What n facts have become: codes of `Tier`, fidelity, halvings, when they end, why, and when they next change.
+    """What n facts have become: codes of `Tier`, fidelity, halvings, staleness, when they end, why, and next change.
 
     Their lifetimes end when they expire or soft decay removes them, whatever else may end them before.
     """
@@ -71,6 +84,7 @@ class Faded:
     tier: Ints
     fidelity: Ints
     halvings: Ints
+    stale: Bools
     ends_at: Floats
     end_reason: Ints
     lifetime_ends_at: Floats
@@ -89,13 +103,15 @@ def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
     fidelity, next_fidelity = _fidelity(facts, bends, age, rules)
     halvings, next_halving = _halvings(facts, now)
+    stale, next_stale = _staleness(facts, now, rules)
     instants = _end_instants(facts, rules)
     next_age = np.minimum(next_fidelity, _next_tier(bends, age))
-    next_change = np.minimum(facts.last_seen_at + next_age * DAY, next_halving)
+    next_change = np.minimum(facts.last_seen_at + next_age * DAY, np.minimum(next_halving, next_stale))
     return Faded(
         tier=tier(bends, age),
         fidelity=fidelity,
         halvings=halvings,
+        stale=stale,
         ends_at=instants.min(axis=0),
         end_reason=instants.argmin(axis=0),
         lifetime_ends_at=instants[:OF_LIFETIME].min(axis=0),
@@ -106,9 +122,10 @@ def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
 def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     """Return the state of facts just written as they are, due at once where a pass has something to make of them."""
     faded = fade(facts, now, rules)
-    behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings)
+    behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings) | (faded.stale & ~facts.stale)
     due_at = np.where(behind, np.minimum(now, faded.due_at), faded.due_at)
-    return replace(faded, fidelity=facts.fidelity, halvings=facts.halvings, due_at=due_at)
+    stale = faded.stale & facts.stale
+    return replace(faded, fidelity=facts.fidelity, halvings=facts.halvings, stale=stale, due_at=due_at)
 
 
 def sustained(facts: Anchors) -> Anchors:
@@ -122,6 +139,8 @@ def sustained(facts: Anchors) -> Anchors:
         facts,
         last_seen_at=np.maximum(facts.last_seen_at, facts.pinned_until),
         confirmed_at=np.where(endless, facts.confirmed_at, np.maximum(facts.confirmed_at, facts.pinned_until)),
+        encoded_at=np.where(endless, facts.encoded_at, np.maximum(facts.encoded_at, facts.pinned_until)),
+        silent_since=np.maximum(facts.silent_since, facts.pinned_until),
         permanent=facts.permanent | endless,
     )
 
@@ -151,18 +170,29 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
 
 
 def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
-    """Return the (3, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
+    """Return the (4, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
 
     A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth (C-X1).
+    Confidence culls semantic facts alone, and nothing but episodes ages out (H2).
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
     removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
-    halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, rules.cull_floor)
-    culled = culled_at(confidence, confirmed_at, never, rules.half_life, rules.cull_floor)
+    floor = np.where(facts.branch == Branch.SEMANTIC, rules.cull_floor, 0.0)
+    halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
+    culled = culled_at(confidence, confirmed_at, never, rules.half_life, floor)
     faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
-    instants = np.maximum(np.stack([expires_at, faded, culled]), facts.pinned_until)
+    aged = aged_out_at(facts.encoded_at, facts.outrun_at, rules.persistent_days, rules.both_limits)
+    aged = np.where(facts.branch == Branch.PERSISTENT, aged, np.inf)
+    instants = np.maximum(np.stack([expires_at, faded, culled, aged]), facts.pinned_until)
     return np.where(facts.permanent, np.inf, instants)
+
+
+def _staleness(facts: Anchors, now: float, rules: FadingRules) -> tuple[Bools, Floats]:
+    """Return which episodes are stale, and when the others will be (infinite if never)."""
+    begins = np.where(facts.branch == Branch.PERMANENT, stale_at(facts.silent_since, rules.stale_days), np.inf)
+    stale = begins <= now
+    return stale, np.where(stale, np.inf, begins)
 
 
 def _halvings(facts: Anchors, now: float) -> tuple[Ints, Floats]:

@@ -13,10 +13,12 @@ from workers.intake.arguments import (
     whole,
 )
 from workers.intake.facts import DERIVED, NewFact, new_fact
+from workers.intake.hygiene import changed_settings
 
 __all__ = [
     "DERIVED",
     "NewFact",
+    "changed_settings",
     "choice",
     "fact_id",
     "fact_ids",

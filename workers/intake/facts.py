@@ -15,6 +15,7 @@ from workers.errors import InvalidInputError
 from workers.intake.values import (
     ClassSource,
     Count,
+    Durability,
     Instant,
     Kind,
     Metadata,
@@ -33,9 +34,12 @@ DERIVED = (
     "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
     "forgotten_at", "forgotten_reason", "pinned", "pinned_until", "valid_from", "valid_until", "superseded_at",
     "superseded_by", "supersedes_id", "normalized_hash", "recall_count", "access_count", "last_accessed",
-    "last_accessed_at", "last_confirmed_at",
+    "last_accessed_at", "last_confirmed_at", "stale", "occurred",
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
+
+
+PERMANENT = "permanent"
 
 
 class NewFact(BaseModel):
@@ -46,6 +50,7 @@ class NewFact(BaseModel):
     text: Text
     id: UUID | None = None
     kind: Kind = "semantic"
+    durability: Durability | None = None
     session: Session | None = None
     turn: Count | None = None
     source_date: Instant | None = None
@@ -89,4 +94,27 @@ def new_fact(given: Any, max_text: int) -> NewFact:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
     if fact.supersedes is not None and fact.supersedes == fact.id:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
+    fact = fact.model_copy(update=_lasting(fact))
     return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})
+
+
+def _lasting(fact: NewFact) -> dict[str, Any]:
+    """Return durability and decay class of an episode; for ever is both or neither (H12, C-X2).
+
+    A permanent episode is never deleted, so its lifetime is for ever; an episode for ever is permanent.
+    """
+    if fact.kind != "episodic":
+        if fact.durability is not None:
+            raise InvalidInputError(
+                f"durability: only episodes have one, not a {fact.kind} fact; given {show(fact.durability)}. "
+                "Give the kind `episodic`, or leave it out."
+            )
+        return {}
+    if PERMANENT not in (fact.durability, fact.decay_class):
+        return {"durability": "persistent"}
+    if {fact.durability, fact.decay_class} - {PERMANENT, None}:
+        raise InvalidInputError(
+            f"durability: {show(fact.durability)} contradicts the decay_class {show(fact.decay_class)}; "
+            "leave one of them out."
+        )
+    return {"durability": PERMANENT, "decay_class": PERMANENT}

@@ -31,6 +31,7 @@ TYPED = {"__type__", "__value__"}
 
 ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk"]
+Durability = Literal["persistent", "permanent"]
 
 
 def storable(value: Any) -> Any:

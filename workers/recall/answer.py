@@ -36,6 +36,8 @@ class Result:
     tags: list[str]
     importance: float
     decay_class: str | None
+    durability: str | None
+    stale: bool
     source_date: datetime | None
     created_at: datetime
     explain: dict[str, Any] | None

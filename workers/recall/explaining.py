@@ -1,7 +1,9 @@
 """Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +21,7 @@ from workers.storage import candidates, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
+from workers.terms import hygiene
 
 LEFT_OUT_SHOWN = 50
 """For each of three: hidden by a rule, below the limit, and not among the most promising."""
@@ -42,6 +45,12 @@ class Asked:
     weighed: Weighed
     order: Ints
 
+    @property
+    def silent_since(self) -> datetime | None:
+        """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+        days = hygiene(self.context, self.tenant.settings).stale_days
+        return None if math.isinf(days) else self.scope.now - timedelta(days=days)
+
     def search_ever(self) -> Found:
         """Return what the arms find in all there ever was: forgotten, superseded, of any tag, category and kind."""
         scope = replace(self.scope, tag=None, category=None, kind=None, documents=True, ever=True)
@@ -63,7 +72,8 @@ class Asked:
         cosines = scoring.similarities(rows, self.query)
         preferences = self.question.preferences
         around = self.weighed.around
-        return scoring.score(self.context, rows, found.text, cosines, around, preferences, self.scope.now)
+        half_life = hygiene(self.context, self.tenant.settings).half_life
+        return scoring.score(self.context, rows, found.text, cosines, around, preferences, half_life, self.scope.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     Those that a rule hides have the score and the rank that they would have if it did not.
     """
     every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
-    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every])
+    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)
     return [
         {"id": str(one.id), "text": shown[one.id].text, "rule": one.rule, "score": one.score, "rank": one.rank}
         for one in every
@@ -136,7 +146,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     # What a rule hides is looked for where the arms would have found it.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
-    text = candidates.describe(asked.db, asked.tenant.id, [id_])[id_].text
+    text = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_].text
     rule = _rule(asked, rows[0], rank)
     return {
         "id": str(id_),

@@ -78,7 +78,7 @@ def _results(asked: Asked) -> list[Result]:
     weighed, scores = asked.weighed, asked.weighed.scores
     places = asked.order[: asked.question.limit]
     chosen = weighed.seen[places]
-    shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist())
+    shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist(), asked.silent_since)
     ranks = answer.ranks(scores) if asked.question.explain else None
     return [
         answer.result(

@@ -8,6 +8,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import confidence, ranking, signature, tiers
 from workers.core.arrays import Floats, Ints, Vectors
+from workers.core.episodes import Branch
 from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.recall.arms import TextArm
@@ -74,16 +75,26 @@ def score(
     cosines: Floats,
     around: Surroundings,
     preferences: Preferences,
+    half_life: float,
     now: datetime,
 ) -> Scores:
-    """Return the scores of candidates: fused relevance, what neighbours and graphs add, and the bounded prior."""
-    plain = _score(context, found, text, cosines, around, now)
+    """Return the scores of candidates: fused relevance, what neighbours and graphs add, and the bounded prior.
+
+    Confidence halves in `half_life` days.
+    """
+    plain = _score(context, found, text, cosines, around, half_life, now)
     factor = _factor(found, preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
 
 def _score(
-    context: Context, found: Candidates, text: TextArm, cosines: Floats, around: Surroundings, now: datetime
+    context: Context,
+    found: Candidates,
+    text: TextArm,
+    cosines: Floats,
+    around: Surroundings,
+    half_life: float,
+    now: datetime,
 ) -> Scores:
     text_scores = np.array([text.scores.get(id_, 0.0) for id_ in found["id"]])
     if context.settings.ranking == "documented":
@@ -91,7 +102,7 @@ def _score(
     relevance = ranking.fuse(text_scores, cosines)
     near = ranking.contiguity(relevance, *_places(found))
     linked = around.gain(found, relevance)
-    alive = ranking.prior(_vitality(context, found, now))
+    alive = ranking.prior(_vitality(found, half_life, now))
     return Scores(relevance + near + linked + alive, text_scores, cosines, near, linked, alive, np.ones(len(found)))
 
 
@@ -130,7 +141,7 @@ def _places(found: Candidates) -> tuple[Ints, Ints]:
     return np.where(found["turn"] < 0, -1, codes), np.maximum(found["turn"], 0)
 
 
-def _vitality(context: Context, found: Candidates, now: datetime) -> Vitality:
+def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
     instant = now.timestamp()
     strength = tiers.strength(found["base"], found["coactivations"])
     idle_days = (instant - found["last_seen_at"]) / confidence.DAY
@@ -138,7 +149,7 @@ def _vitality(context: Context, found: Candidates, now: datetime) -> Vitality:
     return Vitality(
         salience=strength * tiers.retention(tiers.curve(strength, found["coactivations"]), idle_days),
         confidence=confidence.effective_confidence(
-            found["confidence"], confirmed_days, context.settings.confidence_half_life
+            found["confidence"], confirmed_days, np.where(found["branch"] == Branch.SEMANTIC, half_life, np.inf)
         ),
         importance=found["importance"],
         idle_days=idle_days,

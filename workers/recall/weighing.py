@@ -17,6 +17,7 @@ from workers.storage import candidates, facts
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
+from workers.terms import hygiene
 
 WEIGHED = 100
 """How many of both arms' candidates are read."""
@@ -82,7 +83,8 @@ def weigh(
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
-    scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, scope.now)
+    half_life = hygiene(context, tenant.settings).half_life
+    scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, half_life, scope.now)
     return Weighed(seen, hidden, scores, [found.brought(id_, by_graph) for id_ in seen["id"]], around)
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.core.arrays import Bools, Floats, Ints
+from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
 from workers.storage.connection import Connection
 
@@ -16,22 +17,25 @@ PERMANENT = "permanent"
 
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
-        last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
+        last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch,
+        encoded_at, occurred)
     select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
         to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, decay_class_source, tier,
-        fidelity, to_timestamp(ends_at), to_timestamp(due_at)
+        fidelity, to_timestamp(ends_at), to_timestamp(due_at), branch,
+        case when branch in (1, 2) then to_timestamp(encoded_at) end, case when branch in (1, 2) then occurred end
     from unnest(%(ids)b::uuid[], %(segments)b::int[], %(base)b::float8[], %(coactivations)b::int[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(decay_classes)b::text[], %(decay_class_sources)b::text[], %(tier)b::int[], %(fidelity)b::int[],
-        %(ends_at)b::float8[], %(due_at)b::float8[])
+        %(ends_at)b::float8[], %(due_at)b::float8[], %(branch)b::int[], %(encoded_at)b::float8[],
+        %(occurred)b::bigint[])
         as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
-            decay_class, decay_class_source, tier, fidelity, ends_at, due_at)
+            decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch, encoded_at, occurred)
     order by fact
 """
 
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
@@ -46,13 +50,13 @@ WRITE_USED = """
         confidence = new.confidence, halvings = new.halvings, recall_count = recall_count + new.recalls,
         last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), held = false, retired = false
+        due_at = to_timestamp(new.due_at), stale = new.stale, held = false, retired = false
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::int[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
-        %(recalls)b::int[])
+        %(stale)b::bool[], %(recalls)b::int[])
         as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
-            tier, fidelity, ends_at, due_at, recalls)
+            tier, fidelity, ends_at, due_at, stale, recalls)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -81,7 +85,7 @@ ENDED_AMONG = """
 """
 
 
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 15
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class Activity:
     tier: Ints
     last_accessed_at: Floats
     held: Bools
+    occurred: Ints
 
     def __len__(self) -> int:
         """Return how many facts these are."""
@@ -114,12 +119,15 @@ class Activity:
             self.tier[keep],
             self.last_accessed_at[keep],
             self.held[keep],
+            self.occurred[keep],
         )
 
 
 def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
-    """Return the anchors of new facts from lists of base, coactivations, last_seen_at and so on."""
+    """Return the anchors of new facts from lists of base, coactivations, last_seen_at, branch and so on."""
+    branch = np.array(columns["branch"], dtype=np.int64)
     permanent = np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_)
+    encoded_at = np.array(columns["encoded_at"], dtype=np.float64)
     return Anchors(
         base=np.array(columns["base"], dtype=np.float64),
         coactivations=np.array(columns["coactivations"], dtype=np.int64),
@@ -127,10 +135,15 @@ def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fi
         confidence=np.array(columns["confidence"], dtype=np.float64),
         confirmed_at=np.array(columns["confirmed_at"], dtype=np.float64),
         expires_at=np.array(columns["expires_at"], dtype=np.float64),
-        permanent=permanent,
+        permanent=permanent | (branch == Branch.PERMANENT),
         fidelity=np.full(len(permanent), fidelity, dtype=np.int64),
         pinned_until=np.full(len(permanent), -np.inf),
         halvings=np.zeros(len(permanent), dtype=np.int64),
+        branch=branch,
+        encoded_at=encoded_at,
+        outrun_at=np.full(len(permanent), NOT_YET),
+        silent_since=np.maximum(encoded_at, np.array(columns["last_seen_at"], dtype=np.float64)),
+        stale=np.zeros(len(permanent), dtype=np.bool_),
     )
 
 
@@ -142,15 +155,19 @@ def add(
     anchors: Anchors,
     decay_classes: Sequence[str | None],
     decay_class_sources: Sequence[str | None],
+    occurred: Sequence[int],
     faded: Faded,
 ) -> None:
-    """Write the activity of new facts."""
+    """Write the activity of new facts; `occurred` is how many turns had been told when each was."""
     given = _columns(anchors, faded) | {
         "namespace": namespace,
         "ids": list(ids),
         "segments": list(segments),
         "decay_classes": list(decay_classes),
         "decay_class_sources": list(decay_class_sources),
+        "branch": anchors.branch.tolist(),
+        "encoded_at": anchors.encoded_at.tolist(),
+        "occurred": list(occurred),
     }
     db.execute(ADD, given)
 
@@ -165,6 +182,7 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
     given = _columns(anchors, faded) | {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
+        "stale": faded.stale.tolist(),
         "recalls": recalls.tolist(),
         "now": now,
     }
@@ -207,23 +225,32 @@ def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
     """Return rows of the view `anchors`, as it is selected here and for what is due, by column."""
     columns = tuple(zip(*rows, strict=True)) or NO_ROWS
     decay_classes = list(columns[8])
+    branch = np.array(columns[15], dtype=np.int64)
+    seen_at, accessed_at, encoded_at = (np.array(columns[i], dtype=np.float64) for i in (4, 11, 16))
     return Activity(
         namespaces=np.array(columns[0], dtype=np.int64),
         ids=list(columns[1]),
         anchors=Anchors(
             base=np.array(columns[2], dtype=np.float64),
             coactivations=np.array(columns[3], dtype=np.int64),
-            last_seen_at=np.array(columns[4], dtype=np.float64),
+            last_seen_at=seen_at,
             confidence=np.array(columns[5], dtype=np.float64),
             confirmed_at=np.array(columns[6], dtype=np.float64),
             expires_at=np.array(columns[7], dtype=np.float64),
-            permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_),
+            permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_)
+            | (branch == Branch.PERMANENT),
             fidelity=np.array(columns[10], dtype=np.int64),
             pinned_until=np.array(columns[13], dtype=np.float64),
             halvings=np.array(columns[14], dtype=np.int64),
+            branch=branch,
+            encoded_at=encoded_at,
+            outrun_at=np.array(columns[18], dtype=np.float64),
+            silent_since=np.maximum(np.maximum(seen_at, accessed_at), encoded_at),
+            stale=np.array(columns[19], dtype=np.bool_),
         ),
         decay_classes=decay_classes,
         tier=np.array(columns[9], dtype=np.int64),
-        last_accessed_at=np.array(columns[11], dtype=np.float64),
+        last_accessed_at=accessed_at,
         held=np.array(columns[12], dtype=np.bool_),
+        occurred=np.array(columns[17], dtype=np.int64),
     )

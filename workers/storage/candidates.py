@@ -23,7 +23,7 @@ WEIGH = """
         case when session is null then -1 else coalesce(turn, -1) end,
         date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
         date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
-        date_part('epoch', activity.expires_at), recall_count, tier, fidelity, coalesce(decay_class, ''),
+        date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity, coalesce(decay_class, ''),
         lower(coalesce(entity, '')),
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
@@ -65,7 +65,11 @@ WEIGH = """
 
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
-        source_date, created_at, decay_class
+        source_date, created_at, decay_class,
+        case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
+        coalesce(
+            branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until) < %(silent_since)s, false
+        ) as stale
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
@@ -133,6 +137,7 @@ CANDIDATE = np.dtype(
         ("confirmed_at", np.float64),
         ("expires_at", np.float64),
         ("recall_count", np.int64),
+        ("branch", np.int64),
         ("tier", np.int64),
         ("fidelity", np.int64),
         ("decay_class", object),
@@ -176,6 +181,8 @@ class Description:
     source_date: datetime | None
     created_at: datetime
     decay_class: str | None
+    durability: str | None
+    stale: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +217,14 @@ def weigh(
     return np.array(db.execute(WEIGH, given, binary=True).fetchall(), dtype=CANDIDATE)
 
 
-def describe(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Description]:
-    """Return what an answer shows of each of these facts."""
+def describe(
+    db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
+) -> dict[UUID, Description]:
+    """Return what an answer shows of each of these facts; what is silent for longer than that instant is stale."""
     with db.cursor(row_factory=class_row(Description)) as cursor:
-        rows = cursor.execute(DESCRIBE, {"namespace": namespace, "ids": list(ids)}).fetchall()
+        rows = cursor.execute(
+            DESCRIBE, {"namespace": namespace, "ids": list(ids), "silent_since": silent_since}
+        ).fetchall()
     return {found.id: found for found in rows}
 
 

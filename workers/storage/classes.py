@@ -11,16 +11,16 @@ from workers.storage.connection import Connection
 Said: TypeAlias = tuple[str | None, str | None, str | None, str]
 """Entity, key, value and text of a fact."""
 
-# What is over already stays so: no other class brings it back. What is pinned keeps its lifetime meanwhile. Locked in
-# the order in which a touch locks.
+# What is over already stays so: no other class brings it back. What is pinned keeps its lifetime meanwhile, and what
+# episodes live is said by their durability. Locked in the order in which a touch locks.
 UNCHOSEN = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
     from anchors
     where (%(namespace)s::int is null or namespace = %(namespace)s)
         and (namespace, fact) > (%(after)s, %(fact)s)
         and decay_class_source is distinct from 'explicit' and (ends_at > %(now)s or held)
-        and pinned_until <= date_part('epoch', %(now)s)
+        and pinned_until <= date_part('epoch', %(now)s) and branch not in (1, 2)
     order by namespace, fact
     limit %(limit)s
     for no key update

@@ -23,7 +23,7 @@ A janitor takes what decay takes, of one namespace.
 # planner from reading all of a namespace for what is due of it.
 CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
     from anchors
     where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
@@ -34,7 +34,7 @@ CLAIM = """
 
 PREVIEW = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
     from anchors
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
         and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
@@ -47,7 +47,8 @@ PREVIEW = """
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 COMING = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, date_part('epoch', due_at)
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        date_part('epoch', due_at)
     from anchors
     where namespace = %(namespace)s and due_at <= %(until)s
 """
@@ -55,10 +56,10 @@ COMING = """
 WRITE_FADED = """
     update activity
     set tier = new.tier, fidelity = new.fidelity, halvings = new.halvings, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), held = new.held
+        due_at = to_timestamp(new.due_at), held = new.held, stale = new.stale
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(tier)b::int[], %(fidelity)b::int[], %(halvings)b::int[],
-        %(ends_at)b::float8[], %(due_at)b::float8[], %(held)b::bool[])
-        as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held)
+        %(ends_at)b::float8[], %(due_at)b::float8[], %(held)b::bool[], %(stale)b::bool[])
+        as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held, stale)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -116,7 +117,7 @@ def coming(db: Connection, namespace: int, until: datetime, batch: int) -> Itera
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
-    """Write what a pass found: tier, fidelity, halvings, end, and when each fact is due next."""
+    """Write what a pass found: tier, fidelity, halvings, staleness, end, and when each fact is due next."""
     given = {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
@@ -126,6 +127,7 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
         "ends_at": faded.ends_at.tolist(),
         "due_at": faded.due_at.tolist(),
         "held": held.tolist(),
+        "stale": faded.stale.tolist(),
     }
     db.execute(WRITE_FADED, given)
 

@@ -23,6 +23,12 @@ ADD_MANY = """
     order by fact
 """
 
+ADD_ALL = """
+    insert into events (namespace, fact, at, what)
+    select namespace, fact, %(now)s, %(what)s
+    from unnest(%(namespaces)s::int[], %(facts)s::uuid[]) as new (namespace, fact)
+"""
+
 OF = """
     select at, what, details from events
     where namespace = %(namespace)s and fact = %(fact)s
@@ -90,6 +96,12 @@ def add_many(db: Connection, namespace: int, now: datetime, noted: Sequence[tupl
         "details": [Jsonb(details) for _, _, details in noted],
     }
     db.execute(ADD_MANY, given)
+
+
+def add_all(db: Connection, namespaces: Sequence[int], facts: Sequence[UUID], now: datetime, what: str) -> None:
+    """Note what was done to facts of any namespaces, in the transaction that does it."""
+    if facts:
+        db.execute(ADD_ALL, {"namespaces": list(namespaces), "facts": list(facts), "now": now, "what": what})
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:

@@ -20,7 +20,9 @@ ROWS = """
         date_part('epoch', activity.expires_at) as expires_at, decay_class, decay_class_source, fidelity,
         date_part('epoch', due_at) as due_at, coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
         forgotten_at, forgotten_reason, valid_from, valid_until, superseded_at, superseded_by, supersedes_id, full_dims,
-        vector_dims(embedding) as dims
+        vector_dims(embedding) as dims, settings,
+        case branch when 1 then 'persistent' when 2 then 'permanent' end as durability, occurred,
+        date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since
     from facts
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id

@@ -1,13 +1,15 @@
 """Namespaces: one tenant each, found by name, and what was counted of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from workers.storage.connection import Connection
 
 FIND = """
-    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name
+    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name,
+        settings, turns
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -49,7 +51,10 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """One tenant: its number in every table, what was counted last, and the embedder of the database."""
+    """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
+
+    `turns` is how many turns of sessions were told it.
+    """
 
     id: int
     name: str
@@ -57,6 +62,8 @@ class Namespace:
     counted_words: int
     held: bool
     embedder: str | None
+    settings: dict[str, Any] = field(default_factory=dict)
+    turns: int = 0
 
 
 def find(db: Connection, name: str) -> Namespace | None:

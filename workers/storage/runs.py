@@ -38,8 +38,9 @@ COUNT = """
     set processed = processed + %(processed)s, changed = changed + %(changed)s, hot = hot + %(hot)s,
         warm = warm + %(warm)s, cold = cold + %(cold)s, compressed = compressed + %(compressed)s,
         fingerprinted = fingerprinted + %(fingerprinted)s, expired = expired + %(expired)s,
-        faded = faded + %(faded)s, culled = culled + %(culled)s, decayed = decayed + %(decayed)s,
-        held = held + %(held)s, duration_ms = duration_ms + %(duration_ms)s
+        faded = faded + %(faded)s, culled = culled + %(culled)s, aged = aged + %(aged)s,
+        stale = stale + %(stale)s, decayed = decayed + %(decayed)s, held = held + %(held)s,
+        duration_ms = duration_ms + %(duration_ms)s
     where run = %(run)s and segment = %(segment)s and part = %(part)s
 """
 
@@ -62,6 +63,7 @@ TOTALS = """
         coalesce(sum(cold), 0)::bigint as cold, coalesce(sum(compressed), 0)::bigint as compressed,
         coalesce(sum(fingerprinted), 0)::bigint as fingerprinted, coalesce(sum(expired), 0)::bigint as expired,
         coalesce(sum(faded), 0)::bigint as faded, coalesce(sum(culled), 0)::bigint as culled,
+        coalesce(sum(aged), 0)::bigint as aged, coalesce(sum(stale), 0)::bigint as stale,
         coalesce(sum(decayed), 0)::bigint as decayed,
         coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
         count(distinct segment)::int as segments
@@ -144,6 +146,8 @@ class Counters:
     expired: int = 0
     faded: int = 0
     culled: int = 0
+    aged: int = 0
+    stale: int = 0
     decayed: int = 0
     held: int = 0
     duration_ms: float = 0.0
@@ -152,7 +156,7 @@ class Counters:
     @property
     def forgotten(self) -> int:
         """Return how many facts were forgotten, for whatever reason."""
-        return self.expired + self.faded + self.culled
+        return self.expired + self.faded + self.culled + self.aged
 
 
 def begin(

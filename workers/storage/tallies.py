@@ -9,13 +9,14 @@ from workers.storage.connection import Connection
 
 # One statement, so that changes are read either as such or as part of the totals.
 READ = """
-    select decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason, sum(facts)::bigint as facts
+    select decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
+        sum(facts)::bigint as facts
     from (
         select * from tallies where namespace = %(namespace)s
         union all
         select * from tally_changes where namespace = %(namespace)s
     ) as counted
-    group by decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason
+    group by decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason
     having sum(facts) <> 0
 """
 
@@ -52,11 +53,12 @@ SETTLE = """
     ),
     added as (
         insert into tallies
-        select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason, sum(facts)
+        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
+            sum(facts)
         from taken
-        group by 1, 2, 3, 4, 5, 6, 7, 8
+        group by 1, 2, 3, 4, 5, 6, 7, 8, 9
         having sum(facts) <> 0
-        on conflict (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, forgotten_reason)
+        on conflict (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason)
         do update set facts = tallies.facts + excluded.facts
     )
     select count(*) from taken
@@ -68,9 +70,9 @@ RECOUNT = """
 
     truncate tallies, tally_changes;
 
-    insert into tallies (namespace, decay_class, decay_class_source, tier, fidelity, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, held, stale, count(*)
-    from activity where not retired group by 1, 2, 3, 4, 5, 6, 7;
+    insert into tallies (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
+    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, count(*)
+    from activity where not retired group by 1, 2, 3, 4, 5, 6, 7, 8;
 
     insert into tallies (namespace, forgotten_reason, facts)
     select namespace, forgotten_reason, count(*)
@@ -86,6 +88,7 @@ class Tally:
     decay_class_source: str | None
     tier: int | None
     fidelity: int | None
+    branch: int | None
     held: bool | None
     stale: bool | None
     forgotten_reason: str | None

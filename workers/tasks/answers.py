@@ -116,6 +116,7 @@ def _decayed(report: Report) -> dict[str, Any]:
         "compressed": done.compressed,
         "fingerprinted": done.fingerprinted,
         "forgotten": done.forgotten,
+        "stale": done.stale,
         "held": done.held,
         "duration_ms": round(done.duration_ms, 1),
         "segments": done.segments,
@@ -128,7 +129,7 @@ def _pruned(report: Report) -> dict[str, Any]:
     return {
         "expired": done.expired,
         "decayed": done.decayed,
-        "deleted": done.faded + done.culled,
+        "deleted": done.faded + done.culled + done.aged,
         "held": done.held,
         "dry_run": report.dry_run,
         "duration_ms": round(done.duration_ms, 1),

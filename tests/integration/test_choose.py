@@ -1,0 +1,173 @@
+"""A namespace's own settings hold for it alone, are seen by the next pass, and can be switched off and unset."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from memory import Memory, day
+
+from workers import choose, export
+from workers.errors import InvalidInputError
+
+HALF_LIFE = "hygiene.confidenceDecay.halfLife"
+FLOOR = "hygiene.confidenceDecay.cullFloor"
+DAYS = "hygiene.episodicTTL.persistentDays"
+TURNS = "hygiene.episodicTTL.persistentTurns"
+STALE = "hygiene.episodicTTL.permanentStaleDays"
+
+SETTLED = "update namespaces set settings_changed_at = settings_changed_at - interval '1 hour'"
+
+
+def reasons(memory: Memory) -> dict[str, str | None]:
+    return dict(memory.rows("select text, forgotten_reason from facts"))
+
+
+def believed(memory: Memory, at: float, namespace: str = "default") -> list[float]:
+    return [line["effective_confidence"] for line in export.export(memory.context, namespace, day(at))]
+
+
+def test_settings_are_kept_and_unset_again(memory: Memory) -> None:
+    assert memory.choose({HALF_LIFE: 60})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0.1}
+    assert memory.choose({FLOOR: 0})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0}
+    assert memory.choose(None, HALF_LIFE, at=1)["confidenceDecay"] == {"halfLife": 180, "cullFloor": 0}
+    shown = choose.chosen(memory.context, "default")
+    assert (shown.own, shown.changed) == ({"hygiene": {"confidenceDecay": {"cullFloor": 0}}}, False)
+
+
+def test_looking_at_settings_makes_no_namespace(memory: Memory) -> None:
+    assert choose.chosen(memory.context, "nobody").own == {}
+    assert memory.value("select count(*) from namespaces") == 0
+
+
+def test_a_wrong_setting_changes_nothing(memory: Memory) -> None:
+    with pytest.raises(InvalidInputError, match=r"hygiene\.confidenceDecay\.halfLife must be > 0, got -1"):
+        memory.choose({FLOOR: 0.5, HALF_LIFE: -1})
+    assert choose.chosen(memory.context, "default").own == {}
+
+
+def test_a_late_repeat_undoes_nothing_that_was_chosen_since(memory: Memory) -> None:
+    memory.choose({HALF_LIFE: 60}, at=1)
+    memory.choose({HALF_LIFE: 90}, at=2)
+    with pytest.raises(InvalidInputError, match="others were chosen at 2025-01-03"):
+        memory.choose({HALF_LIFE: 60}, at=1)
+    assert memory.choose({HALF_LIFE: 90}, at=2)["confidenceDecay"]["halfLife"] == 90
+
+
+def test_settings_chosen_at_once_are_all_kept(memory: Memory) -> None:
+    given: list[dict[str, Any]] = [{HALF_LIFE: 60}, {FLOOR: 0}, {DAYS: 30}, {TURNS: 9}, {STALE: 7}]
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(memory.choose, given))
+    whole = memory.choose()
+    assert (whole["confidenceDecay"], whole["episodicTTL"]["persistentDays"]) == ({"halfLife": 60, "cullFloor": 0}, 30)
+
+
+def test_one_namespaces_limits_never_touch_anothers_facts(memory: Memory) -> None:
+    memory.choose({HALF_LIFE: 10, DAYS: 7, STALE: 5}, namespace="strict")
+    for namespace in ("strict", "default"):
+        memory.add(f"{namespace} fact", namespace=namespace)
+        memory.add(f"{namespace} episode", namespace=namespace, kind="episodic")
+        memory.add(f"{namespace} wedding", namespace=namespace, kind="episodic", durability="permanent")
+    done = memory.decay(40).counters
+    assert (done.culled, done.aged, done.stale) == (1, 1, 1)
+    gone = {text: reason for text, reason in reasons(memory).items() if reason}
+    assert gone == {"strict fact": "culled", "strict episode": "aged"}
+    assert memory.stats(40, "strict").episodes["stale"] == 1
+    assert memory.stats(40).episodes["stale"] == 0
+
+
+def test_turns_of_one_namespace_age_nobody_elses_episodes(memory: Memory) -> None:
+    memory.choose({TURNS: 3}, namespace="chatty")
+    for namespace in ("chatty", "default"):
+        memory.add(f"{namespace} episode", namespace=namespace, kind="episodic")
+    memory.tell(4, at=1, namespace="chatty")
+    memory.tell(4, at=1)
+    memory.decay(1)
+    assert {text: reason for text, reason in reasons(memory).items() if reason} == {"chatty episode": "aged"}
+
+
+def test_the_next_pass_looks_at_the_namespaces_facts_and_at_no_others(memory: Memory) -> None:
+    for namespace in ("strict", "default"):
+        memory.store(*[f"{namespace} fact {i}" for i in range(20)], namespace=namespace)
+    memory.decay(0)
+    memory.choose({HALF_LIFE: 1}, namespace="strict")
+    assert memory.decay(4).counters.processed == 20
+    assert {text.split()[0] for text, reason in reasons(memory).items() if reason == "culled"} == {"strict"}
+
+
+def test_a_change_is_heeded_once_more_when_nobody_can_write_by_the_old_settings_any_longer(memory: Memory) -> None:
+    memory.add("Tea at four.")
+    memory.choose({HALF_LIFE: 100})
+    assert memory.decay(0.1).counters.processed == 1
+    assert memory.decay(0.2).counters.processed == 1
+    memory.rows(SETTLED)
+    assert memory.decay(0.3).counters.processed == 1
+    assert memory.decay(0.4).counters.processed == 0
+
+
+def test_loosened_settings_let_facts_live_that_were_to_end(memory: Memory) -> None:
+    memory.choose({DAYS: 7, TURNS: 3, HALF_LIFE: 1})
+    told = memory.add("An episode.", kind="episodic")
+    outrun = memory.add("Another one.", kind="episodic", at=1)
+    believed_no_more = memory.add("A fact.")
+    memory.tell(4, at=1)
+    memory.choose({DAYS: 70, TURNS: 300, HALF_LIFE: 100}, at=2)
+    memory.decay(9)
+    assert [memory.row(one)["forgotten_reason"] for one in (told, outrun, believed_no_more)] == [None] * 3
+    assert memory.row(outrun)["ends"] == pytest.approx(71)
+
+
+def test_tightened_turns_are_found_by_the_next_pass(memory: Memory) -> None:
+    id_ = memory.add("An episode.", kind="episodic")
+    memory.tell(20, at=1)
+    memory.choose({TURNS: 3}, at=2)
+    assert memory.decay(3).counters.aged == 1
+    assert memory.row(id_)["forgotten_reason"] == "aged"
+
+
+@pytest.mark.parametrize("given", [{"hygiene.confidenceDecay": False}, {"hygiene": False}])
+def test_without_the_semantic_branch_nothing_is_culled_and_raw_confidence_counts(
+    memory: Memory, given: dict[str, Any]
+) -> None:
+    memory.choose(given)
+    memory.add("A doubtful fact.", confidence=0.11)
+    assert believed(memory, 3_000) == [0.11]
+    assert memory.decay(3_000).counters.culled == 0
+
+
+def test_ranking_uses_each_namespaces_own_confidence(memory: Memory) -> None:
+    memory.choose({"hygiene.confidenceDecay": False}, namespace="raw")
+    facts = {}
+    for namespace in ("raw", "default"):
+        facts[namespace] = memory.add("The tea is served at four.", namespace=namespace)
+        memory.add("The tea was served at four.", namespace=namespace)
+    priors = {}
+    for namespace in facts:
+        found = memory.ask("tea at four", at=180, namespace=namespace, explain=True).results
+        priors[namespace] = found[0].explain["prior"] if found[0].explain else 0
+    assert priors["raw"] > priors["default"]
+
+
+def test_a_floor_of_zero_lets_confidence_sink_without_culling(memory: Memory) -> None:
+    memory.choose({FLOOR: 0})
+    memory.add("A doubtful fact.")
+    memory.decay(3_600)
+    assert believed(memory, 3_600) == [pytest.approx(0.5**20)]
+    assert memory.row(memory.ids("doubtful", at=3_600)[0])["forgotten_reason"] is None
+
+
+@pytest.mark.parametrize("given", [{"hygiene.episodicTTL": False}, {"hygiene": False}])
+def test_without_the_episodic_branch_no_episode_ages_or_gets_stale(memory: Memory, given: dict[str, Any]) -> None:
+    memory.choose(given)
+    memory.add("An episode.", kind="episodic")
+    memory.add("The wedding.", kind="episodic", durability="permanent")
+    memory.tell(501, at=1)
+    done = memory.decay(3_000).counters
+    assert (done.aged, done.stale) == (0, 0)
+
+
+def test_the_operators_own_settings_can_switch_off_as_well(memory: Memory) -> None:
+    memory.add("A fact.", confidence=0.11)
+    memory.add("An episode.", kind="episodic")
+    assert memory.having(hygiene=False).decay(3_000).counters.forgotten == 0
+    assert memory.having(confidence_decay=False).decay(3_000).counters.forgotten == 1
+    assert memory.having(episodic_ttl=False).decay(3_000).counters.forgotten == 1

@@ -1,0 +1,231 @@
+"""Episodes age by turns and days, permanent ones get stale instead, and no turn is counted twice."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers import export, forecast
+from workers.add import Stored
+
+LIMIT = "hygiene.episodicTTL.persistentTurns"
+OPERATOR = "hygiene.episodicTTL.operator"
+EVENTS = "select what from events where fact = %s order by id"
+
+
+def episode(memory: Memory, text: str = "We missed the last train to Basel.", **fields: Any) -> UUID:
+    return memory.add(text, kind="episodic", **fields)
+
+
+def seen(memory: Memory, id_: UUID, at: float, **question: Any) -> bool:
+    return id_ in memory.ids("last train to Basel", at=at, limit=50, **question)
+
+
+def exported(memory: Memory, id_: UUID, at: float, namespace: str = "default") -> dict[str, Any]:
+    return next(line for line in export.export(memory.context, namespace, day(at)) if line["id"] == id_)
+
+
+def test_an_episode_is_over_after_more_than_ninety_days_whether_or_not_a_pass_comes(memory: Memory) -> None:
+    id_ = episode(memory)
+    assert seen(memory, id_, 90)
+    assert not seen(memory, id_, 90.001)
+    assert memory.decay(90).counters.aged == 0
+    assert memory.decay(90.001).counters.aged == 1
+    assert memory.row(id_)["forgotten_reason"] == "aged"
+
+
+def test_use_does_not_make_an_episode_younger(memory: Memory) -> None:
+    id_ = episode(memory)
+    memory.touch(id_, at=80)
+    assert memory.decay(91).counters.aged == 1
+
+
+def test_an_episode_is_over_with_the_five_hundred_and_first_turn(memory: Memory) -> None:
+    id_ = episode(memory, session="train", turn=1)
+    memory.tell(500, at=1)
+    assert memory.stats(1).turns == 501
+    assert seen(memory, id_, 1)
+    memory.tell(1, at=2)
+    assert not seen(memory, id_, 2)
+    assert memory.row(id_)["ends"] == 2
+    assert memory.decay(2.001).counters.aged == 1
+    assert memory.row(id_)["forgotten_reason"] == "aged"
+
+
+def test_turns_are_counted_once_however_often_and_in_what_kinds_they_are_told(memory: Memory) -> None:
+    told = [{"text": "Tea?", "session": "a", "turn": 1}, {"text": "Yes.", "session": "a", "turn": 1}]
+    told += [
+        {"text": "Milk?", "session": "a", "turn": 2, "kind": "episodic"},
+        {"text": "Hm.", "session": "b", "turn": 1},
+    ]
+    for _ in range(2):
+        memory.store(*told)
+    memory.store(
+        {"text": "No sugar.", "session": "a", "turn": 2}, {"text": "No turn.", "session": "a"}, "Nor a session."
+    )
+    assert memory.stats().turns == 3
+    assert memory.rows("select occurred from activity where branch = 1") == [(2,)]
+
+
+def test_a_turn_that_many_tell_at_once_is_counted_once(memory: Memory) -> None:
+    def tell(number: int) -> None:
+        memory.store({"text": f"Version {number}.", "session": "a", "turn": number % 3, "kind": "episodic"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tell, range(30)))
+    assert memory.stats().turns == 3
+    assert memory.value("select count(*) from activity where occurred between 1 and 3") == 30
+
+
+def test_one_import_of_many_turns_lets_its_own_first_ones_age_out(memory: Memory) -> None:
+    memory.choose({LIMIT: 10})
+    memory.store(*[{"text": f"Turn {i}.", "session": "a", "turn": i, "kind": "episodic"} for i in range(1_500)])
+    assert memory.value("select count(*) from activity where ends_at <= %s", day(0)) == 1_489
+    assert memory.value("select min(occurred) from activity where outrun_at is null") == 1_490
+
+
+def test_with_and_both_limits_are_needed(memory: Memory) -> None:
+    memory.choose({LIMIT: 5, OPERATOR: "AND"})
+    by_turns_first, by_days_first = episode(memory), episode(memory, "The next train was full.")
+    memory.tell(6, at=1)
+    assert memory.row(by_turns_first)["ends"] == pytest.approx(90)
+    later = episode(memory, "A tramp slept on the bench.", at=2)
+    assert memory.row(later)["ends"] == float("inf")
+    memory.decay(91)
+    assert [memory.row(one)["forgotten_reason"] for one in (by_turns_first, by_days_first, later)] == [
+        "aged",
+        "aged",
+        None,
+    ]
+    memory.decay(100)
+    memory.tell(6, at=101)
+    assert memory.row(later)["ends"] == 101
+
+
+def test_a_permanent_episode_is_kept_for_ever_and_stale_after_long_silence(memory: Memory) -> None:
+    id_ = episode(memory, durability="permanent")
+    memory.tell(501, at=1)
+    assert not exported(memory, id_, 180)["stale"]
+    assert memory.decay(180).counters.stale == 0
+    assert exported(memory, id_, 181)["stale"]
+    assert memory.decay(181).counters.stale == 1
+    assert memory.decay(182).counters.stale == 0
+    assert (memory.row(id_)["stale"], memory.row(id_)["fidelity"]) == (True, 1)
+    assert memory.stats(3_000).episodes == {"persistent": 0, "permanent": 1, "stale": 1}
+    memory.decay(3_000)
+    assert seen(memory, id_, 3_000)
+
+
+def test_staleness_is_told_by_recall_and_ends_with_it(memory: Memory) -> None:
+    id_ = episode(memory, durability="permanent")
+    memory.decay(200)
+    (found,) = memory.ask("last train to Basel", at=200).results
+    assert (found.durability, found.stale) == ("permanent", True)
+    memory.touch(id_, at=200)
+    assert not memory.row(id_)["stale"]
+    assert not memory.ask("last train to Basel", at=201).results[0].stale
+    assert memory.decay(380.5).counters.stale == 1
+    assert [what for (what,) in memory.rows(EVENTS, id_)] == ["stale", "stale"]
+
+
+def test_a_recall_that_does_not_strengthen_ends_the_silence_all_the_same(memory: Memory) -> None:
+    quiet = memory.having(decay_reinforce_on_query=False)
+    id_ = episode(quiet, durability="permanent")
+    quiet.touch(id_, at=100)
+    assert quiet.decay(181).counters.stale == 0
+    assert quiet.decay(281).counters.stale == 1
+
+
+def test_no_doubt_culls_episodes_and_chunks(memory: Memory) -> None:
+    doubted = {"confidence": 0.11}
+    semantic, chunk = memory.add("A rumour.", **doubted), memory.add("# Notes", kind="chunk", **doubted)
+    told = episode(memory, **doubted)
+    assert memory.decay(60).counters.culled == 1
+    assert [memory.row(one)["forgotten_reason"] for one in (semantic, chunk, told)] == ["culled", None, None]
+    assert exported(memory, told, 60)["effective_confidence"] == 0.11
+    memory.decay(4_000)
+    assert memory.row(chunk)["forgotten_reason"] is None
+
+
+def test_what_ages_counts_towards_the_forget_limit_and_is_held(memory: Memory) -> None:
+    facts = [{"text": f"Episode {i}.", "kind": "episodic"} for i in range(130)]
+    memory.store(*facts)
+    done = memory.decay(91).counters
+    assert (done.aged, done.held) == (100, 30)
+    assert len(memory.ids("episode", at=91, limit=200)) == 30
+    assert memory.decay(92, force=True).counters.aged == 30
+
+
+def test_the_forecast_tells_what_ages_and_gets_stale(memory: Memory) -> None:
+    episode(memory)
+    episode(memory, "The wedding.", durability="permanent")
+    ahead = forecast.forecast(memory.context, "default", 200, day(0))
+    assert [number for number, one in enumerate(ahead, 1) if one.counts["aged"]] == [91]
+    assert [number for number, one in enumerate(ahead, 1) if one.counts["stale"]] == [181]
+
+
+def test_a_restored_episode_is_as_if_told_now(memory: Memory) -> None:
+    id_ = episode(memory, session="train", turn=1)
+    memory.tell(501, at=1)
+    memory.decay(2)
+    memory.restore(id_, at=3)
+    assert (memory.row(id_)["forgotten_reason"], memory.row(id_)["ends"]) == (None, pytest.approx(93))
+    memory.tell(500, at=4)
+    assert seen(memory, id_, 5)
+    memory.tell(1, at=6)
+    assert not seen(memory, id_, 7)
+
+
+def test_a_pinned_episode_begins_to_age_when_its_pin_ends(memory: Memory) -> None:
+    memory.choose({LIMIT: 5})
+    id_ = episode(memory)
+    memory.pin(id_, at=1, until=200)
+    memory.tell(6, at=2)
+    memory.decay(199)
+    assert memory.row(id_)["ends"] == pytest.approx(290)
+    assert memory.decay(289).counters.aged == 0
+    assert memory.decay(291).counters.aged == 1
+
+
+def test_unpinned_an_episode_outlives_as_many_turns_again(memory: Memory) -> None:
+    memory.choose({LIMIT: 5})
+    id_ = episode(memory)
+    memory.pin(id_, at=1)
+    memory.tell(20, at=2)
+    memory.unpin(id_, at=3)
+    memory.tell(5, at=4)
+    assert seen(memory, id_, 4)
+    memory.tell(1, at=5)
+    assert not seen(memory, id_, 5)
+
+
+def test_an_episode_gets_no_lifetime_by_its_words(memory: Memory) -> None:
+    (stored,) = memory.store({"text": "We need to leave right now.", "kind": "episodic"}, classify=True)
+    assert isinstance(stored, Stored)
+    assert memory.row(stored.id)["decay_class"] is None
+    assert memory.backfill(1).examined == 0
+
+
+def test_an_export_can_be_imported_again_with_its_durability(memory: Memory) -> None:
+    id_ = episode(memory, durability="permanent")
+    line = exported(memory, id_, 0)
+    assert (line["durability"], line["decay_class"], line["stale"]) == ("permanent", "permanent", False)
+    again = episode(memory, namespace="copy", durability=line["durability"], decay_class=line["decay_class"])
+    assert exported(memory, again, 0, "copy")["durability"] == "permanent"
+
+
+def test_repeated_and_missed_passes_leave_what_one_leaves(memory: Memory, twin: Memory) -> None:
+    ids = [uuid4() for _ in range(4)]
+    for one, days in ((memory, [1, 30, 30, 89, 90, 95, 95, 181, 400]), (twin, [400])):
+        for number, id_ in enumerate(ids):
+            durability = "permanent" if number % 2 else "persistent"
+            episode(one, f"Episode {number}.", id=str(id_), durability=durability, at=number)
+        for at in days:
+            one.decay(at)
+    for id_ in ids:
+        here, there = memory.row(id_), twin.row(id_)
+        assert {name: here[name] for name in ("forgotten_reason", "stale", "ends", "due")} == {
+            name: there[name] for name in ("forgotten_reason", "stale", "ends", "due")
+        }

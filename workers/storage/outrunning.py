@@ -1,0 +1,112 @@
+"""Outrunning: the turns that a namespace was told, and the episodes that more have passed since than they outlive."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from workers.storage.activity import Activity, rows_of
+from workers.storage.connection import Connection
+
+# Whoever tells a turn waits here for those who tell others, so that each turn is counted once, by the first.
+LOCK = "select turns from namespaces where id = %(namespace)s for no key update"
+
+TURNS = "select turns from namespaces where id = %(namespace)s"
+
+# A turn is new if no other fact has it, live or not; of many that have it, no more are read than were just added.
+ADVANCE = """
+    with told as (
+        select session, turn, count(*) as facts from facts
+        where namespace = %(namespace)s and id = any(%(ids)b) and session is not null and turn is not null
+        group by session, turn
+    ),
+    new as (
+        select session, turn from told
+        where facts = (
+            select count(*) from (
+                select from facts as known
+                where known.namespace = %(namespace)s and known.session = told.session and known.turn = told.turn
+                limit told.facts + 1
+            ) as few
+        )
+    ),
+    advanced as (
+        update namespaces set turns = turns + (select count(*) from new)
+        where id = %(namespace)s and exists (select from new)
+    )
+    select session, turn from new
+"""
+
+# What somebody works on at this moment is passed over; the next turn finds it.
+OUTRUN = """
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+    from anchors
+    where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
+    order by occurred
+    limit %(limit)s
+    for no key update skip locked
+"""
+
+WRITE = """
+    update activity set occurred = new.occurred, outrun_at = nullif(to_timestamp(new.outrun_at), 'infinity')
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(occurred)b::bigint[], %(outrun_at)b::float8[])
+        as new (namespace, fact, occurred, outrun_at)
+    where activity.namespace = new.namespace and activity.fact = new.fact
+"""
+
+COUNT_ANEW = """
+    update activity set occurred = turns, outrun_at = null
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as new (namespace, fact)
+    join namespaces on namespaces.id = new.namespace
+    where activity.namespace = new.namespace and activity.fact = new.fact and branch = 1
+"""
+
+ENCODE_ANEW = """
+    update activity set encoded_at = %(now)s, occurred = turns, outrun_at = null
+    from namespaces
+    where activity.namespace = %(namespace)s and fact = any(%(ids)b) and branch in (1, 2)
+        and namespaces.id = activity.namespace
+"""
+
+
+def lock(db: Connection, namespace: int) -> int:
+    """Return how many turns a namespace was told, as nobody else tells any before the commit."""
+    row = db.execute(LOCK, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def turns(db: Connection, namespace: int) -> int:
+    """Return how many turns a namespace was told."""
+    row = db.execute(TURNS, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[str | int, int]]:
+    """Count the turns that facts just added are the first to tell; return these, as session and turn."""
+    return set(db.execute(ADVANCE, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall())
+
+
+def outrun(db: Connection, namespace: int, before: int, limit: int) -> Activity:
+    """Return persistent episodes that occurred before a turn and were not found so yet, the oldest first, locked."""
+    return rows_of(db.execute(OUTRUN, {"namespace": namespace, "before": before, "limit": limit}).fetchall())
+
+
+def write(db: Connection, rows: Activity) -> None:
+    """Write from which turn on persistent episodes are counted, and when they were outrun."""
+    given = {
+        "namespaces": rows.namespaces.tolist(),
+        "ids": rows.ids,
+        "occurred": rows.occurred.tolist(),
+        "outrun_at": rows.anchors.outrun_at.tolist(),
+    }
+    db.execute(WRITE, given)
+
+
+def count_anew(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Let the turns since persistent episodes be counted from now on."""
+    db.execute(COUNT_ANEW, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def encode_anew(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Let episodes be as if they were told now."""
+    db.execute(ENCODE_ANEW, {"namespace": namespace, "ids": list(ids), "now": now})

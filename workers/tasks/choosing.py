@@ -1,0 +1,28 @@
+"""The task by which the owner of a namespace sees and sets what holds in it."""
+
+from typing import Any
+
+from celery import Task
+
+from workers import choose, intake
+from workers.celery import app
+from workers.storage import signals
+from workers.tasks.task import EbbTask, context, instant
+
+
+@app.task(base=EbbTask, bind=True, name="memory.settings")
+def settings(
+    self: Task,
+    namespace: Any = "default",
+    set: Any = None,  # noqa: A002 - the contract's name
+    unset: Any = None,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Set and unset settings of a namespace, by their paths; return all that hold, and what it has set itself."""
+    name = intake.namespace_name(namespace)
+    if not set and not unset:
+        done = choose.chosen(context, name)
+    else:
+        at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+        done = choose.choose(context, name, set, unset, at)
+    return {"settings": done.settings, "own": done.own, "changed": done.changed}
