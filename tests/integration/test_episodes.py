@@ -73,6 +73,7 @@ def test_a_turn_that_many_tell_at_once_is_counted_once(memory: Memory) -> None:
     def tell(number: int) -> None:
         memory.store({"text": f"Version {number}.", "session": "a", "turn": number % 3, "kind": "episodic"})
 
+    tell(0)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tell, range(30)))
     assert memory.stats().turns == 3
