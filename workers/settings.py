@@ -153,7 +153,7 @@ class Settings(BaseModel):
                 "operator": self.episodic_operator,
                 "permanentStaleDays": self.permanent_stale_days,
             },
-            "schedule": "onConsolidation",
+            "schedule": self.hygiene_schedule,
         }
         on = {"confidenceDecay": self.confidence_decay, "episodicTTL": self.episodic_ttl}
         return Defaults(fields, frozenset(name for name in on if not on[name]), all_off=not self.hygiene)
