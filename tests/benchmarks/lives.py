@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -16,6 +15,7 @@ from tests.benchmarks.scale import Size
 from workers import decay, forecast, intake, stats, store, touch
 from workers.context import Context
 from workers.core import lifetime
+from workers.core.arrays import Floats
 from workers.core.fading import fade
 from workers.storage import activity
 from workers.storage.connection import Connection, close_pools, transaction
@@ -31,7 +31,9 @@ TOUCHED = 10
 READS = 20
 
 PICK = """
-    select fact from activity where namespace = %(namespace)s order by md5(fact::text) limit %(facts)s
+    select fact from activity
+    where namespace = %(namespace)s
+    order by md5(fact::text) offset %(skipped)s limit %(facts)s
 """
 
 # As whoever stores them with that class and that confirmation would write it, and the last pass before would leave it.
@@ -50,42 +52,47 @@ COUNTING = "alter table activity {0} trigger user; alter table facts {0} trigger
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Measure a small and a large table in which as many facts end, at the same instants."""
-    group = size.due // 5
-    contexts = [_prepared(machine, size, facts, group) for facts in (size.small, size.facts)]
+    contexts = [_copied(machine, size, facts) for facts in (size.small, size.facts)]
+    soon, group = size.due // 10, size.due // 5
+    for context in contexts:
+        _let_end(context, 0, [(NEARING, 0.75, np.zeros(soon))])
     _reading(answers, contexts, size)
+    minutes = [np.repeat(np.arange(1.0, size.rounds + 1) + before, group) * 60.0 for before in (0, size.rounds)]
+    for context in contexts:
+        _run(context, "soft prune", data.AT, soon)
+        _let_end(context, soon, [(EXPIRING, 1.0, minutes[0]), (NEARING, 0.75, minutes[1])])
     _pruning(answers, contexts, size, group)
     _counting(answers, contexts[0], size)
     close_pools()
 
 
-def _prepared(machine: Machine, size: Size, facts: int, group: int) -> Context:
-    """Return a copy of a database of long unused facts, where nothing is due but what is given a lifetime now.
-
-    From the present on one group expires each minute, and afterwards one comes to its last quarter each minute.
-    """
+def _copied(machine: Machine, size: Size, facts: int) -> Context:
+    """Return a copy of a database of long unused facts, where nothing is due."""
     sizes = (size.small // 10, facts - size.small // 10)
     layout = data.Layout(f"lives_{facts}", sizes, mean_idle_days=UNUSED_FOR_LONG)
     data.prepare(machine, layout)
-    context = machine.copy(f"bench_{layout.name}", f"bench_lives_{facts}_changed")
+    return machine.copy(f"bench_{layout.name}", f"bench_lives_{facts}_changed")
+
+
+def _let_end(context: Context, skipped: int, groups: Sequence[tuple[str, float, Floats]]) -> None:
+    """Give facts lifetimes: by decay class, which share of it is over how many seconds after the present."""
     with transaction(context.database_url) as db:
-        ids = [id_ for (id_,) in db.execute(PICK, {"namespace": THEIRS, "facts": size.rounds * 2 * group})]
-        minutes = np.repeat(np.arange(1, size.rounds * 2 + 1), group) * 60.0
-        half = size.rounds * group
-        _let_live(context, db, ids[:half], minutes[:half], EXPIRING, 1.0)
-        _let_live(context, db, ids[half:], minutes[half:], NEARING, 0.75)
+        for decay_class, share, moments in groups:
+            given = {"namespace": THEIRS, "skipped": skipped, "facts": len(moments)}
+            ids = [id_ for (id_,) in db.execute(PICK, given)]
+            _let_live(context, db, ids, moments, decay_class, share)
+            skipped += len(moments)
     with session(context) as db:
         db.execute("vacuum (analyze) activity")
         db.execute("checkpoint")
-    return context
 
 
 def _let_live(
-    context: Context, db: Connection, ids: list[UUID], minutes: np.ndarray[Any, Any], decay_class: str, share: float
+    context: Context, db: Connection, ids: list[UUID], moments: Floats, decay_class: str, share: float
 ) -> None:
-    """Give facts a lifetime of which that share is over so many seconds after the present."""
     rows = activity.lock(db, THEIRS, ids)
     whole = lifetime.lifetime(decay_class).seconds or 0.0
-    confirmed = data.AT.timestamp() + minutes - whole * share - 1
+    confirmed = data.AT.timestamp() + moments - whole * share - 1
     anchors = replace(rows.anchors, confirmed_at=confirmed, expires_at=confirmed + whole)
     faded = fade(anchors, data.AT.timestamp(), context.rules)
     before = fade(anchors, float(confirmed.min()), context.rules)
@@ -103,19 +110,18 @@ def _minute(number: float) -> datetime:
 
 def _reading(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
     """Forecast and count the namespace where facts end, and the one beside it, where none does."""
-    due_by = _minute(size.rounds * 2 + 1)
     for number, whose in ((THEIRS, "where facts end"), (OURS, f"of {size.small // 10:,} facts beside them")):
         name = data.namespace(number - 1)
         _compare(answers, f"forecast {whose}", contexts, READS, _forecast(name))
-        _compare(answers, f"stats {whose}", contexts, READS, _stats(name, due_by))
+        _compare(answers, f"stats {whose}", contexts, READS, _stats(name))
 
 
 def _forecast(name: str) -> Callable[[Context, int], float]:
     return lambda context, _: seconds(lambda: forecast.forecast(context, name, DAYS_AHEAD, data.AT))
 
 
-def _stats(name: str, at: datetime) -> Callable[[Context, int], float]:
-    return lambda context, _: seconds(lambda: stats.stats(context, name, at))
+def _stats(name: str) -> Callable[[Context, int], float]:
+    return lambda context, _: seconds(lambda: stats.stats(context, name, data.AT))
 
 
 def _pruning(answers: Answers, contexts: Sequence[Context], size: Size, group: int) -> None:
@@ -160,7 +166,7 @@ def _counting(answers: Answers, context: Context, size: Size) -> None:
     """Write with the triggers that count and without, in turn; the counters are wrong afterwards."""
     batch, numbers = min(size.facts // 10, 10_000), count()
     with session(context) as db:
-        ids = [id_ for (id_,) in db.execute(PICK, {"namespace": OURS, "facts": size.small // 10})]
+        ids = [id_ for (id_,) in db.execute(PICK, {"namespace": OURS, "skipped": 0, "facts": size.small // 10})]
 
     def touched() -> float:
         number = next(numbers)
