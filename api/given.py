@@ -50,7 +50,8 @@ class RecallOptions(TypedDict, total=False):
     """How to recall: at most `limit` facts (10), of those with a tag, category or kind.
 
     `as_of` asks what was true at an instant, `known_as_of` what had been told by then; both only read. `explain` takes
-    scores apart and says what was left out by which rule. `touch=False` reads without strengthening.
+    scores apart and says what was left out by which rule; `why` asks that of the fact with this id, and strengthens
+    nothing. `touch=False` reads without strengthening.
     """
 
     limit: int
@@ -60,6 +61,7 @@ class RecallOptions(TypedDict, total=False):
     as_of: str | float
     known_as_of: str | float
     explain: bool
+    why: str
     touch: bool
 
 
@@ -68,7 +70,8 @@ class ContextOptions(TypedDict, total=False):
 
     At most `limit` facts within `max_tokens`; `format` is full, short or minimal, `order` rank or stable. Facts above
     `summary_threshold` characters stand there by their summaries; `min_similarity` in (0, 1] is asked of what shares no
-    word with the prompt. `documents` lets chunks of files in, too.
+    word with the prompt. `entity_lookup` brings facts of entities that the prompt names: of `entities`, or of all that
+    facts are about. `documents` lets chunks of files in, too.
     """
 
     limit: int
@@ -79,6 +82,8 @@ class ContextOptions(TypedDict, total=False):
     prefer_long_term: bool
     use_importance_recency: bool
     min_similarity: float
+    entity_lookup: bool
+    entities: list[str]
     documents: bool
     tag: str
     category: str

@@ -82,6 +82,7 @@ class RecallRequest(Request):
     as_of: Instant | None = Field(None, description="what was true then")
     known_as_of: Instant | None = Field(None, description="what had been told by then")
     explain: bool = Field(default=False, description="each score taken apart, and what was left out by which rule")
+    why: UUID | None = Field(None, description="a fact: why it was recalled, or was not; touches nothing")
     touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
 
 
@@ -140,6 +141,8 @@ class ContextRequest(Request):
     prefer_long_term: bool | None = None
     use_importance_recency: bool | None = None
     min_similarity: float | None = Field(None, gt=0, le=1)
+    entity_lookup: bool | None = Field(None, description="facts of entities that the query names")
+    entities: list[str] | None = Field(None, max_length=2_000, description="only of these; else of all")
     documents: bool = Field(default=False, description="also chunks of indexed files")
     tag: str | None = None
     category: str | None = None

@@ -125,6 +125,8 @@ class Settings(BaseModel):
     # what an agent is shown
     context_tokens: int = Field(800, ge=1, le=1_000_000, description="most tokens that `ebb context` injects")
     context_format: Literal["full", "short", "minimal"] = Field("full", description="how an injected fact is written")
+    entity_lookup: bool = Field(default=True, description="a context has facts of the entities that a prompt names")
+    entities: str = Field("", description="names looked up, with commas; empty: all that facts are about")
     context_order: Literal["rank", "stable"] = Field("rank", description="`stable`: oldest first, for prompt caches")
     tokenizer: str = Field("characters", description="counts tokens: `characters` / 4, or such as `o200k_base`")
     structured_label: str = Field("sqlite", pattern=LABEL, description="names what words or structure found")

@@ -26,6 +26,8 @@ def context(
     ] = None,
     prefer_long_term: Annotated[bool | None, typer.Option(help="Favour facts that are meant to last.")] = None,
     importance_recency: Annotated[bool | None, typer.Option(help="Favour important and recent facts.")] = None,
+    entity_lookup: Annotated[bool | None, typer.Option(help="Facts of entities that the prompt names.")] = None,
+    entities: Annotated[str | None, typer.Option(help="Only of these, with commas between; else of all.")] = None,
     documents: Annotated[bool, typer.Option("--documents", help="Also parts of indexed files.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Take scores apart; say what was left out.")] = False,
     touch: Annotated[bool, typer.Option("--touch/--no-touch", help="Whether it strengthens what it injects.")] = True,
@@ -37,7 +39,8 @@ def context(
     options: dict[str, Any] = {
         "limit": limit, "max_tokens": max_tokens, "format": form, "order": order, "tag": tag, "category": category,
         "min_similarity": min_similarity, "prefer_long_term": prefer_long_term,
-        "use_importance_recency": importance_recency, "documents": documents, "explain": explain, "touch": touch,
+        "use_importance_recency": importance_recency, "entity_lookup": entity_lookup, "entities": entities,
+        "documents": documents, "explain": explain, "touch": touch,
     }  # fmt: skip
     with client(home, namespace) as memory:
         answer = memory.context(sys.stdin.read() if query == "-" else query, **options)

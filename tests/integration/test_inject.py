@@ -146,3 +146,19 @@ def test_many_documents_do_not_crowd_facts_out(memory: Memory) -> None:
     facts = [line.fact.text for line in inject_from(memory, "grandmas cellos", documents=False).lines]
     assert facts == ["Grandmother keeps the violoncello upstairs."]
     assert len(inject_from(memory, "grandmas cellos", limit=50).lines) > 1
+
+
+def test_facts_of_the_entities_that_a_prompt_names_are_looked_up(memory: Memory) -> None:
+    about_ana = memory.add("Allergic to hazelnuts.", entity="Ana Lima")
+    about_kit = memory.add("Born in Porto.", entity="kit")
+    memory.store(*[f"The lake was calm on day {number} for everybody." for number in range(30)])
+
+    def gaining(query: str, entities: tuple[str, ...] | None) -> set[Any]:
+        lines = inject_from(memory, query, limit=100, entities=entities, explain=True).lines
+        return {line.fact.id for line in lines if (line.fact.explain or {})["graph"] > 0}
+
+    prompt = "Is ana lima's lake calm, and Kit?"
+    assert gaining(prompt, None) == {about_ana, about_kit}
+    assert gaining(prompt, ("Ana  Lima", "Nobody")) == {about_ana}
+    assert gaining(prompt, ()) == set()
+    assert gaining("The kitchen of the lake", None) == set()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.core.names import phrases
+from workers.core.names import mentioned, phrases
 
 properties = settings(deadline=None)
 words = st.text("abé_7.+-'", min_size=1, max_size=5).filter(lambda word: any(map(str.isalnum, word)))
@@ -63,3 +63,18 @@ def test_no_text_takes_long(text: str) -> None:
     began = perf_counter()
     phrases(text)
     assert perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Where is Ana Lima?", ["ana lima"]),
+        ("where is ANA\nLIMA now", ["ana lima"]),
+        ("Mariana Lima", []),
+        ("ana limavady", []),
+        ("C++ or c?", ["C++", "c"]),
+        ("", []),
+    ],
+)
+def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list[str]) -> None:
+    assert mentioned(text, ["ana  lima", "C++", "c"]) == expected

@@ -1,7 +1,7 @@
 """Which names a text may hold: its stretches of whole words, to be looked up among the names that are known."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 LONGEST = 5
 """Words of a name, as blanks part them; longer ones are not recognised."""
@@ -24,6 +24,17 @@ def phrases(text: str, most: int = 400) -> list[str]:
             break
         found[phrase] = None
     return list(found)
+
+
+def mentioned(text: str, names: Iterable[str]) -> list[str]:
+    """Return those of some names that stand in a text as whole words, whatever their case and however many words."""
+    said = " ".join(text.lower().split())
+    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, name.lower())]
+
+
+def _stands(said: str, name: str) -> bool:
+    # A plain string is found much faster than an expression, and few names are there at all.
+    return name in said and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
 
 
 def _stretches(text: str) -> Iterator[str]:

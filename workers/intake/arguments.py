@@ -117,6 +117,19 @@ def flag(given: Any, name: str) -> bool:
     return given
 
 
+def names(given: Any, name: str, most: int) -> tuple[str, ...]:
+    """Return up to `most` short texts, from a list or from a text with commas.
+
+    Raises:
+        InvalidInputError: it is neither, or one of them is blank or too long; `name` says whose value it was.
+    """
+    parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+    if not isinstance(parts, list) or len(parts) > most:
+        raise InvalidInputError(f"{name}: {show(given)} is not allowed; give a list of up to {most} names.")
+    found = [optional_name(part, name) for part in parts]
+    return tuple(" ".join(part.split()) for part in found if part is not None)
+
+
 def whole(given: Any, name: str, most: int) -> int:
     """Return a whole number from 1 to `most`.
 

@@ -9,7 +9,8 @@ from workers.context import Context
 from workers.core import graph
 from workers.core.arrays import Floats
 from workers.core.graph import HOPS
-from workers.core.names import phrases
+from workers.core.names import mentioned, phrases
+from workers.recall.question import Question
 from workers.storage import entities, links, namespaces
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
@@ -68,7 +69,7 @@ NOTHING = Surroundings()
 
 
 def surroundings(
-    context: Context, db: Connection, tenant: Namespace, text: str, best: dict[UUID, float], scope: Scope
+    context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[UUID, float], scope: Scope
 ) -> Surroundings:
     """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
 
@@ -79,7 +80,7 @@ def surroundings(
     has = namespaces.graphs(db, tenant.id)
     return Surroundings(
         _walks(context, db, tenant, best, scope) if has.links and best else [],
-        _about(context, db, tenant, text, scope) if has.entities else NOBODY,
+        _about(context, db, tenant, question, scope) if has.entities else NOBODY,
     )
 
 
@@ -95,8 +96,11 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID,
     return [walk for walk in walks if walk.fact in kept]
 
 
-def _about(context: Context, db: Connection, tenant: Namespace, text: str, scope: Scope) -> About:
+def _about(context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope) -> About:
+    """Return what is about entities that the question names: of those given, or of all there are (S68-S70)."""
     by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
-    said = phrases(text)
+    said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
+    if not said:
+        return NOBODY
     found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=MOST_RELATED)
     return About(found.ids[:MOST_ABOUT], found.weights)

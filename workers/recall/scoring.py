@@ -13,19 +13,9 @@ from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.recall.arms import TextArm
 from workers.recall.graph import Surroundings
+from workers.recall.question import Preferences
 from workers.storage import signatures
 from workers.storage.candidates import Candidates
-
-
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
-
-    long_term: bool = False
-    importance_recency: bool = False
-
-
-UNSCALED = Preferences()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def weigh(
     """
     best = found.promising(WEIGHED)
     beside = facts.neighbours(db, tenant.id, list(best)[:NEIGHBOURS_OF], len(CONTIGUITY))
-    around = surroundings(context, db, tenant, question.text, best, scope)
+    around = surroundings(context, db, tenant, question, best, scope)
     by_graph = around.brought
     ids = list(dict.fromkeys([*best, *beside, *by_graph]))
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)

@@ -16,6 +16,7 @@ from workers.tasks.recalling import RecallTask
 from workers.tasks.task import MOST_RESULTS, context, instant
 
 MOST_TOKENS = 1_000_000
+MOST_ENTITIES = 2_000
 ORDERS = ("rank", "stable")
 
 
@@ -32,6 +33,8 @@ def inject(
     prefer_long_term: Any = None,
     use_importance_recency: Any = None,
     min_similarity: Any = None,
+    entity_lookup: Any = None,
+    entities: Any = None,
     documents: Any = False,
     tag: Any = None,
     category: Any = None,
@@ -56,6 +59,7 @@ def inject(
         documents=intake.flag(documents, "documents") or kind == "chunk",
         min_similarity=-1.0 if min_similarity is None else intake.share(min_similarity, "min_similarity"),
         preferences=_preferences(prefer_long_term, use_importance_recency),
+        entities=_entities(entity_lookup, entities),
     )
     shape = _shape(max_tokens, format, order, summary_threshold)
     wanted = intake.flag(touch, "touch")
@@ -78,6 +82,13 @@ def _shape(max_tokens: Any, form: Any, order: Any, summary_threshold: Any) -> in
         stable=(settings.context_order if order is None else intake.choice(order, "order", ORDERS)) == "stable",
         summary_threshold=threshold,
     )
+
+
+def _entities(lookup: Any, entities: Any) -> tuple[str, ...] | None:
+    """Return the entities to look up: none if that is switched off, those of the list, or all that facts are about."""
+    listed = intake.names(settings.entities if entities is None else entities, "entities", MOST_ENTITIES)
+    wanted = settings.entity_lookup if lookup is None else intake.flag(lookup, "entity_lookup")
+    return (listed or None) if wanted else ()
 
 
 def _preferences(long_term: Any, importance_recency: Any) -> Preferences:
