@@ -50,7 +50,7 @@ def unlink(
     """Remove the link between two facts; the facts stay."""
     with client(home, namespace) as memory:
         done = memory.unlink(source, target, type)
-    _show_removed(done, "links", as_json=as_json)
+    _show_removed(done, "link", as_json=as_json)
 
 
 def relate(
@@ -86,7 +86,7 @@ def unrelate(
     """Remove a relation for good."""
     with client(home, namespace) as memory:
         done = memory.unrelate(source, target, type)
-    _show_removed(done, "relations", as_json=as_json)
+    _show_removed(done, "relation", as_json=as_json)
 
 
 def relations(
@@ -132,7 +132,9 @@ def _show_removed(done: dict[str, Any], what: str, *, as_json: bool) -> None:
     if as_json:
         output.print_json(done)
     else:
-        output.console().print(f"[yellow]removed[/yellow] {done['removed']} {what}")
+        output.console().print(
+            f"[yellow]removed[/yellow] {done['removed']} {what}{'' if done['removed'] == 1 else 's'}"
+        )
     if not done["removed"]:
         raise typer.Exit(1)
 

@@ -244,3 +244,10 @@ def test_entities_are_found_by_the_phrases_of_a_text(memory: Memory) -> None:
         said = phrases("Did aunt olga meet Anabel, or Bob?")
         assert entities.named(db, tenant, said) == ["Aunt Olga"]
         assert entities.newest(db, tenant, ["AUNT OLGA"], 2) == newest[:1:-1]
+
+
+def test_what_a_link_leads_to_may_be_unlike_the_question(memory: Memory) -> None:
+    cellar, aside = memory.add(CELLAR), memory.add(ASIDE)
+    assert aside not in shown(memory, min_similarity=0.9)
+    link(memory, cellar, aside)
+    assert list(shown(memory, min_similarity=0.9)) == [cellar, aside]

@@ -73,19 +73,22 @@ def weigh(
     best = found.promising(WEIGHED)
     beside = facts.neighbours(db, tenant.id, list(best)[:NEIGHBOURS_OF], len(CONTIGUITY))
     around = surroundings(context, db, tenant, question, best, scope)
-    by_graph = around.brought
-    ids = list(dict.fromkeys([*best, *beside, *by_graph]))
+    brought = around.brought
+    ids = list(dict.fromkeys([*best, *beside, *brought]))
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)
     seen = read[_visible(read)]
     cosines = scoring.similarities(seen, query)
-    by_meaning = np.array([found.brought(id_, by_graph) == "meaning" for id_ in seen["id"]], dtype=np.bool_)
+    by_graph = {id_: what for id_, what in brought.items() if id_ not in best}
+    found_by = np.array([found.brought(id_, by_graph) for id_ in seen["id"]], dtype=object)
+    # What a link or an entity leads to may be unlike.
+    by_meaning = (found_by == "meaning") & np.array([id_ not in brought for id_ in seen["id"]], dtype=np.bool_)
     unlike = by_meaning & (cosines < question.min_similarity)
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
     scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, half_life, scope.now)
-    return Weighed(seen, hidden, scores, [found.brought(id_, by_graph) for id_ in seen["id"]], around)
+    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around)
 
 
 def _visible(read: Candidates) -> Bools:

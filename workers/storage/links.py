@@ -21,6 +21,10 @@ ADD = """
     returning id
 """
 
+# Of two facts that are linked with each other at once neither sees the other's link, unless the second waits for the
+# first's commit. The locks below this one are those of contradictions.
+LOCK_RELATED = "select pg_advisory_xact_lock(%(namespace)s, 64)"
+
 # A pair is linked once, whichever of the two came first; what makes up the number is counted by whom it leads from.
 ADD_RELATED = """
     insert into links (namespace, source, target, type, strength, created_at)
@@ -175,7 +179,10 @@ def add(
 def add_related(
     db: Connection, namespace: int, source: UUID, targets: Mapping[UUID, float], most: int, now: datetime
 ) -> int:
-    """Link a fact with others that say the like, given with their strengths, up to `most` in all; return how many."""
+    """Link a fact with others that say the like, given with their strengths, up to `most` in all; return how many.
+
+    It is to be the last thing in its transaction, for others who link in the namespace wait from now until the commit.
+    """
     given = {
         "namespace": namespace,
         "source": source,
@@ -184,6 +191,7 @@ def add_related(
         "most": most,
         "now": now,
     }
+    db.execute(LOCK_RELATED, given)
     return db.execute(ADD_RELATED, given).rowcount
 
 
