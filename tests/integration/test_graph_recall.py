@@ -251,3 +251,20 @@ def test_what_a_link_leads_to_may_be_unlike_the_question(memory: Memory) -> None
     assert aside not in shown(memory, min_similarity=0.9)
     link(memory, cellar, aside)
     assert list(shown(memory, min_similarity=0.9)) == [cellar, aside]
+
+
+def test_what_has_ended_leads_nowhere_though_no_pass_has_come(memory: Memory, flooded: tuple[UUID, UUID]) -> None:
+    cellar, aside = flooded
+    link(memory, cellar, aside)
+    memory.rows("update activity set ends_at = %s, expires_at = %s where fact = %s", day(3), day(3), cellar)
+    assert aside in shown(memory, at=2)
+    assert aside not in shown(memory, at=3)
+
+
+def test_a_linked_fact_counts_as_a_share_in_the_documented_ranking_too(
+    memory: Memory, flooded: tuple[UUID, UUID]
+) -> None:
+    cellar, aside = flooded
+    link(memory, cellar, aside)
+    found = shown(memory.having(ranking="documented"))
+    assert found[aside].score == pytest.approx(0.7 * found[cellar].score, abs=1e-5)

@@ -92,6 +92,8 @@ WALK = """
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
+        join activity on activity.namespace = %(namespace)s and activity.fact = id
+        where %(ever)s or ends_at > %(now)s or held
         union all
         select next.fact, last.seed, last.score,
             last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
