@@ -26,7 +26,7 @@ from typing import Any, Unpack
 from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
-from api.given import ContextOptions, Fact, FactFields, RecallOptions
+from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
 from api.operating import Operator
 from api.sender import BATCH_SECONDS, STORE_SECONDS, Answer, now_text
 
@@ -91,6 +91,14 @@ class Client(Operator):
         the answer `left_out` and `by_meaning`. Scores compare within one answer only.
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
+
+    def lookup(self, entity: str, key: str | None = None, **options: Unpack[LookupOptions]) -> Answer:
+        """Return `{"results"}`: all facts about an entity, or one key of it, the most confident first, then the newest.
+
+        Nothing is embedded. Results are as those of `recall`, with `confidence` in place of `score`.
+        """
+        arguments = {"entity": entity, "key": key, "namespace": self.namespace, **options}
+        return self.call("memory.lookup", arguments, RECALL_SECONDS)
 
     def context(self, query: str, **options: Unpack[ContextOptions]) -> Answer:
         """Return `{"context", "tokens", "facts"}`: what fits a prompt, as a block of text to put before it.

@@ -65,6 +65,18 @@ class RecallOptions(TypedDict, total=False):
     touch: bool
 
 
+class LookupOptions(TypedDict, total=False):
+    """What to look up: only facts with a tag; what was true as of an instant, or had been told by then, only to read.
+
+    `touch=False` reads without strengthening.
+    """
+
+    tag: str
+    as_of: str | float
+    known_as_of: str | float
+    touch: bool
+
+
 class ContextOptions(TypedDict, total=False):
     """How to fill a context; what is left out is as the settings have it.
 

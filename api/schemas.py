@@ -266,6 +266,22 @@ class Recalled(Answer):
     results: list[Result]
 
 
+class Known(Answer):
+    """One fact about an entity."""
+
+    id: UUID
+    text: str
+    confidence: float
+    tier: str
+    fidelity: str
+
+
+class LookedUp(Answer):
+    """All facts about an entity, or one key of it, the most confident first."""
+
+    results: list[Known]
+
+
 class Injected(Answer):
     """What fits a prompt, as a block of text to put before it."""
 

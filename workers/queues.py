@@ -13,6 +13,7 @@ SENT_AT = "ebb_sent_at"
 
 ROUTES = {
     "memory.recall": RECALL,
+    "memory.lookup": RECALL,
     "memory.context": RECALL,
     "memory.documents": RECALL,
     "memory.fact": RECALL,

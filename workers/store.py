@@ -17,6 +17,7 @@ from workers.contradictions import find_within
 from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
+from workers.core.tags import extract_tags
 from workers.core.text import chunk_digest, digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
@@ -51,15 +52,15 @@ def store_many(
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
     A fact that is there already is touched, as if it had been recalled, unless `touch` is false. A fact without decay
-    class gets one by its words, unless `classify` is false: then it has no lifetime, and never expires. What its owner
-    wished forgotten is not stored, unless the fact says `again`.
+    class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What its
+    owner wished forgotten is not stored, unless the fact says `again`.
 
     Raises:
         UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
-    given = [_with_class(fact, classify=classify) for fact in given]
+    given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in given]
     rows = [_row(context, fact, now) for fact in given]
     hashes = [row.hash for row in rows]
     told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
@@ -149,6 +150,16 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     return found + [None] * (len(texts) - len(found))
 
 
+def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
+    """Return the fact with the tags that it was given, even if none, or else those of the topics it names (S82, S88).
+
+    Archives are left as they are, as with decay classes; so are chunks, which are found by their file.
+    """
+    if fact.tags is not None or not classify or fact.kind == "chunk":
+        return fact
+    return fact.model_copy(update={"tags": extract_tags(fact.text, fact.entity)})
+
+
 def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
     """Return the fact with its decay class, and with who chose it (D16, D27).
 
@@ -174,7 +185,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         key=fact.key,
         value=fact.value,
         source=fact.source,
-        tags=fact.tags,
+        tags=fact.tags or [],
         importance=fact.importance,
         metadata=fact.metadata,
         session=fact.session,

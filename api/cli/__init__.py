@@ -17,6 +17,7 @@ from api.cli import (
     index,
     keeping,
     keys,
+    lookup,
     mcp,
     memory,
     migrating,
@@ -28,6 +29,7 @@ from workers.errors import EbbError
 
 MODULES = (
     memory,
+    lookup,
     context,
     index,
     keeping,

@@ -1,8 +1,8 @@
 """Routes that ask: recall, and the context for a prompt."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from api import schemas
 from api.http.sending import Reader
@@ -14,6 +14,25 @@ routes = APIRouter(prefix="/memory", tags=["recall"])
 def recall(question: schemas.RecallRequest, memory: Reader) -> dict[str, Any]:
     """Return the facts that fit best. That is use, and strengthens them, unless the key may only read."""
     return memory.recall(**question.arguments() | {"touch": touches(memory, question.touch)})
+
+
+@routes.get("/lookup", response_model=schemas.LookedUp)
+def lookup(
+    memory: Reader,
+    entity: Annotated[str, Query(min_length=1, description="whom or what facts are about")],
+    key: Annotated[str | None, Query(description="which of its properties; else all")] = None,
+    tag: str | None = None,
+    as_of: Annotated[str | None, Query(description="what was true then, ISO 8601 with zone or a date")] = None,
+    known_as_of: Annotated[str | None, Query(description="what had been told by then")] = None,
+    touch: Annotated[bool | None, Query(description="whether this counts as use")] = None,
+) -> dict[str, Any]:
+    """Return all facts about an entity, or one key of it, the most confident first, then the newest.
+
+    Nothing is embedded. That is use, and strengthens them, unless the key may only read.
+    """
+    options = {"tag": tag, "as_of": as_of, "known_as_of": known_as_of}
+    given = {name: value for name, value in options.items() if value is not None}
+    return memory.lookup(entity, key, touch=touches(memory, touch), **given)
 
 
 @routes.post("/context", response_model=schemas.Injected)

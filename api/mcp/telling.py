@@ -33,6 +33,22 @@ def recall(
     return {"results": [], **brief(answer)}
 
 
+def lookup(
+    call: Call,
+    entity: Annotated[str, Field(description="Whom or what facts are about, in any case.", min_length=1)],
+    key: Annotated[str | None, Field(description="Which of its properties; else all.")] = None,
+    tag: Annotated[str | None, Field(description="Only facts with this tag.")] = None,
+    as_of: Annotated[str | None, Field(description="What was true at this instant or date (ISO 8601).")] = None,
+) -> Answer:
+    """Return all facts about one person or thing by its name, or one property of it: exact, nothing is searched.
+
+    Returns {"results": [{"id", "text", "confidence", "key", "value", …}]}, the most confident first, then the newest.
+    """
+    memory, options = read(call), given(tag=tag, as_of=as_of)
+    answer = memory.client.lookup(entity, key, touch=memory.touches, **options)
+    return {"results": [], **brief(answer)}
+
+
 def context(
     call: Call,
     query: Annotated[str, Field(description="What the next prompt is about, such as the user's message.")],
@@ -60,4 +76,4 @@ def stats(call: Call) -> Answer:
     return read(call).client.stats()
 
 
-TOOLS = (reads(recall), reads(context), reads(stats))
+TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats))

@@ -26,6 +26,7 @@ from workers.storage import (
     janitors,
     likenesses,
     links,
+    lookups,
     namespaces,
     past_runs,
     pending,

@@ -322,3 +322,26 @@ def test_an_endpoint_that_is_away_leaves_the_fact_pending(memory: Memory) -> Non
     close_pools()
     assert isinstance(stored, Stored)
     assert not stored.embedded
+
+
+def test_a_fact_without_tags_gets_those_of_the_topics_it_names(memory: Memory) -> None:
+    memory.store(
+        {"text": "OAuth token for the API endpoint", "entity": "Home Assistant"},
+        {"text": "NIBE F1245 uses Modbus", "tags": "nibe, Modbus,HVAC"},
+        {"text": "Docker, but untagged", "tags": []},
+        {"text": "Docker of a file", "kind": "chunk", "source": "a.md"},
+        classify=True,
+    )
+    tags = dict(memory.rows("select text, array_to_string(tags, ',') from facts"))
+    assert tags == {
+        "OAuth token for the API endpoint": "auth,api,homeassistant",
+        "NIBE F1245 uses Modbus": "nibe,modbus,hvac",
+        "Docker, but untagged": "",
+        "Docker of a file": "",
+    }
+    assert [one.text for one in memory.ask("token", tag="auth").results] == ["OAuth token for the API endpoint"]
+
+
+def test_an_archive_is_not_tagged_unless_it_is_classified(memory: Memory) -> None:
+    memory.store("Docker on the shelf", classify=False)
+    assert memory.value("select tags from facts") == []

@@ -56,6 +56,13 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
     return wanted
 
 
+def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: float) -> Floats:
+    """Return what soft decay has left of confidence at `now`, in epoch seconds like the other two."""
+    due = soft_decay_halvings(confirmed_at, expires_at, now)
+    left: Floats = confidence * HALF ** halvings_applied(confidence, due)
+    return left
+
+
 def next_halving_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, made: Ints) -> Floats:
     """Return when confidence is halved after so many halvings, in epoch seconds; infinite where it no longer is."""
     most = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))

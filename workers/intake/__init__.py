@@ -9,7 +9,9 @@ from workers.intake.arguments import (
     names,
     namespace_name,
     optional_name,
+    optional_tag,
     query_text,
+    required_name,
     share,
     whole,
 )
@@ -29,7 +31,9 @@ __all__ = [
     "namespace_name",
     "new_fact",
     "optional_name",
+    "optional_tag",
     "query_text",
+    "required_name",
     "share",
     "whole",
 ]

@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from workers.errors import InvalidInputError
-from workers.intake.values import LONGEST_FIELD, Instant, fault, own_words, show, storable
+from workers.intake.values import LONGEST_FIELD, Instant, Tag, fault, own_words, show, storable
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 
@@ -141,6 +141,31 @@ def whole(given: Any, name: str, most: int) -> int:
     return given
 
 
+def required_name(given: Any, name: str) -> str:
+    """Return a short text.
+
+    Raises:
+        InvalidInputError: it is none; `name` says whose value it was.
+    """
+    if given is None:
+        raise InvalidInputError(f"{name}: is missing; give a text of 1 to {LONGEST_FIELD} characters.")
+    return str(optional_name(given, name))
+
+
+def optional_tag(given: Any) -> str | None:
+    """Return a tag as tags are stored, or nothing.
+
+    Raises:
+        InvalidInputError: it is no text, blank or too long, or has a comma, for it names one tag.
+    """
+    if given is None:
+        return None
+    try:
+        return _OneTag.model_validate({"tag": given}).tag
+    except ValidationError as error:
+        raise InvalidInputError(f"tag: {fault(error.errors()[0], named=False)}.") from None
+
+
 def optional_name(given: Any, name: str) -> str | None:
     """Return a short text or nothing.
 
@@ -161,3 +186,7 @@ def optional_name(given: Any, name: str) -> str | None:
 
 class _Instant(BaseModel):
     at: Instant
+
+
+class _OneTag(BaseModel):
+    tag: Tag

@@ -63,7 +63,7 @@ class NewFact(BaseModel):
     summary: Value | None = None
     source: Name | None = None
     metadata: Metadata | None = None
-    tags: Tags = []
+    tags: Tags | None = None
     importance: Share = 0.5
     salience: Share = 0.5
     strength: Share | None = None
@@ -95,7 +95,8 @@ def new_fact(given: Any, max_text: int) -> NewFact:
     if fact.supersedes is not None and fact.supersedes == fact.id:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
     fact = fact.model_copy(update=_lasting(fact))
-    return fact.model_copy(update={"text": text, "tags": list(dict.fromkeys(fact.tags))})
+    tags = None if fact.tags is None else list(dict.fromkeys(fact.tags))
+    return fact.model_copy(update={"text": text, "tags": tags})
 
 
 def _lasting(fact: NewFact) -> dict[str, Any]:

@@ -232,13 +232,13 @@ def matches(
     db: Connection, namespace: int, terms: Sequence[str], chosen: Sequence[str], scope: Scope, budget: int
 ) -> Matches:
     """Return the facts that hold one of the `chosen` terms, with how often they hold each of `terms`."""
-    own = _quote(f"namespace {namespace}")
-    within = [own] + ([_quote(f"tag {scope.tag}")] if scope.tag else [])
+    own = quoted(f"namespace {namespace}")
+    within = [own] + ([quoted(f"tag {scope.tag}")] if scope.tag else [])
     given: dict[str, Any] = {
         "namespace": namespace,
-        "terms": [_quote(term) for term in terms],
+        "terms": [quoted(term) for term in terms],
         "own": own,
-        "candidates": " & ".join([*within, *(["(" + " | ".join(map(_quote, chosen)) + ")"] if chosen else [])]),
+        "candidates": " & ".join([*within, *(["(" + " | ".join(map(quoted, chosen)) + ")"] if chosen else [])]),
         "ever": scope.looks_back,
         "category": scope.category,
         "kind": scope.kind,
@@ -255,7 +255,7 @@ def shared(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> l
     return [term for (term,) in db.execute(SHARED, {"namespace": namespace, "id": id_, "terms": list(terms)})]
 
 
-def _quote(lexeme: str) -> str:
+def quoted(lexeme: str) -> str:
     """Return a lexeme as a word of tsquery, whatever characters it has."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"

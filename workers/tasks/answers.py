@@ -161,6 +161,12 @@ def recalled(found: Recalled) -> dict[str, Any]:
     return answer
 
 
+def looked_up(found: Sequence[Result]) -> dict[str, Any]:
+    """Return all facts of a name; they have no score but their confidence."""
+    told = [_result(result) for result in found]
+    return {"results": [{"confidence": one.pop("score"), **one} for one in told]}
+
+
 def injected(done: Injection) -> dict[str, Any]:
     """Return the block for an agent's context, its tokens and facts, and on request what was left out by which rule."""
     answer: dict[str, Any] = {

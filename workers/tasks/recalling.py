@@ -1,4 +1,4 @@
-"""The tasks of recall, and of what follows from it: touch, reinforce and regenerate."""
+"""The tasks of recall and lookup, and of what follows from it: touch, reinforce and regenerate."""
 
 import logging
 import time
@@ -61,7 +61,7 @@ def recall(
     question = finding.Question(
         text=intake.query_text(query, settings.max_text),
         limit=intake.whole(limit, "limit", MOST_RESULTS),
-        tag=intake.optional_name(tag, "tag"),
+        tag=intake.optional_tag(tag),
         category=intake.optional_name(category, "category"),
         kind=intake.optional_name(kind, "kind"),
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
@@ -75,6 +75,36 @@ def recall(
         ids = [str(result.id) for result in found.results]
         self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
     return answers.recalled(found)
+
+
+@app.task(base=RecallTask, bind=True, name="memory.lookup", soft_time_limit=8, time_limit=12, max_retries=2)
+def lookup(
+    self: Task,
+    entity: Any = None,
+    key: Any = None,
+    namespace: Any = "default",
+    tag: Any = None,
+    as_of: Any = None,
+    known_as_of: Any = None,
+    touch: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return all facts about an entity, or one key of it; they are touched as by a recall unless `touch` is false."""
+    at = instant(now)
+    namespace = intake.namespace_name(namespace)
+    name = finding.Name(
+        entity=intake.required_name(entity, "entity"),
+        key=intake.optional_name(key, "key"),
+        tag=intake.optional_tag(tag),
+        as_of=None if as_of is None else intake.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
+    )
+    with signals.active(context.redis, self.request.id or "", time.time()):
+        found = finding.lookup(context, namespace, name, at)
+    if touch and as_of is None and known_as_of is None and found:
+        ids = [str(result.id) for result in found]
+        self.request.touch_after = {"namespace": namespace, "ids": ids, "at": at.isoformat()}
+    return answers.looked_up(found)
 
 
 @app.task(base=EbbTask, name="memory.touch", ignore_result=True)

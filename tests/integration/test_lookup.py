@@ -1,0 +1,109 @@
+"""Lookup: all that is known of a name, in the documented order, and nothing that a reader must not see."""
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import recall
+from workers.recall import Name
+
+many = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0, **name: object) -> list[str]:
+    """Return the texts of what is looked up, in order."""
+    namespace = str(name.pop("namespace", "default"))
+    results = recall.lookup(memory.context, namespace, Name(entity, key, **name), day(at))  # type: ignore[arg-type]
+    return [one.text for one in results]
+
+
+def test_all_facts_of_a_name_are_returned_whatever_their_case(memory: Memory) -> None:
+    memory.store(
+        {"text": "Dark mode", "entity": "User", "key": "Preference"},
+        {"text": "Leipzig", "entity": "user", "key": "city"},
+        {"text": "The user likes tea"},
+        {"text": "Another", "entity": "users", "key": "preference"},
+    )
+    assert found(memory, "USER", "preference") == ["Dark mode"]
+    assert sorted(found(memory, "user")) == ["Dark mode", "Leipzig"]
+    assert found(memory, "user", "language") == found(memory, "nobody") == []
+    assert found(memory, "user", namespace="nowhere") == []
+
+
+def test_the_most_confident_comes_first_and_then_the_newest_by_its_source_date(memory: Memory) -> None:
+    about = {"entity": "user", "key": "city"}
+    memory.store({"text": "old", **about, "source_date": day(-9).isoformat()}, at=3)
+    memory.store({"text": "doubtful", **about, "confidence": 0.9}, at=5)
+    memory.store({"text": "new", **about}, at=2)
+    memory.store({"text": "newest", **about, "source_date": day(4).isoformat()}, at=1)
+    assert found(memory, "user", "city", at=6) == ["newest", "new", "old", "doubtful"]
+
+
+def test_soft_decay_counts_for_the_order(memory: Memory) -> None:
+    about = {"entity": "user", "key": "city"}
+    memory.store({"text": "ending", **about, "decay_class": "session"}, {"text": "sure", **about, "confidence": 0.8})
+    assert found(memory, "user", "city", at=0.5) == ["ending", "sure"]
+    assert found(memory, "user", "city", at=0.8) == ["sure", "ending"]
+
+
+def test_what_is_expired_superseded_forgotten_or_elsewhere_is_hidden(memory: Memory) -> None:
+    about = {"entity": "user", "key": "city"}
+    memory.store({"text": "expired", **about, "decay_class": "checkpoint"})
+    superseded, forgotten = memory.add("superseded", **about), memory.add("forgotten", **about)
+    memory.store({"text": "lives", **about, "supersedes": str(superseded)}, at=1)
+    memory.store({"text": "theirs", **about}, namespace="theirs")
+    memory.forget(forgotten, at=1)
+    assert found(memory, "user", "city", at=2) == ["lives"]
+    assert found(memory, "user", "city", at=2, namespace="theirs") == ["theirs"]
+
+
+def test_as_of_an_instant_the_past_is_looked_up_without_touching(memory: Memory) -> None:
+    about = {"entity": "The Who", "key": "city"}
+    old = memory.add("Berlin", **about)
+    memory.store({"text": "Leipzig", **about, "supersedes": str(old)}, at=2)
+    assert found(memory, "the who", "city", at=3) == ["Leipzig"]
+    assert found(memory, "the who", "city", at=3, as_of=day(1)) == ["Berlin"]
+    assert found(memory, "the who", "city", at=3, known_as_of=day(1)) == ["Berlin"]
+    assert found(memory, "the who", "city", at=3, as_of=day(-1)) == []
+
+
+def test_a_tag_is_matched_as_a_whole(memory: Memory) -> None:
+    memory.store(
+        {"text": "tagged", "entity": "user", "tags": "UI, preference"},
+        {"text": "like it", "entity": "user", "tags": ["uix", "u_", "ui two"]},
+    )
+    assert found(memory, "user", tag="ui") == ["tagged"]
+    assert found(memory, "user", tag="u_") == ["like it"]
+    assert found(memory, "user", tag="u%") == []
+
+
+@given(st.lists(st.tuples(st.floats(0.2, 1), st.integers(0, 400)), min_size=1, max_size=8))
+@many
+def test_the_order_is_by_confidence_and_then_by_date(memory: Memory, told: list[tuple[float, int]]) -> None:
+    name = f"user {memory.value('select count(*) from facts')}"
+    memory.store(*[
+        {"text": f"{name} {i}", "entity": name, "confidence": sure, "source_date": day(-when).isoformat()}
+        for i, (sure, when) in enumerate(told)
+    ])  # fmt: skip
+    order = [told[int(text.rsplit(" ", 1)[1])] for text in found(memory, name)]
+    assert sorted(order) == sorted(told)
+    assert all((-a[0], a[1]) <= (-b[0], b[1]) for a, b in pairwise(order))
+
+
+def test_a_name_cannot_reach_beyond_itself(memory: Memory) -> None:
+    memory.store({"text": "theirs", "entity": "secret"}, namespace="theirs")
+    memory.store({"text": "ours", "entity": "o'hara & sons:*"}, namespace="ours")
+    assert found(memory, "o'hara & sons:*", namespace="ours", as_of=day(1)) == ["ours"]
+    for name in ("secret", "' | 'namespace 1", "%", "se_ret"):
+        assert found(memory, name, namespace="ours", as_of=day(1)) == found(memory, name, namespace="ours") == []
+
+
+def test_neither_a_lookup_nor_a_recall_with_a_tag_embeds_anything(memory: Memory) -> None:
+    memory.store({"text": "Dark mode", "entity": "user", "tags": ["ui"]})
+    # nobody listens there, so embedding would fail
+    blind = memory.having(embedder="openai", embedding_url="http://127.0.0.1:9/v1", embedding_key="none")
+    assert found(blind, "user") == ["Dark mode"]
+    assert [one.text for one in blind.ask("dark mode", tag="ui").results] == ["Dark mode"]
+    assert "embedder" not in vars(blind.context)
