@@ -30,6 +30,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),
     ("DELETE", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{pinned}/pin", None),
     ("POST", "/memory/recall"): ("read", "/memory/recall", {"query": "Where is the zebra?", "explain": True}),
+    ("GET", "/memory/lookup"): ("read", "/memory/lookup?entity=zebra&key=name", None),
     ("POST", "/memory/context"): ("read", "/memory/context", {"query": "Where is the zebra?", "explain": True}),
     ("POST", "/memory/links"): (
         "write", "/memory/links", {"source": "{fact}", "target": "{pinned}", "type": "RELATED_TO"},

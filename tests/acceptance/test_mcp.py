@@ -30,6 +30,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     return {
         "recall": {"query": f"Who sails to {SECRET}?", "explain": True},
         "context": {"query": f"Who sails to {SECRET}?"},
+        "lookup": {"entity": "Mira"},
         "stats": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
@@ -40,7 +41,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "context", "stats", "relate")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "relate")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 

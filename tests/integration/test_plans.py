@@ -140,6 +140,14 @@ def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
 
 
+def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:
+    whole = {"namespace": 3, "entity": "Guest 7", "key": None}
+    assert set(indexes(filled, lookups.OF_ENTITY, whole)) <= {"facts_entities", "facts_topics"}
+    assert set(indexes(filled, lookups.OF_ENTITY, whole | {"key": "Room"})) <= {"facts_entities", "facts_topics"}
+    words = "'namespace 3' & 'guest' & '7'"
+    assert "facts_search" in indexes(filled, lookups.OF_ENTITY_EVER, whole | {"words": words})
+
+
 def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled: Memory) -> None:
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}

@@ -13,7 +13,7 @@ from memory import Memory, day
 
 from workers.core import ranking
 from workers.core.arrays import Floats
-from workers.recall import Recalled
+from workers.recall import Recalled, scoring
 
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -271,6 +271,17 @@ def test_documented_ranking_scores_what_shares_no_word_by_its_distance(memory: M
     near = cosines(memory, PARAPHRASE, [CELLO])[0]
     assert found[0].text == CELLO
     assert found[0].score == pytest.approx(1 / (1 + 2 * (1 - near)), abs=1e-3)
+
+
+def test_documented_ranking_drops_what_is_too_unlike_and_believes_less_what_ends_soon(memory: Memory) -> None:
+    documented = memory.having(ranking="documented")
+    assert scoring.least_similarity(documented.context, -1.0) == pytest.approx(-1 / 6)
+    assert scoring.least_similarity(documented.context, 0.25) == 0.25
+    assert scoring.least_similarity(memory.context, -1.0) == -1.0
+    memory.add("Tea at four.", decay_class="session")
+    (found,) = documented.ask("tea", at=0.8, tag=None).results
+    halved_twice = 0.6 * 1 + 0.25 * (0.2 / 7) + 0.15 * 0.25
+    assert found.score == pytest.approx(halved_twice / (1 + 0.8 / 30), abs=1e-6)
 
 
 def test_equal_scores_go_to_the_warmer_and_then_to_the_newer_fact(memory: Memory) -> None:

@@ -18,6 +18,7 @@ from workers.core.confidence import (
     removed_by_soft_decay_at,
     soft_decay_halvings,
     soft_decay_starts,
+    softened,
 )
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_confidence.json").read_text(encoding="utf-8"))
@@ -181,3 +182,12 @@ def test_halvings_never_become_fewer_before_the_lifetime_is_over(lifetime: float
     early, late = (halvings(lifetime, share * lifetime * 0.999) for share in sorted((a, b)))
 
     assert 0 <= early <= late
+
+
+def test_soft_decay_leaves_half_after_each_hour_of_the_last_quarter() -> None:
+    day = 86_400.0
+    left = [
+        float(softened(np.array([0.8]), np.zeros(1), np.array([day]), at)[0])
+        for at in (0.0, 0.75 * day, 0.75 * day + 1, 0.75 * day + 3_601, 0.75 * day + 7_201)
+    ]
+    assert left == pytest.approx([0.8, 0.8, 0.4, 0.2, 0.1])

@@ -62,7 +62,7 @@ def test_a_fact_that_supersedes_itself_is_refused() -> None:
 def test_a_text_alone_is_a_fact_with_the_documented_defaults() -> None:
     given = fact()
 
-    assert (given.text, given.kind, given.tags) == ("Alice likes tea", "semantic", [])
+    assert (given.text, given.kind, given.tags) == ("Alice likes tea", "semantic", None)
     assert (given.salience, given.importance, given.confidence) == (0.5, 0.5, 1.0)
     assert (given.id, given.session, given.turn, given.decay_class, given.source_date) == (None,) * 5
 
@@ -231,7 +231,6 @@ def test_tags_come_as_a_list_or_with_commas_and_are_cleaned() -> None:
         (["x" * 129], "tags.0: string should have at most 128 characters"),
         ([f"t{i}" for i in range(65)], "tags: list should have at most 64 items"),
         (5, "tags: input should be a valid list"),
-        (None, "tags: input should be a valid list"),
     ],
 )
 def test_bad_tags_are_refused(tags: Any, fault: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.core.ranking import (
+    DOCUMENTED_MIN_COSINE,
     DOCUMENTED_MIN_SCORE,
     Vitality,
     contiguity,
@@ -158,3 +159,16 @@ def test_the_documented_threshold_lets_cosines_just_below_0_pass() -> None:
     passing = vector_score(np.array([-0.15, -0.18])) >= DOCUMENTED_MIN_SCORE
 
     assert passing.tolist() == [True, False]
+
+
+def test_the_least_cosine_is_the_one_with_the_least_documented_score() -> None:
+    assert float(vector_score(np.array([DOCUMENTED_MIN_COSINE]))[0]) == pytest.approx(DOCUMENTED_MIN_SCORE)
+
+
+def test_the_documented_text_scores_are_scaled_among_those_that_match() -> None:
+    nothing = np.zeros(4)
+    scored = documented_score(np.array([0.0, 2.0, 3.0, 4.0]), nothing, nothing, nothing.astype(np.int64), nothing)
+
+    assert scored == pytest.approx([0.0, 0.0, 0.3, 0.6])
+    alone = documented_score(np.array([0.0, 2.0]), nothing[:2], nothing[:2], np.zeros(2, np.int64), nothing[:2])
+    assert alone == pytest.approx([0.0, 0.6])

@@ -20,6 +20,9 @@ FRESHNESS_DAYS = 30.0
 DOCUMENTED_FRESHNESS_DAYS = 7.0
 DOCUMENTED_WEIGHTS = (0.60, 0.25, 0.15)
 DOCUMENTED_MIN_SCORE = 0.3
+DOCUMENTED_MIN_COSINE = 1 - (1 / DOCUMENTED_MIN_SCORE - 1) / 2
+"""The cosine whose vector score is the least allowed (S55, C-S6, C-S7)."""
+
 LONG_TERM = {"permanent": 1.2, "stable": 1.1}
 """What `prefer_long_term` multiplies the scores of these decay classes by (S73)."""
 
@@ -109,8 +112,16 @@ def documented_score(
     """Return the source's composite: 60 % BM25, 25 % freshness, 15 % confidence, times salience (S43-S46, C-S1)."""
     relevance, fresh, believed = DOCUMENTED_WEIGHTS
     freshness = np.clip(seconds_to_expiry / (DOCUMENTED_FRESHNESS_DAYS * 86_400), 0.0, 1.0)
-    composite = relevance * min_max(text_scores) + fresh * freshness + believed * confidence
+    composite = relevance * _among_hits(text_scores) + fresh * freshness + believed * confidence
     return np.clip(composite * dynamic_salience(recalls, idle_days), 0.0, 1.0)
+
+
+def _among_hits(text_scores: Floats) -> Floats:
+    """Return text scores scaled to [0, 1] among those that are any; the others stay 0."""
+    hits = text_scores > 0
+    scaled = np.zeros_like(text_scores)
+    scaled[hits] = min_max(text_scores[hits])
+    return scaled
 
 
 def dynamic_salience(recalls: Ints, idle_days: Floats) -> Floats:

@@ -107,20 +107,23 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
     return factor
 
 
+def least_similarity(context: Context, wished: float) -> float:
+    """Return the cosine that facts must have which share no word with the question; the sources drop some (S55)."""
+    return max(wished, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else wished
+
+
 def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
     """Return the sources' scores: the composite where words match, the vector's own score where they do not."""
     instant = now.timestamp()
     composite = ranking.documented_score(
         text_scores,
-        found["confidence"],
+        confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], instant),
         found["expires_at"] - instant,
         found["recall_count"],
         (instant - found["last_seen_at"]) / confidence.DAY,
     )
-    by_vector = ranking.vector_score(cosines)
-    by_vector = np.where(by_vector >= ranking.DOCUMENTED_MIN_SCORE, by_vector, 0.0)
     nothing = np.zeros(len(found))
-    total = np.where(text_scores > 0, composite, by_vector)
+    total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
     return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, np.ones(len(found)))
 

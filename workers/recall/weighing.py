@@ -82,7 +82,7 @@ def weigh(
     found_by = np.array([found.brought(id_, by_graph) for id_ in seen["id"]], dtype=object)
     # What a link or an entity leads to may be unlike.
     by_meaning = (found_by == "meaning") & np.array([id_ not in brought for id_ in seen["id"]], dtype=np.bool_)
-    unlike = by_meaning & (cosines < question.min_similarity)
+    unlike = by_meaning & (cosines < scoring.least_similarity(context, question.min_similarity))
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
