@@ -1,17 +1,21 @@
 """What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
 
+import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 
+from workers.context import Context
 from workers.core import fidelity
 from workers.core.arrays import Ints
 from workers.core.tiers import Tier
 from workers.recall.scoring import Scores
 from workers.storage.candidates import Candidate, Candidates, Description
+from workers.storage.namespaces import Namespace
+from workers.terms import hygiene
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,12 @@ class Recalled:
     by_meaning: bool
     left_out: list[dict[str, Any]] | None = None
     why: dict[str, Any] | None = None
+
+
+def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:
+    """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+    days = hygiene(context, tenant.settings).stale_days
+    return None if math.isinf(days) else now - timedelta(days=days)
 
 
 def order(found: Candidates, scores: Scores) -> Ints:

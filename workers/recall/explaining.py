@@ -1,9 +1,8 @@
 """Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -48,8 +47,7 @@ class Asked:
     @property
     def silent_since(self) -> datetime | None:
         """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
-        days = hygiene(self.context, self.tenant.settings).stale_days
-        return None if math.isinf(days) else self.scope.now - timedelta(days=days)
+        return answer.silent_since(self.context, self.tenant, self.scope.now)
 
     def search_ever(self) -> Found:
         """Return what the arms find in all there ever was: forgotten, superseded, of any tag, category and kind."""

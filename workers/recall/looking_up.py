@@ -45,7 +45,7 @@ def lookup(context: Context, namespace: str, name: Name, now: datetime) -> list[
         found = _visible(db, tenant.id, name, scope)
         believed = _confidence(found, scope.as_of or now)
         order = _order(found, believed)
-        shown = candidates.describe(db, tenant.id, found["id"].tolist())
+        shown = candidates.describe(db, tenant.id, found["id"].tolist(), answer.silent_since(context, tenant, now))
     tiers = scoring.current_tiers(found, now)
     return [
         answer.result(found[place], shown[found[place]["id"]], int(tiers[place]), float(believed[place]), BY_NAME, None)
