@@ -19,8 +19,11 @@ from workers.storage.likenesses import Pair
 KIND = "semantic"
 """Two episodes in the same words happened twice, and chunks mirror files: neither is said needlessly."""
 
-BATCH = 50
-"""Facts compared in one transaction, each with all signatures of the namespace, or by its graph if it is large."""
+BATCH = 20
+"""Facts compared in one transaction, each with all signatures of the namespace, or by its graph where it has one.
+
+So few, for until a namespace of a million has its graph each takes a third of a second.
+"""
 
 NEAREST = 200
 """How many of its like a fact is compared with closely, as many as a recall weighs.
