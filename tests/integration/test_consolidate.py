@@ -290,6 +290,24 @@ def test_many_that_merge_at_once_merge_each_fact_once(memory: Memory) -> None:
     assert memory.value("select count(*) from events where what = 'took in'") == 20
 
 
+def test_many_that_compare_while_others_store_miss_no_pair(memory: Memory) -> None:
+    def told_and_compared(how: str) -> None:
+        for begin in range(0, 60, 10):
+            numbers = range(begin, begin + 10)
+            memory.store(*[f"Guest {number} moved {how} the attic and rents it from Mira" for number in numbers])
+            compared(memory)
+
+    memory.add("Tea at four.")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(told_and_compared, ["to", "into", "up to", "on to"]))
+    pairs = memory.rows("select fact, other from likenesses")
+    compared(memory)
+    assert memory.rows("select fact, other from likenesses") == pairs
+    groups = names(told(memory))
+    assert len(groups) == 60
+    assert sum(len(merged) for _, merged in groups) >= 120
+
+
 def test_what_was_merged_is_restored_and_then_left_alone(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     merge(memory)
