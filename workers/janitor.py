@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers import decay
+from workers.choose import chosen
 from workers.context import Context
 from workers.decay import PartOf
 from workers.storage import janitors, likenesses, namespaces
@@ -45,6 +46,12 @@ def last(context: Context, namespace: str) -> Snapshot | None:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return None if tenant is None else janitors.read(db, tenant.id)
+
+
+def schedule(context: Context, namespace: str) -> str | None:
+    """Return when the janitor of a namespace comes by itself; nothing where hygiene is switched off (H26-H28, H38)."""
+    whole = chosen(context, namespace).settings["hygiene"]
+    return str(whole["schedule"]) if whole else None
 
 
 def due(context: Context, now: datetime) -> list[str]:

@@ -86,6 +86,8 @@ def janitor(
         output.console().print(
             f"sent to {told['total']} namespaces: {', '.join(told['namespaces']) or 'nothing is due'}"
         )
+    elif "skipped" in told:
+        output.console().print(f"{told['skipped']}; see: ebb settings")
     elif not told["totalRuns"]:
         output.console().print(f"The janitor was never in {told['namespace']!r}.")
     else:

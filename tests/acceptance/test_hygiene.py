@@ -108,6 +108,26 @@ def test_a_second_delivery_of_a_janitor_counts_as_one_run(live: LiveSystem, name
     assert (first["lastCulledFacts"], first["totalRuns"], second) == (1, 1, first)
 
 
+def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: str) -> None:
+    live.ebb_json("settings", "--set", "hygiene=false", "-n", namespace)
+    with live.client(namespace) as client:
+        doubtful(client, "A rumour.")
+        assert client.janitor() == {"namespace": namespace, "totalRuns": 0, "skipped": "hygiene is switched off here"}
+        assert client.stats()["forgotten"] == 0
+    said = live.ebb("janitor", "-n", namespace)
+    assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
+
+
+def test_episodes_that_age_out_or_get_stale_are_told_apart_from_facts(live: LiveSystem, namespace: str) -> None:
+    old = {"kind": "episodic", "created_at": ago(300)}
+    facts = [{"text": "Ana came to tea.", **old}, {"text": "Ana was born.", "durability": "permanent", **old}]
+    with live.client(namespace) as client:
+        aged, stale = (one["id"] for one in client.store_many(facts, classify=False)["results"])
+        told = client.janitor()
+    assert (told["lastCulledFactIds"], told["lastCulledEpisodeIds"]) == ([], [aged])
+    assert (told["lastMarkedStaleEpisodeIds"], told["lastMarkedStaleEpisodes"]) == ([stale], 1)
+
+
 def test_janitors_are_sent_to_all_namespaces_in_which_something_is_due(live: LiveSystem, namespace: str) -> None:
     for name in (namespace, f"{namespace}-too"):
         with live.client(name) as client:

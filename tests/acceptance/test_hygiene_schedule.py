@@ -97,10 +97,14 @@ def test_nothing_is_merged_unless_somebody_wants_it_nor_tidied_if_that_is_manual
         assert client.janitor()["lastCulledFacts"] == 1
 
 
-def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem) -> None:
-    idle.settings |= {"EBB_HYGIENE_SCHEDULE": "onCapture"}
+@pytest.mark.parametrize("chosen_by", ["the operator", "the namespace"])
+def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem, chosen_by: str) -> None:
+    if chosen_by == "the operator":
+        idle.settings |= {"EBB_HYGIENE_SCHEDULE": "onCapture"}
     idle.start("worker", "maintenance")
     with idle.client() as client:
+        if chosen_by == "the namespace":
+            client.settings(set={"hygiene.schedule": "onCapture"})
         rumour = doubtful(client)
         for number in range(40):
             client.store(f"Guest {number} has tea.")

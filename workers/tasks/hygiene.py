@@ -86,6 +86,8 @@ def janitor(
     if namespace is None:
         return _janitors_for_all(at.isoformat())
     task_id, name, until = self.request.id or "", intake.namespace_name(namespace), time.monotonic() + WORK_SECONDS
+    if tidying.schedule(context, name) is None:
+        return _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
     own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
     for part_run, segment, part in tidying.plan(context, name, own_run, at):
         if part_run != own_run:
@@ -113,7 +115,7 @@ def janitor_snapshot(namespace: Any = "default") -> dict[str, Any]:
 
 def _follow_consolidation(namespace: str) -> None:
     """Send the janitor after a consolidation, or what follows that where it is not wanted then (H26, H28)."""
-    if settings.hygiene_schedule == "onConsolidation":
+    if tidying.schedule(context, namespace) == "onConsolidation":
         janitor.apply_async(kwargs={"namespace": namespace, "scheduled": True})
     elif settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": namespace})

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from math import inf
+from typing import Any, ClassVar
 from uuid import UUID, uuid5
 
 from celery import Task
 
 from workers import intake
+from workers import janitor as tidying
 from workers import store as storing
 from workers.add import Stored
 from workers.celery import app, settings
@@ -20,17 +22,32 @@ from workers.tasks import answers
 from workers.tasks.graph import autolink
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
 
+MOST_LOOKED_AT = 10_000
 LINKED = ("added", "updated", "unchanged")
 
 
 class StoreTask(EbbTask):
     """A task that sends the janitor of the namespace that it stored into, once the answer is out, if that is wanted."""
 
+    looked_at: ClassVar[dict[str, float]] = {}
+    """When this process last asked for a namespace's schedule, on the monotonic clock."""
+
     def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send it at most once a minute, however much is stored, and to no avail if it waited longer (H27)."""
         name = self.request.get("captured")
-        if name and settings.hygiene_schedule == "onCapture" and signals.may_tidy(context.redis, name):
+        wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
+        if wanted and signals.may_tidy(context.redis, name):
             app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
+
+    def _may_look(self, name: str) -> bool:
+        """Return whether nobody has looked for a minute, so that storing costs no query."""
+        now = time.monotonic()
+        if now - self.looked_at.get(name, -inf) < signals.COOLDOWN_SECONDS:
+            return False
+        if len(self.looked_at) >= MOST_LOOKED_AT:
+            self.looked_at.clear()
+        self.looked_at[name] = now
+        return True
 
 
 @app.task(base=StoreTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
