@@ -16,7 +16,6 @@ GROWN = "ebb:grown"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 WORKING = "ebb:working"
-STARTED = "ebb:started"
 BEGUN = "ebb:begun"
 TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
@@ -97,8 +96,7 @@ def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:
 
 def starts_first(redis: Redis, task_id: str) -> bool:
     """Return whether this task is the first of those that starting workers send; its second delivery is so again."""
-    redis.set(STARTED, task_id, nx=True, ex=STARTED_SECONDS)
-    return bool(redis.get(STARTED) == task_id.encode())
+    return first_of(redis, "start", task_id, STARTED_SECONDS)
 
 
 @contextmanager
