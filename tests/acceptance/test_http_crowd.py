@@ -1,0 +1,67 @@
+"""The API under what nobody foresaw: made-up requests to every route, and fifty clients at once."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import serving
+from live_system import LiveSystem
+
+pytestmark = pytest.mark.acceptance
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+CONFIGURATION = """
+[parameters]
+"query.timeout" = 60
+"header.X-Ebb-Namespace" = "made-up"
+"""
+"""A deadline of milliseconds is answered by 504, as documented, and would be taken for a fault."""
+
+CLIENTS = 50
+SECONDS = 4.0
+
+
+@pytest.fixture(scope="module")
+def served(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live) as client:
+        yield client
+
+
+def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Client, tmp_path: Path) -> None:
+    (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
+    command += [f"{served.base_url}/openapi.json", "--checks", CHECKS, "--max-examples", "15", "--seed", "1"]
+    command += ["--phases", "examples,fuzzing", "--generation-database", "none", "--no-color"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_fifty_clients_at_once_each_get_their_own_and_nobody_elses(served: httpx2.Client) -> None:
+    begin = threading.Barrier(CLIENTS)
+
+    def client(number: int) -> int:
+        word, namespace = f"word{number}x", f"crowd-{number}-{uuid4()}"
+        headers, rounds = {"X-Ebb-Namespace": namespace}, 0
+        with httpx2.Client(base_url=served.base_url, headers=headers, timeout=60) as own:
+            begin.wait()
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until or not rounds:
+                text = f"{word} is remembered, number {rounds}."
+                assert own.post("/memory/facts", json={"text": text}).status_code == 201
+                found = own.post("/memory/recall", json={"query": f"{word} {rounds}", "limit": 50}).json()["results"]
+                assert text in [one["text"] for one in found]
+                assert all(one["text"].startswith(f"{word} ") for one in found)
+                rounds += 1
+            assert own.get("/memory/stats").json()["facts"] == rounds
+        return rounds
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        rounds = list(clients.map(client, range(CLIENTS)))
+    assert min(rounds) >= 1
