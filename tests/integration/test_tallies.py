@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -85,11 +86,16 @@ def happen(memory: Memory, what: str, number: int, namespace: str, now: float) -
         "restore": lambda: memory.restore(*ids, at=now, namespace=namespace),
         "pass": lambda: memory.decay(now, force=number % 2 == 0),
         "purge": lambda: memory.purge(at=now),
-        "pin": lambda: [memory.pin(id_, at=now, namespace=namespace) for id_ in ids[:1] if memory.row(id_)["live"]],
+        "pin": lambda: [memory.pin(id_, at=now, namespace=namespace) for id_ in ids if remembered(memory, id_, now)],
         "backfill": lambda: memory.backfill(now, namespace=None),
         "settle": lambda: stats.settle(memory.context),
     }
     acts[what]()
+
+
+def remembered(memory: Memory, id_: UUID, now: float) -> bool:
+    row = memory.row(id_)
+    return bool(row["live"] and row["ends"] > now)
 
 
 def test_a_change_that_is_rolled_back_is_not_counted(memory: Memory) -> None:
