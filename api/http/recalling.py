@@ -1,18 +1,22 @@
-"""Routes that ask: recall, and the context for a prompt."""
+"""Routes that ask: recall, lookup by name, and the context for a prompt."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from api import schemas
+from api.http.problems import responses
 from api.http.sending import Reader
 
 routes = APIRouter(prefix="/memory", tags=["recall"])
 
 
-@routes.post("/recall", response_model=schemas.Recalled)
+@routes.post("/recall", response_model=schemas.Recalled, responses=responses(404))
 def recall(question: schemas.RecallRequest, memory: Reader) -> dict[str, Any]:
-    """Return the facts that fit best. That is use, and strengthens them, unless the key may only read."""
+    """Return the facts that fit best. That is use, and strengthens them, unless the key may only read.
+
+    404 is for `why` asked of a fact that this namespace does not have.
+    """
     return memory.recall(**question.arguments() | {"touch": touches(memory, question.touch)})
 
 

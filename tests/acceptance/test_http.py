@@ -114,6 +114,17 @@ def test_facts_are_linked(api: httpx2.Client) -> None:
     problem(api.post("/memory/links", json=link | {"target": str(uuid4())}), 404)
 
 
+def test_all_about_an_entity_is_looked_up(api: httpx2.Client) -> None:
+    id_ = stored(api, "Mira's phone is 111", entity="Mira", key="phone", value="111", tags=["home"])
+    stored(api, "Mira's eyes are green", entity="Mira", key="eyes", value="green")
+    assert len(api.get("/memory/lookup", params={"entity": "mira"}).json()["results"]) == 2
+    for narrow in ({"key": "phone"}, {"tag": "home"}):
+        (found,) = api.get("/memory/lookup", params={"entity": "Mira", **narrow}).json()["results"]
+        assert (found["id"], found["value"]) == (id_, "111")
+    assert api.get("/memory/lookup", params={"entity": "Mira", "as_of": "2020-01-01"}).json()["results"] == []
+    problem(api.get("/memory/lookup"), 422)
+
+
 def test_a_context_fits_its_budget(api: httpx2.Client) -> None:
     stored(api)
     told = api.post("/memory/context", json={"query": "Where is the spare key?", "max_tokens": 100}).json()
