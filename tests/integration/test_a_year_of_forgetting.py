@@ -1,9 +1,9 @@
 """A year of storing, recalling, passes, wishes and pins leaves what a few lines of plain Python say it must leave."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -26,7 +26,12 @@ ANCHORS = """
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where forgotten_at is null
 """
-EMPTY = "truncate facts, decay_runs, forgotten_hashes cascade"
+GUESTS = """
+    select facts.id from facts join namespaces on namespaces.id = facts.namespace
+    where name = %s and text like 'Guest%%'
+"""
+EMPTY = "truncate namespaces, decay_runs cascade"
+LOOKED_AT = "update namespaces set settings_changed_at = null"
 HOUR = 1 / 24
 NEVER = math.inf
 NOT_YET = -math.inf
@@ -35,13 +40,32 @@ WISHED = "asked"
 
 
 class Kind(NamedTuple):
-    """A decay class with its days to live, whether use starts them anew, and how sure the fact is."""
+    """A decay class with its days to live, whether use starts them anew, how sure the fact is; or a durability."""
 
     decay_class: str | None
     days: float
     refreshed: bool
     confidence: float
+    durability: str | None = None
 
+
+class Manner(NamedTuple):
+    """By what the memory of one namespace fades: days, turns, and whether episodes outlive one of both or only both."""
+
+    half_life: float
+    days: float
+    turns: int
+    operator: str
+    stale_days: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        episodes = {"persistentTurns": self.turns, "persistentDays": self.days, "operator": self.operator}
+        episodes["permanentStaleDays"] = self.stale_days
+        return {"hygiene": {"confidenceDecay": {"halfLife": self.half_life}, "episodicTTL": episodes}}
+
+
+MANNERS = {"default": Manner(180, 90, 3, "OR", 180), "strict": Manner(47, 33, 1, "AND", 19)}
 
 KINDS = [
     Kind("permanent", NEVER, refreshed=False, confidence=0.5),
@@ -50,6 +74,8 @@ KINDS = [
     Kind("stable", 90, refreshed=True, confidence=1.0),
     Kind(None, NEVER, refreshed=True, confidence=0.3),
     Kind("normal", 14, refreshed=True, confidence=0.8),
+    Kind(None, NEVER, refreshed=True, confidence=0.01, durability="persistent"),
+    Kind("permanent", NEVER, refreshed=False, confidence=0.01, durability="permanent"),
 ]
 KEPT = (0, 1)
 """The permanent fact and the one that is pinned for good: nobody but their owner removes them, and he does not."""
@@ -61,8 +87,12 @@ class Life:
 
     id: UUID
     kind: Kind
+    manner: Manner
     seen: float
     confirmed: float
+    occurred: int
+    encoded: float
+    outrun: float = NEVER
     strength: float = 0.5
     coactivations: int = 0
     recalls: int = 0
@@ -89,6 +119,10 @@ class Life:
         """Return why nobody believes it any more at `now`, if so."""
         if (self.kind.days == NEVER and self.kind.decay_class) or now < self.pinned:
             return None
+        if self.kind.durability:
+            outlived, outrun = now - max(self.encoded, self.pinned) > self.manner.days, now >= self.outrun
+            aged = outlived and outrun if self.manner.operator == "AND" else outlived or outrun
+            return "aged" if aged else None
         if now >= self.expires:
             return "expired"
         soft = self.begins + 0.75 * self.kind.days
@@ -97,7 +131,7 @@ class Life:
             left = left / 2 if left > 0.1 else left
         if halvings and left < 0.1:
             return "faded"
-        share = 0.5 ** ((now - self.begins) / 180)
+        share = 0.5 ** ((now - self.begins) / self.manner.half_life)
         if self.confidence * share < 0.1:
             return "culled"
         return "faded" if left * share < 0.1 else None
@@ -117,8 +151,14 @@ class Life:
 class Owner:
     """Who keeps book of all that was told: per text its lives, oldest first, and which texts are unwanted."""
 
+    namespace: str
     lives: list[list[Life]] = field(default_factory=lambda: [[] for _ in KINDS])
     unwanted: set[int] = field(default_factory=set)
+    told: list[UUID] = field(default_factory=list)
+
+    @property
+    def manner(self) -> Manner:
+        return MANNERS[self.namespace]
 
     def all(self) -> Iterator[Life]:
         return (life for lives in self.lives for life in lives)
@@ -144,7 +184,24 @@ class Owner:
         elif again or number not in self.unwanted:
             self.unwanted.discard(number)
             kind = KINDS[number]
-            self.lives[number].append(Life(id_, kind, seen=now, confirmed=now, confidence=kind.confidence))
+            self.lives[number].append(
+                Life(id_, kind, self.manner, now, now, len(self.told), now, confidence=kind.confidence)
+            )
+
+    def tell(self, id_: UUID, now: float) -> int:
+        """Count a turn, unless it was counted; return its number."""
+        if id_ not in self.told:
+            self.told.append(id_)
+            for life in self.all():
+                self.outrun(life, now)
+        return self.told.index(id_)
+
+    def outrun(self, life: Life, now: float) -> None:
+        if not life.forgotten and len(self.told) - life.occurred > self.manner.turns:
+            if life.pinned > now:
+                life.occurred = len(self.told)
+            else:
+                life.outrun = min(life.outrun, now)
 
     def touch(self, life: Life, now: float) -> None:
         if life.accessed >= now:
@@ -167,7 +224,8 @@ class Owner:
         if self.living(number, now):
             return
         life.strength = min(life.salience(now) + 0.5, 1.0)
-        life.seen = life.confirmed = now
+        life.seen = life.confirmed = life.encoded = now
+        life.occurred, life.outrun = len(self.told), NEVER
         life.forgotten = None
         life.confidence = 1.0 if life.why_over(now) else life.confidence
         self.unwanted.discard(number)
@@ -180,25 +238,35 @@ class Owner:
 
 
 class Deed(NamedTuple):
-    """What is done after so many days to which text; `flag` is `again`, or the older of two lives, or no end."""
+    """What is done after so many days to which text; `flag` is `again`, or the older of two lives, or no end.
+
+    It is done in one namespace, but a pass and a purge go over all.
+    """
 
     wait: float
     what: str
     number: int
     flag: bool
     times: int
+    namespace: str = "default"
 
 
 # Days that no lifetime is a sum of, so that nothing happens at the very instant of an end.
 WAITS = [0.0, 0.0, 0.313, 1.071, 5.297, 20.903, 61.709]
-DEEDS = ["store", "store", "hit", "pass", "forget", "restore", "pin", "unpin", "purge"]
+DEEDS = ["store", "store", "hit", "pass", "forget", "restore", "pin", "unpin", "purge", "turn", "turn"]
 
 
 def deeds_about(favourite: int) -> st.SearchStrategy[list[Deed]]:
     """Return deeds of which most concern one text: only what follows upon each other can go wrong together."""
     numbers = st.sampled_from([favourite] * 2 * len(KINDS) + list(range(len(KINDS))))
     deed = st.builds(
-        Deed, st.sampled_from(WAITS), st.sampled_from(DEEDS), numbers, st.booleans(), times=st.integers(1, 2)
+        Deed,
+        st.sampled_from(WAITS),
+        st.sampled_from(DEEDS),
+        numbers,
+        st.booleans(),
+        times=st.integers(1, 2),
+        namespace=st.sampled_from(list(MANNERS)),
     )
     return st.lists(deed, min_size=8, max_size=24)
 
@@ -214,48 +282,70 @@ def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
     """Do one thing to the memory and to the book alike."""
     what, number, flag = deed.what, deed.number, deed.flag
     lives = owner.lives[number]
-    life = lives[0 if flag else -1] if lives else None
-    if what == "store":
+    life, own = lives[0 if flag else -1] if lives else None, owner.namespace
+    if what == "turn":
+        turn = {"text": f"Said {id_}.", "session": "chat", "turn": owner.tell(id_, now), "decay_class": "permanent"}
+        memory.store(turn, at=now, namespace=own, touch=False)
+    elif what == "store":
         fact = {"id": str(id_), "text": text(number), "strength": 0.5, "again": flag}
         fact |= {"confidence": KINDS[number].confidence, "decay_class": KINDS[number].decay_class}
-        (stored,) = memory.store(fact, at=now)
+        if KINDS[number].durability:
+            fact |= {"kind": "episodic", "durability": KINDS[number].durability}
+        (stored,) = memory.store(fact, at=now, namespace=own)
         assert isinstance(stored, Stored)
         owner.store(number, id_, now, again=flag)
-        memory.regenerate(stored.id, at=now)
+        memory.regenerate(stored.id, at=now, namespace=own)
     elif what == "hit":
         living = owner.living(number, now)
-        hits = [one.id for one in memory.ask(text(number), at=now, limit=50).results if one.text == text(number)]
-        memory.touch(*hits, at=now)
-        memory.regenerate(*hits, at=now)
+        asked = memory.ask(text(number), at=now, limit=50, namespace=own)
+        hits = [one.id for one in asked.results if one.text == text(number)]
+        memory.touch(*hits, at=now, namespace=own)
+        memory.regenerate(*hits, at=now, namespace=own)
         assert hits == ([living.id] if living else [])
         if living:
             owner.touch(living, now)
-    elif what == "pass":
-        memory.decay(now)
-        owner.sweep(list(owner.all()), now)
-    elif what == "purge":
-        memory.purge(at=now)
-        owner.purge(now)
     elif life and what == "forget" and number not in KEPT:
-        memory.forget(life.id, at=now)
+        memory.forget(life.id, at=now, namespace=own)
         owner.forget(number, life, now)
     elif life and what == "restore":
-        memory.restore(life.id, at=now)
+        memory.restore(life.id, at=now, namespace=own)
         owner.restore(number, life, now)
     elif life and what in ("pin", "unpin") and number not in KEPT:
-        pin(memory, owner.living(number, now), life, NEVER if flag else now + 33.317, now, off=what == "unpin")
+        pin(
+            memory,
+            owner,
+            owner.living(number, now),
+            life,
+            now if what == "unpin" else NEVER if flag else now + 33.317,
+            now,
+        )
 
 
-def pin(memory: Memory, living: Life | None, life: Life, until: float, now: float, *, off: bool) -> None:
+def do_to_all(memory: Memory, owners: Sequence[Owner], what: str, now: float) -> None:
+    """Do to the memories of all what concerns them together."""
+    if what == "pass":
+        memory.decay(now)
+        for owner in owners:
+            owner.sweep(list(owner.all()), now)
+    else:
+        memory.purge(at=now)
+        for owner in owners:
+            owner.purge(now)
+
+
+def pin(memory: Memory, owner: Owner, living: Life | None, life: Life, until: float, now: float) -> None:
+    """Pin until an instant, or for good; until now is the end of a pin. Turns are counted anew from then on."""
+    own = owner.namespace
     if life is not living:
         with pytest.raises(InvalidInputError, match="no live fact"):
-            memory.unpin(life.id, at=now)
-    elif off:
-        memory.unpin(life.id, at=now)
-        life.pinned = min(life.pinned, now)
+            memory.unpin(life.id, at=now, namespace=own)
+        return
+    if until == now:
+        memory.unpin(life.id, at=now, namespace=own)
     else:
-        memory.pin(life.id, at=now, until=None if until == NEVER else until)
-        life.pinned = until
+        memory.pin(life.id, at=now, until=None if until == NEVER else until, namespace=own)
+    if until != max(life.pinned, now):
+        life.pinned, life.occurred, life.outrun = until, len(owner.told), NEVER
 
 
 def kept_whole(life: Life, now: float) -> int:
@@ -268,6 +358,15 @@ def kept_whole(life: Life, now: float) -> int:
     if tier == tiers.Tier.COLD and left < 0.25:
         return FINGERPRINT
     return FULL if tier == tiers.Tier.HOT or left >= 0.7 else 2 if left >= 0.5 else 4
+
+
+def assert_seen(memory: Memory, owner: Owner, now: float) -> None:
+    """Readers see what the book holds for remembered, whether or not a pass has come."""
+    asked = memory.ask("Which guest takes tea?", at=now, limit=50, namespace=owner.namespace)
+    seen = {one.id for one in asked.results if one.text.startswith("Guest")}
+    assert seen == owner.visible(now)
+    assert {owner.lives[number][0].id for number in KEPT} <= seen
+    assert_anchored(memory, owner)
 
 
 def assert_anchored(memory: Memory, owner: Owner) -> None:
@@ -285,37 +384,43 @@ def assert_anchored(memory: Memory, owner: Owner) -> None:
 
 
 def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
-    ids = {id_ for (id_,) in memory.rows("select id from facts")}
+    ids = {id_ for (id_,) in memory.rows(GUESTS, owner.namespace)}
     assert ids == {one.id for one in owner.all()}
+    assert memory.stats(now, owner.namespace).turns == len(owner.told)
     for life in owner.all():
         row = memory.row(life.id)
         assert row["forgotten_reason"] == (life.forgotten[0] if life.forgotten else None)
         if life.forgotten:
             assert (row["live"], row["dims"]) == (False, 0)
         else:
-            assert (row["live"], row["fidelity"]) == (True, kept_whole(life, now))
+            silent = now - max(life.seen, life.accessed, life.pinned)
+            stale = life.kind.durability == "permanent" and silent > life.manner.stale_days
+            assert (row["live"], row["fidelity"], row["stale"]) == (True, kept_whole(life, now), stale)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds)
 def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo: list[Deed]) -> None:
     memory.rows(EMPTY)
-    owner, now = Owner(), 0.0
-    for number in range(len(KINDS)):
-        do(memory, owner, Deed(0, "store", number, flag=False, times=1), uuid4(), now)
-    pin(memory, owner.lives[1][0], owner.lives[1][0], NEVER, now, off=False)
-    kept = {owner.lives[number][0].id for number in KEPT}
+    owners, now = [Owner(name) for name in MANNERS], 0.0
+    for owner in owners:
+        memory.choose(owner.manner.settings, namespace=owner.namespace)
+        for number in range(len(KINDS)):
+            do(memory, owner, Deed(0, "store", number, flag=False, times=1), uuid4(), now)
+        pin(memory, owner, owner.lives[1][0], owner.lives[1][0], NEVER, now)
+    memory.rows(LOOKED_AT)
     for deed in todo:
         now += deed.wait
         id_ = uuid4()
         for _ in range(deed.times):
-            do(memory, owner, deed, id_, now)
-        seen = {one.id for one in memory.ask("Which guest takes tea?", at=now, limit=50).results}
-        assert seen == owner.visible(now)
-        assert kept <= seen
-        assert_anchored(memory, owner)
+            if deed.what in ("pass", "purge"):
+                do_to_all(memory, owners, deed.what, now)
+            else:
+                do(memory, next(one for one in owners if one.namespace == deed.namespace), deed, id_, now)
+        for owner in owners:
+            assert_seen(memory, owner, now)
         assert memory.examine(now) == {}
     now += 7.713
-    memory.decay(now)
-    owner.sweep(list(owner.all()), now)
-    assert_as_the_book_says(memory, owner, now)
+    do_to_all(memory, owners, "pass", now)
+    for owner in owners:
+        assert_as_the_book_says(memory, owner, now)

@@ -28,6 +28,7 @@ from workers.storage import (
     links,
     lookups,
     namespaces,
+    outrunning,
     past_runs,
     pending,
     relations,
@@ -50,9 +51,12 @@ FILL = """
         to_jsonb(i / 50), i %% 50, 'guest ' || i / 10, 'room', i, %(now)s, %(now)s
     from generate_series(1, %(facts)s) as i;
 
-    insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, due_at)
+    insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, due_at,
+        branch, encoded_at, occurred)
     select namespace, id, abs(hashtext(id::text)) %% 64, 0.5, %(now)s, %(now)s, 1,
-        case when random() < 0.001 then 0 else 1 end, %(now)s + random() * interval '100 days'
+        case when random() < 0.001 then 0 else 1 end, %(now)s + random() * interval '100 days',
+        turn %% 2, case turn %% 2 when 1 then %(now)s::timestamptz end,
+        case turn %% 2 when 1 then (session #>> '{}')::int * 50 + turn end
     from facts;
 
     insert into likenesses (namespace, fact, other, similarity, found_at)
@@ -194,6 +198,16 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, w
     values = {"now": day(at), "instant": day(at).timestamp(), "work": work, "with_held": False, "namespace": None}
     used = indexes(filled, due.SEGMENTS, values)
     assert set(used) == {"activity_due"}
+
+
+def test_the_episodes_that_turns_have_outrun_are_found_by_their_index(filled: Memory) -> None:
+    values = {"namespace": 1, "before": 100, "limit": 1000}
+    assert indexes(filled, outrunning.OUTRUN, values) == {"activity_episodes": "Index Scan"}
+
+
+def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> None:
+    ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 1 limit 5")]
+    assert "facts_neighbours" in indexes(filled, outrunning.ADVANCE, {"namespace": 1, "ids": ids})
 
 
 def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
