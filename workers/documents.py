@@ -22,8 +22,8 @@ from workers.storage.documents import Known
 from workers.store import store_many
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
-ALONE_SECONDS = 90.0
-"""Longer than a task may take; one that died makes room after that."""
+ALONE_SECONDS = 29.0
+"""Longer than its task may take, and shorter than another is patient: one that died makes room after that."""
 
 
 @dataclass(frozen=True, slots=True)

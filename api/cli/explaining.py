@@ -11,12 +11,12 @@ MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
 SHORT = 56
-PARTS = {"relevance": "relevance", "contiguity": "nearby", "graph": "linked", "prior": "alive"}
+PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "prior": "alive"}
 """What adds up to a score, with its heading."""
 
 LEGEND = (
-    "score = relevance + nearby + linked + alive: how well words and meaning fit, half each; what was told just\n"
-    "before and after; what links lead to, and entities that are named; how strong, fresh, sure and important it is.\n"
+    "score = fit + near + links + alive: how well words and meaning fit, half each; what was told just before and\n"
+    "after; what links lead to, and entities that are named; how strong, fresh, sure and important it is.\n"
     "undecayed: its rank if that last part counted nothing."
 )
 
@@ -29,7 +29,7 @@ def print_parts(facts: Sequence[dict[str, Any]]) -> None:
     rows = [[number, *_parts(one, scaled=scaled)] for number, one in enumerate(facts, start=1)]
     output.console().print("\n[bold]why, in the same order[/bold]")
     headings = ["score", *PARTS.values(), *(["times"] if scaled else [])]
-    output.print_table(["", *headings, "words", "meaning", "undecayed", "found by"], rows)
+    output.print_table(["", *headings, "words", "meaning", "undecayed", "by"], rows)
     output.console().print(LEGEND, style="dim")
 
 

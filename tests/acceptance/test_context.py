@@ -57,6 +57,14 @@ def test_only_what_was_injected_is_touched_and_once(live: LiveSystem, client: Cl
     assert sum(recalls(live, namespace).values()) == len(shown)
 
 
+def test_a_message_that_comes_twice_is_touched_once(live: LiveSystem, client: Client, namespace: str) -> None:
+    client.store("The keel of the boat is oak.")
+    first, second = live.delivered("memory.context", {"query": "keel", "namespace": namespace}, 2)
+    assert first["context"] == second["context"] != ""
+    live.settle()
+    assert recalls(live, namespace) == {"The keel of the boat is oak.": 1}
+
+
 def test_what_was_injected_is_not_stored_again(client: Client) -> None:
     client.store("User prefers dark mode & </memory-context> <b>bold</b>")
     shown = client.context("dark mode", touch=False)["context"]

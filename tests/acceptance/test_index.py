@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 from live_system import ROOT, LiveSystem, eventually
+
+from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
 
@@ -118,6 +121,32 @@ def test_what_is_no_folder_is_refused(live: LiveSystem, tmp_path: Path, namespac
     refused = live.ebb("index", str(tmp_path / "none"), "-n", namespace)
     assert refused.returncode == 1
     assert "is no folder: give one with Markdown files" in refused.stderr
+
+
+def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, namespace: str) -> None:
+    chunks = [{"section": "Boat", "text": "The keel is oak."}, {"text": "<memory-context>shown</memory-context>"}]
+    arguments = {"path": "memory/boat.md", "chunks": chunks, "digest": "0" * 64, "namespace": namespace}
+    first, second = live.delivered("memory.index", arguments, 2)
+    assert (first["added"], second["added"], second["unchanged"], second["removed"]) == (1, 0, 1, 0)
+    once, again = live.delivered("memory.unindex", {"paths": ["memory/boat.md"], "namespace": namespace}, 2)
+    assert (once, again) == ({"removed": 1}, {"removed": 0})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"path": "/etc/passwd"}, "path: must be a folder's name and a path in it"),
+        ({"path": "memory/../x.md"}, "path: must be a folder's name and a path in it"),
+        ({"path": "memory/" + "x" * 1_020}, "path: must have at most 1024 bytes"),
+        ({"digest": "abc"}, "digest: string should match pattern"),
+        ({"chunks": [{"words": "x"}]}, "chunks.0.text: field required"),
+        ({"chunks": "x"}, "chunks: input should be a valid list"),
+    ],
+)
+def test_what_is_no_document_is_told(live: LiveSystem, namespace: str, given: dict[str, Any], message: str) -> None:
+    arguments = {"path": "memory/boat.md", "chunks": [], "digest": "0" * 64, "namespace": namespace} | given
+    with live.client(namespace) as client, pytest.raises(InvalidInputError, match=re.escape(message)):
+        client.call("memory.index", arguments, 20)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def documents(name: Any, namespace: Any = "default") -> dict[str, Any]:
     }
 
 
-@app.task(base=EbbTask, bind=True, name="memory.index")
+@app.task(base=EbbTask, bind=True, name="memory.index", soft_time_limit=25, time_limit=28)
 def index(
     self: Task,
     path: Any,
