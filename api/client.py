@@ -83,6 +83,11 @@ class Client(Operator):
         arguments = self._many(facts, touch=touch, classify=classify)
         return self.send("memory.store_many", arguments | {"namespace": namespace or self.namespace})
 
+    def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
+        """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
+        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": _now()}
+        return self.send("memory.bring_back", arguments)
+
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
         """Return `{"results"}`: the facts that fit a question best, best first; that is use, and strengthens them.
 

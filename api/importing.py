@@ -22,6 +22,9 @@ WINDOW = 500
 IN_FLIGHT = 4
 LONGEST_LINE = 8 * 1_048_576
 ERRORS_KEPT = 1_000
+NEW, ARCHIVED = "new", "archived"
+BESIDE = ("own", "link", "contradiction", "relation", "wish")
+"""What else than facts an archive has lines of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Progress:
     unchanged: int = 0
     retracted: int = 0
     forgotten: int = 0
+    kept: int = 0
+    beside: int = 0
     rejected: int = 0
     without_vector: int = 0
 
@@ -50,18 +55,22 @@ class BadLine:
 
 @dataclass(slots=True)
 class Window:
-    """Some lines on their way: the facts by namespace, the lines that are none, and where the next window begins."""
+    """Some lines on their way: by task and namespace, the lines that are none, and where the next window begins."""
 
     end: int
     lines: int
-    facts: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+    given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
-    sent: dict[str, AsyncResult] = field(default_factory=dict)
+    sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
 
     @property
-    def supersedes(self) -> bool:
-        """Return whether any of its facts takes the place of another."""
-        return any(fact.get("supersedes") is not None for numbered in self.facts.values() for _, fact in numbered)
+    def needs_others(self) -> bool:
+        """Return whether any of its lines takes the place of an earlier fact, or stands beside facts."""
+        return any(
+            line.get("supersedes") is not None or "text" not in line
+            for numbered in self.given.values()
+            for _, line in numbered
+        )
 
 
 class Checkpoint:
@@ -104,8 +113,9 @@ def import_file(
 ) -> Progress:
     """Store every good line of a file and report every bad one; return what became of them all.
 
-    Each fact goes into the namespace `into`, else into its line's own, else into the client's. With `again`, what was
-    forgotten on request is stored as well. A fact without decay class stays so unless `classify` is true: an archive
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's. What `ebb export` wrote
+    becomes what it was, forgotten and superseded facts included. With `again`, all of it is stored as if it were new,
+    what was forgotten on request too. A fact without decay class stays so unless `classify` is true: an archive
     must not be given a lifetime unasked.
 
     Raises:
@@ -117,8 +127,8 @@ def import_file(
     on_progress(progress)
     waiting: deque[Window] = deque()
     for window in _windows(file, progress, client.namespace, into, again=again):
-        # What is superseded must be stored by then, and what comes later may say it anew.
-        most = 0 if window.supersedes or (waiting and waiting[-1].supersedes) else IN_FLIGHT - 1
+        # What is superseded or linked must be stored by then, and what comes later may say it anew.
+        most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
         while len(waiting) > most:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
         waiting.append(_send(client, window, classify=classify))
@@ -140,7 +150,8 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
             window.bad.append(BadLine(number, str(error)))
         else:
             if fact is not None:
-                window.facts.setdefault(into or own, []).append((number, fact))
+                task = NEW if "text" in fact and "state" not in fact else ARCHIVED
+                window.given.setdefault((task, into or own), []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
             window = Window(window.end, window.lines)
@@ -162,11 +173,14 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 
 
 def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
-    """Return what a line says of its fact, without what follows from the rest; nothing for a blank line.
+    """Return what a line says; nothing for a blank line.
+
+    A fact with its state is brought back with it, unless `again` is true. Of any other what follows from the rest is
+    left out.
 
     Raises:
-        InvalidInputError: the line is no JSON object, or says that its fact was superseded, or was forgotten, which
-            `again` overrules.
+        InvalidInputError: the line is no JSON object, or says without state that its fact was superseded, or was
+            forgotten, which `again` overrules.
     """
     if line is None:
         raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
@@ -180,11 +194,19 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
+    if "text" in given and "state" in given and not again:
+        return given
+    if beside := [kind for kind in BESIDE if kind in given]:
+        return {name: given[name] for name in (beside[0], "namespace") if name in given}
+    return _as_new(given, again=again)
+
+
+def _as_new(given: dict[str, Any], *, again: bool) -> dict[str, Any]:
     if given.get("forgotten_at") is not None and not again:
         raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
     if given.get("superseded_at") is not None:
         raise InvalidInputError(f"superseded at {given['superseded_at']}; what took its place has a line of its own.")
-    fact = {name: value for name, value in given.items() if name not in DERIVED}
+    fact = {name: value for name, value in given.items() if name not in (*DERIVED, "state", "events")}
     return fact | {"again": True} if again else fact
 
 
@@ -193,9 +215,13 @@ def _no_number(name: str) -> Any:
 
 
 def _send(client: Client, window: Window, *, classify: bool) -> Window:
-    for namespace, numbered in window.facts.items():
-        facts = [fact for _, fact in numbered]
-        window.sent[namespace] = client.send_many(facts, touch=False, classify=classify, namespace=namespace)
+    for (task, namespace), numbered in window.given.items():
+        lines = [line for _, line in numbered]
+        window.sent[task, namespace] = (
+            client.send_many(lines, touch=False, classify=classify, namespace=namespace)
+            if task == NEW
+            else client.send_archived(lines, namespace=namespace)
+        )
     return window
 
 
@@ -209,9 +235,9 @@ def _settle(
 ) -> Progress:
     """Wait until a window is stored, and add what became of it."""
     results: list[tuple[int, dict[str, Any]]] = []
-    for namespace, sent in window.sent.items():
+    for whose, sent in window.sent.items():
         answers = client.wait(sent, BATCH_SECONDS)["results"]
-        results += zip((number for number, _ in window.facts[namespace]), answers, strict=True)
+        results += zip((number for number, _ in window.given[whose]), answers, strict=True)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
     actions = [answer["action"] for _, answer in results if "action" in answer]
@@ -225,6 +251,8 @@ def _settle(
         unchanged=progress.unchanged + actions.count("unchanged"),
         retracted=progress.retracted + actions.count("retracted"),
         forgotten=progress.forgotten + actions.count("forgotten"),
+        kept=progress.kept + actions.count("kept"),
+        beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
         rejected=progress.rejected + len(bad),
         without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
     )

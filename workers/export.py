@@ -12,7 +12,7 @@ from workers.core import confidence, episodes, fidelity, summary, tiers
 from workers.core.arrays import Floats
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
-from workers.storage import exports
+from workers.storage import archives, exports
 from workers.storage.connection import snapshot
 from workers.terms import hygiene
 
@@ -27,7 +27,10 @@ AS_STORED = (
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield each fact of a namespace, or of all, as of `now`, from one unchanging state of the database.
+    """Yield each fact of a namespace, or of all, as of `now`, then all that these have beside facts.
+
+    All of it is from one unchanging state of the database. What is no fact stands under its kind: `own` (what a
+    namespace has of its own), `link`, `contradiction`, `relation` and `wish`, beside `namespace`.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -35,7 +38,15 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
     with snapshot(context.database_url) as db:
         rows = exports.rows(db, namespace, BATCH)
         while batch := list(islice(rows, BATCH)):
-            yield from shaped(batch, now, context)
+            noted: list[list[dict[str, Any]]] = [[] for _ in batch]
+            for place, at, what, details in exports.events(
+                db, [row["namespace"] for row in batch], [row["id"] for row in batch]
+            ):
+                noted[place].append({"at": at, "what": what, "details": details})
+            for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
+                yield fact | {"state": row["state"], "events": events}
+        for kind, row in archives.beside_facts(db, namespace, BATCH):
+            yield {"namespace": row.pop("namespace"), kind: row}
 
 
 def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,9 @@ WAITS_FOR_WORKERS = 20.0
 
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
-    again: Annotated[bool, typer.Option("--again", help="Also what was forgotten on request.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Store all of it as if it were new, also what was forgotten on request.")
+    ] = False,
     classify: Annotated[
         bool,
         typer.Option("--classify", help="Give facts without decay_class one by their words, and with it a lifetime."),
@@ -30,6 +32,7 @@ def import_(
 ) -> None:
     """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
 
+    What `ebb export` wrote becomes what it was: with its past, links and relations, and what was forgotten stays so.
     Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
     """
     from api import importing  # noqa: PLC0415 - Celery would slow down every other command
@@ -60,7 +63,7 @@ def import_(
     counts = {
         "lines": done.lines, "added": done.added, "updated": done.updated, "duplicates": done.duplicates,
         "unchanged": done.unchanged, "retracted": done.retracted, "forgotten": done.forgotten,
-        "rejected": done.rejected, "without_vector": done.without_vector,
+        "kept": done.kept, "beside": done.beside, "rejected": done.rejected, "without_vector": done.without_vector,
     }  # fmt: skip
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
@@ -76,9 +79,9 @@ def export(
     all_namespaces: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
-    as_json: output.Json = False,  # noqa: ARG001 - a fact a line is JSON in any case
+    as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
-    """Write every fact, one JSON object a line, forgotten ones included."""
+    """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
     from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
     from workers.context import Context, utc_now  # noqa: PLC0415
     from workers.export import export as exporting  # noqa: PLC0415
@@ -89,6 +92,8 @@ def export(
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(file.open("w", encoding="utf-8"))
         for fact in exporting(Context(settings), name, at):
+            if as_json and "text" not in fact:
+                continue
             target.write(json.dumps(fact, ensure_ascii=False, default=_plain) + "\n")
 
 

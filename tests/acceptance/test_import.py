@@ -191,7 +191,7 @@ RICH: list[dict[str, Any]] = [
 
 
 def exported(live: LiveSystem, namespace: str) -> list[dict[str, Any]]:
-    done = live.ebb("export", "--namespace", namespace, "--now", "2026-01-01T00:00:00Z")
+    done = live.ebb("export", "--json", "--namespace", namespace, "--now", "2026-01-01T00:00:00Z")
     assert done.returncode == 0, done.stderr
     facts = [json.loads(line) for line in done.stdout.splitlines()]
     return sorted((fact | {"namespace": None} for fact in facts), key=lambda fact: str(fact["text"]))
@@ -211,3 +211,27 @@ def test_what_was_exported_is_the_same_after_import(live: LiveSystem, namespace:
     assert everything["source_date"] == "2024-03-01T01:30:00Z"
     assert everything["created_at"] == "2024-03-01T10:00:00.123456Z"
     assert everything["last_seen_at"] == "2025-01-01T00:00:00Z"
+
+
+def test_an_export_becomes_what_it_was_elsewhere_and_a_second_import_changes_nothing(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    with live.client(namespace) as client:
+        old = client.store("The gate is green.")["id"]
+        new = client.store("The gate is blue.", supersedes=old)["id"]
+        gone = client.store("The key is under the mat.")["id"]
+        client.forget([gone])
+        client.pin(new)
+        client.call("memory.link", {"source": new, "target": old, "type": "CAUSED_BY", "namespace": namespace}, 30)
+    file = tmp_path / "archive.jsonl"
+    assert live.ebb("export", str(file), "--namespace", namespace).returncode == 0
+    other = f"{namespace}-again"
+    code, counts = imported(live, str(file), "--namespace", other)
+    assert (code, counts["added"], counts["kept"], counts["rejected"]) == (0, 1, 2, 0)
+    assert counts["beside"] == 3
+    before = exported(live, other)
+    assert [fact["text"] for fact in before if fact["pinned"]] == ["The gate is blue."]
+    assert imported(live, str(file), "--namespace", other)[1]["unchanged"] == 3
+    assert exported(live, other) == before
+    with live.client(other) as client:
+        assert client.store("The key is under the mat.")["action"] == "forgotten"

@@ -1,5 +1,6 @@
 """A memory under test: the verbs on one database, with instants counted in days from a fixed one."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from api.system.servers import Postgres
 from workers import (
     backfill,
     choose,
+    bring_back,
     decay,
     doctor,
     embed,
+    export,
     forget,
     history,
     intake,
@@ -39,6 +42,7 @@ from workers.decay import Report
 from workers.doctor import Diagnosis
 from workers.errors import InvalidInputError
 from workers.forget import Fate
+from workers.intake.archived import archived
 from workers.recall import Recalled
 from workers.settings import Settings
 from workers.stats import Stats
@@ -214,6 +218,19 @@ class Memory:
             namespace=namespace,
         )
 
+    def archive(self, at: float = 0, namespace: str | None = "default") -> list[dict[str, Any]]:
+        """Return all lines of an export, as JSON has them."""
+        lines = export.export(self.context, namespace, day(at))
+        return [
+            json.loads(json.dumps(line, default=lambda one: getattr(one, "isoformat", one.__str__)())) for line in lines
+        ]
+
+    def bring_back(self, lines: list[dict[str, Any]], at: float = 0, namespace: str = "default") -> list[str]:
+        """Bring an archive back; return what became of each line, or why nothing did."""
+        records = [archived(line, self.context.settings.max_text) for line in lines]
+        done = bring_back.bring_back(self.context, namespace, records, day(at))
+        return [one.action if isinstance(one, Stored) else str(one) for one in done]
+
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return what a namespace holds."""
         return stats.stats(self.context, namespace, day(at))
@@ -234,3 +251,7 @@ class Memory:
     def value(self, statement: str, *values: Any) -> Any:
         """Return the one value of a query."""
         return self.rows(statement, *values)[0][0]
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -24,7 +24,9 @@ def exported(memory: Memory, at: float = 0, namespace: str | None = "default") -
 
 
 def importable(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in line.items() if name not in {*intake.DERIVED, "namespace"}}
+    return {
+        name: value for name, value in line.items() if name not in {*intake.DERIVED, "namespace", "state", "events"}
+    }
 
 
 def test_every_field_that_was_given_is_exported(memory: Memory) -> None:

@@ -22,7 +22,9 @@ ROWS = """
         forgotten_at, forgotten_reason, valid_from, valid_until, superseded_at, superseded_by, supersedes_id, full_dims,
         vector_dims(embedding) as dims, settings,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability, occurred,
-        date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since
+        date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since,
+        to_jsonb(activity) - array['namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired']
+            as state
     from facts
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
@@ -42,6 +44,22 @@ PAGE = """
     order by facts.id desc
     limit %(limit)s offset %(offset)s
 """
+
+
+EVENTS = """
+    select wanted.place::int - 1, at, what, details
+    from unnest(%(namespaces)b::text[], %(ids)b::uuid[]) with ordinality as wanted (name, id, place)
+    join namespaces on namespaces.name = wanted.name
+    join events on events.namespace = namespaces.id and events.fact = wanted.id
+    order by place, events.id
+"""
+
+
+def events(
+    db: Connection, namespaces: Sequence[str], ids: Sequence[UUID]
+) -> list[tuple[int, datetime, str, dict[str, Any]]]:
+    """Return what was done to n facts: the place of each among the n, when, what, and details, oldest first."""
+    return db.execute(EVENTS, {"namespaces": list(namespaces), "ids": list(ids)}).fetchall()
 
 
 def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:

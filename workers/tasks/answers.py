@@ -39,6 +39,16 @@ def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any
     }
 
 
+def brought_back(outcomes: Sequence[Stored | InvalidInputError | str]) -> dict[str, Any]:
+    """Return what became of each line of an archive, in order; those that are no facts have an action alone."""
+    return {
+        "results": [
+            {"action": outcome} if isinstance(outcome, str) else stored_many([outcome])["results"][0]
+            for outcome in outcomes
+        ]
+    }
+
+
 def fates(ids: Sequence[UUID], outcomes: Sequence[Fate | InvalidInputError]) -> dict[str, Any]:
     """Return what became of each fact that somebody wished forgotten or restored, in order, or why nothing did."""
     return {"results": [_fate(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}

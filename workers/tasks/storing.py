@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from celery import Task
 
+from workers import bring_back as bringing
 from workers import intake
 from workers import janitor as tidying
 from workers import store as storing
@@ -16,6 +17,7 @@ from workers.add import Stored
 from workers.celery import app, settings
 from workers.context import utc_now
 from workers.errors import InvalidInputError
+from workers.intake.archived import Record, archived
 from workers.queues import VISIBILITY_SECONDS
 from workers.storage import outbox, signals
 from workers.tasks import answers
@@ -82,6 +84,19 @@ def store_many(
     return answers.stored_many(_store(self, facts, namespace, now, touch=touch, classify=classify))
 
 
+@app.task(base=EbbTask, bind=True, name="memory.bring_back")
+def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Bring back what an archive has, facts with their past and the rest; return what became of each, in order."""
+    if not isinstance(records, list) or not 0 < len(records) <= MOST_FACTS:
+        raise InvalidInputError(f"records: give a list of 1 to {MOST_FACTS} lines of an archive.")
+    name, at = intake.namespace_name(namespace), signals.first_seen(context.redis, self.request.id or "", instant(now))
+    checked = [_archived(record) for record in records]
+    good = [record for record in checked if not isinstance(record, InvalidInputError)]
+    done = iter(bringing.bring_back(context, name, good, at))
+    signals.mark_grown(context.redis, name)
+    return answers.brought_back([one if isinstance(one, InvalidInputError) else next(done) for one in checked])
+
+
 @app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
 def sweep_outbox() -> None:
     """Send accepted writes again whose messages must be lost."""
@@ -129,3 +144,10 @@ def _check(given: Any, id_: UUID) -> intake.NewFact | InvalidInputError:
     except InvalidInputError as error:
         return error
     return fact if fact.id else fact.model_copy(update={"id": id_})
+
+
+def _archived(given: Any) -> Record | InvalidInputError:
+    try:
+        return archived(given, settings.max_text)
+    except InvalidInputError as error:
+        return error

@@ -1,0 +1,147 @@
+"""What an export wrote becomes what it was, in another database, with everything that happened to it."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from memory import Memory, day
+
+from workers import links, relations
+from workers.errors import InvalidInputError
+from workers.intake.archived import State, archived
+
+BESIDE = ("own", "link", "contradiction", "relation", "wish")
+DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired"}
+COLUMNS = "select column_name from information_schema.columns where table_name = %s"
+
+
+@pytest.fixture
+def lived(memory: Memory) -> Memory:
+    """Return a memory of which facts have faded, ended in every way, and are joined to others."""
+    tea, cake, key = memory.add("Tea at four."), memory.add("Cake on Sunday.", tags=["food"]), memory.add("Key lost.")
+    memory.add("The ticket is in the car.", decay_class="checkpoint")
+    old = memory.add("Ana lives in Rome.", entity="Ana", key="city", value="Rome")
+    city = {"entity": "Ana", "key": "city"}
+    memory.store({"text": "Ana lives in Bonn.", "value": "Bonn", "supersedes": str(old), **city}, at=2)
+    memory.store({"text": "Ana lives in Kyiv.", "value": "Kyiv", **city}, at=3)
+    links.link(memory.context, "default", tea, cake, "RELATED_TO", 0.5, day(3))
+    relations.relate(memory.context, "default", "Ana", "Kyiv", "lives_in", day(3), weight=0.9, pinned=True)
+    memory.touch(tea, at=4)
+    memory.pin(cake, at=5)
+    memory.forget(key, at=6)
+    memory.decay(40)
+    return memory
+
+
+def settled(memory: Memory, at: float) -> list[dict[str, Any]]:
+    """Return an archive after a pass, without what only says by which computer it was written."""
+    memory.decay(at)
+    return memory.archive(at)
+
+
+def test_an_archive_brought_back_elsewhere_is_the_same_archive(lived: Memory, twin: Memory) -> None:
+    lines = settled(lived, 41)
+    assert {line.get("forgotten_reason") for line in lines} >= {"asked", "expired"}
+    assert {kind for line in lines for kind in BESIDE if kind in line} == set(BESIDE)
+    twin.bring_back(lines, at=41)
+    assert settled(twin, 41) == lines
+    assert twin.examine(41) == {}
+
+
+def test_bringing_back_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
+    lines = lived.archive(41)
+    first = twin.bring_back(lines, at=41)
+    before = settled(twin, 42)
+    second = twin.bring_back(lines, at=43)
+    assert set(first[:7]) == {"added", "kept"}
+    assert set(second[:7]) == {"unchanged"}
+    assert first[7:] == second[7:]
+    assert twin.archive(42) == before
+
+
+def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:
+    twin.bring_back(lived.archive(41), at=41)
+    assert [one.text for one in twin.ask("Who lost the key?", at=41).results if "Key" in one.text] == []
+    (stored,) = twin.store("Key lost.", at=41)
+    assert stored.action == "forgotten"
+    twin.restore(stored.id, at=41)
+    assert "Key lost." in [one.text for one in twin.ask("Who lost the key?", at=41).results]
+
+
+def test_a_purged_text_stays_unwanted_in_an_empty_namespace_only(memory: Memory, twin: Memory) -> None:
+    memory.forget(memory.add("The code is 7341."), at=1, purge=True)
+    lines = memory.archive(2)
+    assert "7341" not in str(lines)
+    assert twin.bring_back(lines, at=2) == ["settled", "wished"]
+    assert twin.store("The code is 7341.", at=3)[0].action == "forgotten"
+    other = twin.forget(twin.add("Something else.", namespace="other"), at=1, namespace="other")
+    assert other
+    refused = twin.bring_back(lines, at=2, namespace="other")
+    assert "another salt" in refused[1]
+
+
+def test_as_of_an_instant_a_superseded_fact_is_recalled_after_bringing_back(lived: Memory, twin: Memory) -> None:
+    twin.bring_back(lived.archive(41), at=41)
+    found = twin.ask("Where does Ana live?", at=41, as_of=day(1)).results
+    assert found[0].text == "Ana lives in Rome."
+
+
+def test_what_is_there_already_is_kept_as_it_is(memory: Memory, twin: Memory) -> None:
+    memory.add("Tea at four.")
+    (line,) = memory.archive()
+    twin.add("Tea  at FOUR.", at=1)
+    assert twin.bring_back([line], at=2) == ["duplicate"]
+    (other,) = memory.archive()
+    twin.store({"text": "Something else.", "id": line["id"]}, at=1, namespace="other")
+    assert "belongs to another" in twin.bring_back([other], at=2, namespace="other")[0]
+
+
+def test_links_to_facts_that_are_not_there_are_refused(lived: Memory, twin: Memory) -> None:
+    (link,) = [line for line in lived.archive(41) if "link" in line]
+    assert "cannot be linked" in twin.bring_back([link], at=41)[0]
+
+
+def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory) -> None:
+    activity = {name for (name,) in memory.rows(COLUMNS, "activity")}
+    assert set(State.model_fields) == activity - DERIVED_COLUMNS
+    memory.add("Tea at four.")
+    facts = {name for (name,) in memory.rows(COLUMNS, "facts")}
+    assert facts - set(memory.archive()[0]) == {"hash", "search"}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"state": {"base": 2}}, "state.base: "),
+        ({"state": {"base": float("inf")}}, "state.base: "),
+        ({"state": {"colour": "blue"}}, "state.colour"),
+        ({"valid_from": "yesterday"}, "valid_from: "),
+        ({"forgotten_reason": "boredom"}, "forgotten_reason: "),
+        ({"text": " "}, "empty fact text"),
+        ({"id": None}, "id: "),
+    ],
+)
+def test_what_cannot_be_is_refused(memory: Memory, change: dict[str, Any], fault: str) -> None:
+    memory.add("Tea at four.")
+    (line,) = memory.archive()
+    state = line["state"] | change.pop("state", {})
+    with pytest.raises(InvalidInputError, match=fault):
+        archived(line | change | {"state": state}, 65_536)
+
+
+def test_an_archive_of_everything_keeps_namespaces_apart(memory: Memory, twin: Memory) -> None:
+    memory.add("Tea at four.", namespace="ours")
+    memory.add("Tea at five.", namespace="theirs")
+    for line in memory.archive(namespace=None):
+        twin.bring_back([line], namespace=line["namespace"])
+    assert [one.text for one in twin.ask("When is tea?", namespace="ours").results] == ["Tea at four."]
+    assert [one.text for one in twin.ask("When is tea?", namespace="theirs").results] == ["Tea at five."]
+
+
+def test_an_embedder_that_fails_leaves_facts_to_be_embedded_later(lived: Memory, twin: Memory) -> None:
+    lines = lived.archive(41)
+    away = twin.having(embedder="openai", embedding_url="http://127.0.0.1:9", embedding_model="m")
+    assert "added" in away.bring_back(lines, at=41)
+    live = "select count(*) from activity where fidelity <> 0"
+    assert twin.value(live) == 0
+    assert UUID(lines[0]["id"])

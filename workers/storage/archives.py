@@ -1,0 +1,210 @@
+"""Archives: what an export has beside facts, and everything that an import brings back as it was."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from workers.storage.connection import Connection
+
+LINKS = """
+    select namespaces.name as namespace, source, target, type, strength, links.created_at
+    from links join namespaces on namespaces.id = links.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by links.namespace, source, target, type
+"""
+
+CONTRADICTIONS = """
+    select namespaces.name as namespace, fact, other, found_at, accepted_at
+    from contradictions join namespaces on namespaces.id = contradictions.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by contradictions.namespace, fact, other
+"""
+
+RELATIONS = """
+    select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
+        relations.created_at
+    from relations join namespaces on namespaces.id = relations.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by relations.namespace, source, target, type
+"""
+
+WISHES = """
+    select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
+    from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by forgotten_hashes.namespace, digest
+"""
+
+# A namespace is told only where it has something of its own that facts do not say.
+OWN = """
+    select name as namespace, salt, turns, settings from namespaces
+    where (%(namespace)s::text is null or name = %(namespace)s)
+        and (
+            settings <> '{}'
+            or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
+            or exists (select from activity where activity.namespace = namespaces.id and branch in (1, 2))
+        )
+    order by id
+"""
+
+ADD_FACTS = """
+    insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
+        session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by, supersedes_id,
+        forgotten_at, forgotten_reason)
+    select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
+        session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by, supersedes_id,
+        forgotten_at, forgotten_reason
+    from jsonb_populate_recordset(null::facts, %(rows)s)
+    order by hash
+    on conflict do nothing
+    returning id
+"""
+
+ADD_ACTIVITY = """
+    insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
+        last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
+        last_accessed_at, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
+        occurred, outrun_at)
+    select %(namespace)s, fact, segment, branch, base, coactivations, last_seen_at, confidence,
+        last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
+        last_accessed_at, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
+        occurred, outrun_at
+    from jsonb_populate_recordset(null::activity, %(rows)s)
+    order by fact
+"""
+
+ADD_EVENTS = """
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, fact, at, what, details
+    from jsonb_populate_recordset(null::events, %(rows)s)
+"""
+
+# Only between facts that are there: an archive of one namespace has all of them, but its reader may have refused some.
+ADD_LINKS = """
+    insert into links (namespace, source, target, type, strength, created_at)
+    select %(namespace)s, new.source, new.target, new.type, new.strength, new.created_at
+    from jsonb_populate_recordset(null::links, %(rows)s) as new
+    join facts as one on one.namespace = %(namespace)s and one.id = new.source
+    join facts as other on other.namespace = %(namespace)s and other.id = new.target
+    order by source, target, type
+    on conflict do nothing
+    returning source, target, type
+"""
+
+LINKED = """
+    select source, target, type from links
+    where namespace = %(namespace)s and source = any(%(sources)s)
+"""
+
+ADD_CONTRADICTIONS = """
+    insert into contradictions (namespace, fact, other, found_at, accepted_at)
+    select %(namespace)s, new.fact, new.other, new.found_at, new.accepted_at
+    from jsonb_populate_recordset(null::contradictions, %(rows)s) as new
+    join facts as one on one.namespace = %(namespace)s and one.id = new.fact
+    join facts as two on two.namespace = %(namespace)s and two.id = new.other
+    order by new.fact, new.other
+    on conflict do nothing
+"""
+
+ADD_RELATIONS = """
+    insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
+    select %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
+    from jsonb_populate_recordset(null::relations, %(rows)s)
+    order by lower(source), lower(target), type
+    on conflict do nothing
+"""
+
+# Digests are of use only with the salt that made them, so a namespace takes that on as long as it has none of its own.
+TAKE_SALT = """
+    update namespaces set salt = %(salt)s
+    where id = %(namespace)s and salt <> %(salt)s
+        and not exists (select from forgotten_hashes where namespace = %(namespace)s)
+"""
+
+SALT = "select salt from namespaces where id = %(namespace)s"
+
+ADD_WISHES = """
+    insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
+    select %(namespace)s, decode(new.digest, 'hex'), new.fact, new.forgotten_at, new.reason
+    from jsonb_to_recordset(%(rows)s) as new (digest text, fact uuid, forgotten_at timestamptz, reason text)
+    order by new.digest
+    on conflict do nothing
+"""
+
+WISHED = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
+
+TAKE_OWN = """
+    update namespaces
+    set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings
+    where id = %(namespace)s
+"""
+
+
+def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a namespace, or all, have beside facts, each with its kind; at most `batch` are in memory at once."""
+    statements = {"own": OWN, "link": LINKS, "contradiction": CONTRADICTIONS, "relation": RELATIONS, "wish": WISHES}
+    for kind, statement in statements.items():
+        with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
+            cursor.itersize = batch
+            for row in cursor.execute(statement.encode(), {"namespace": namespace}):
+                yield kind, row
+
+
+def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Write rows of `facts`; return the ids of those that were not in the way of others."""
+    return {id_ for (id_,) in db.execute(ADD_FACTS, {"namespace": namespace, "rows": Jsonb(list(rows))})}
+
+
+def add_activity(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows of `activity`."""
+    db.execute(ADD_ACTIVITY, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows of `events`."""
+    db.execute(ADD_EVENTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_links(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[tuple[UUID, UUID, str]]:
+    """Write links between facts that are there; return those."""
+    return set(db.execute(ADD_LINKS, {"namespace": namespace, "rows": Jsonb(list(rows))}).fetchall())
+
+
+def linked(db: Connection, namespace: int, sources: Sequence[UUID]) -> set[tuple[UUID, UUID, str]]:
+    """Return the links that go out from these facts."""
+    return set(db.execute(LINKED, {"namespace": namespace, "sources": list(sources)}).fetchall())
+
+
+def add_contradictions(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write which facts contradict each other, as far as they are there."""
+    db.execute(ADD_CONTRADICTIONS, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_relations(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> int:
+    """Write relations that are not there yet; return how many those are."""
+    return db.execute(ADD_RELATIONS, {"namespace": namespace, "rows": Jsonb(list(rows))}).rowcount
+
+
+def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
+    """Make a salt the namespace's own if that has no digests yet; return whether it has that salt now."""
+    db.execute(TAKE_SALT, {"namespace": namespace, "salt": salt})
+    row = db.execute(SALT, {"namespace": namespace}).fetchone()
+    return row is not None and row[0] == salt
+
+
+def add_wishes(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write digests of what somebody wished forgotten, made with the namespace's own salt."""
+    db.execute(ADD_WISHES, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def wishes_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Return which of these facts somebody wished forgotten, as the namespace has it in mind."""
+    return {fact for (fact,) in db.execute(WISHED, {"namespace": namespace, "ids": list(ids)})}
+
+
+def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:
+    """Give a namespace settings where it has none of its own, and count its turns on from there."""
+    db.execute(TAKE_OWN, {"namespace": namespace, "turns": turns, "settings": Jsonb(settings)})
