@@ -85,7 +85,7 @@ class Client(Operator):
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
-        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": _now()}
+        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": now_text()}
         return self.send("memory.bring_back", arguments)
 
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
