@@ -23,7 +23,7 @@ IN_FLIGHT = 4
 LONGEST_LINE = 8 * 1_048_576
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
-BESIDE = ("own", "link", "contradiction", "relation", "wish")
+BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 """What else than facts an archive has lines of."""
 
 

@@ -19,7 +19,9 @@ from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.intake.archived import (
     ArchivedContradiction,
+    ArchivedDocument,
     ArchivedFact,
+    ArchivedLikeness,
     ArchivedLink,
     ArchivedNamespace,
     ArchivedRelation,
@@ -30,12 +32,13 @@ from workers.regenerate import keep_vectors
 from workers.storage import activity, archives, due, embedders, facts, forgotten_hashes, namespaces, signatures
 from workers.storage.connection import Connection, transaction, writing
 from workers.store import embed
+from workers.terms import rules_for
 
 Outcome = Stored | InvalidInputError | str
 
 CONTENT = (
-    "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "session", "turn",
-    "source_date",
+    "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "metadata",
+    "session", "turn", "source_date",
 )  # fmt: skip
 PAST = (
     "created_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "forgotten_at",
@@ -138,7 +141,9 @@ def _write(
     _write_vectors(db, tenant, [one for one, _ in there if one.id in having], having)
     live = [one for one, _ in there if not one.past.ended]
     rows = activity.lock(db, tenant, [one.id for one in live])
-    due.write_faded(db, rows, written(rows.anchors, now.timestamp(), context.rules), rows.held)
+    due.write_faded(
+        db, rows, written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
+    )
     return set(having)
 
 
@@ -188,6 +193,16 @@ def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContrad
     return ["contradicting"] * len(given)
 
 
+def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Outcome]:
+    archives.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["alike"] * len(given)
+
+
+def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Outcome]:
+    archives.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["documented"] * len(given)
+
+
 def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Outcome]:
     archives.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["related"] * len(given)
@@ -214,6 +229,8 @@ WRITERS: tuple[tuple[type[Any], Callable[[Connection, int, Sequence[Any]], list[
     (ArchivedNamespace, _own),
     (ArchivedLink, _links),
     (ArchivedContradiction, _contradictions),
+    (ArchivedLikeness, _likenesses),
+    (ArchivedDocument, _documents),
     (ArchivedRelation, _relations),
     (ArchivedWish, _wishes),
 )

@@ -17,8 +17,8 @@ from psycopg.rows import dict_row
 from api.system.servers import Postgres
 from workers import (
     backfill,
-    choose,
     bring_back,
+    choose,
     decay,
     doctor,
     embed,

@@ -10,7 +10,7 @@ from workers import links, relations
 from workers.errors import InvalidInputError
 from workers.intake.archived import State, archived
 
-BESIDE = ("own", "link", "contradiction", "relation", "wish")
+BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired"}
 COLUMNS = "select column_name from information_schema.columns where table_name = %s"
 
@@ -26,6 +26,9 @@ def lived(memory: Memory) -> Memory:
     memory.store({"text": "Ana lives in Kyiv.", "value": "Kyiv", **city}, at=3)
     links.link(memory.context, "default", tea, cake, "RELATED_TO", 0.5, day(3))
     relations.relate(memory.context, "default", "Ana", "Kyiv", "lives_in", day(3), weight=0.9, pinned=True)
+    memory.rows("insert into documents values (1, 'notes/a.md', '/notes', 'x', now())")
+    pair = sorted([tea, cake])
+    memory.rows("insert into likenesses values (1, %s, %s, 0.95, now(), now())", *pair)
     memory.touch(tea, at=4)
     memory.pin(cake, at=5)
     memory.forget(key, at=6)

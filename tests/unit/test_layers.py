@@ -41,6 +41,8 @@ ACROSS_TENANTS = {
     "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
     "archives.LINKS": "an operator exports one namespace by name, or all; each row says whose",
     "archives.CONTRADICTIONS": "the same",
+    "archives.LIKENESSES": "the same",
+    "archives.DOCUMENTS": "the same",
     "archives.RELATIONS": "the same",
     "archives.WISHES": "the same",
     "archives.OWN": "the same",
@@ -56,6 +58,8 @@ ACROSS_TENANTS = {
     "likenesses.UNCOMPARED_NAMESPACES": "asks which tenants have something to compare",
     "languages.HOLDS_FACTS": "one language stems everybody's words",
     "languages.REBUILD": "the same",
+    "measures.HELD": "an operator watches the whole database, in figures without words",
+    "measures.OLDEST_DUE": "the same",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

@@ -114,6 +114,29 @@ class ArchivedContradiction(BaseModel):
     accepted_at: Instant | None = None
 
 
+class ArchivedLikeness(BaseModel):
+    """Two facts that say nearly the same, and since when it is known that they do not mean the same."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fact: UUID
+    other: UUID
+    similarity: FiniteFloat
+    found_at: Instant
+    apart_at: Instant | None = None
+
+
+class ArchivedDocument(BaseModel):
+    """A Markdown file of which chunks are kept, as it was when it was last read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Text
+    folder: Text
+    digest: Annotated[str, Field(pattern=r"^\\x[0-9a-f]*$")]
+    read_at: Instant
+
+
 class ArchivedRelation(BaseModel):
     """A relation between two entities, as it was last observed."""
 
@@ -150,12 +173,30 @@ class ArchivedNamespace(BaseModel):
     settings: dict[str, Any] = {}
 
 
-Beside = ArchivedLink | ArchivedContradiction | ArchivedRelation | ArchivedWish | ArchivedNamespace
+Beside = (
+    ArchivedLink
+    | ArchivedContradiction
+    | ArchivedLikeness
+    | ArchivedDocument
+    | ArchivedRelation
+    | ArchivedWish
+    | ArchivedNamespace
+)
+    ArchivedLink
+    | ArchivedContradiction
+    | ArchivedLikeness
+    | ArchivedDocument
+    | ArchivedRelation
+    | ArchivedWish
+    | ArchivedNamespace
+)
 Record = ArchivedFact | Beside
 
 KINDS: dict[str, type[Beside]] = {
     "link": ArchivedLink,
     "contradiction": ArchivedContradiction,
+    "likeness": ArchivedLikeness,
+    "document": ArchivedDocument,
     "relation": ArchivedRelation,
     "wish": ArchivedWish,
     "own": ArchivedNamespace,

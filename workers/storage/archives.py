@@ -23,6 +23,20 @@ CONTRADICTIONS = """
     order by contradictions.namespace, fact, other
 """
 
+LIKENESSES = """
+    select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
+    from likenesses join namespaces on namespaces.id = likenesses.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by likenesses.namespace, fact, other
+"""
+
+DOCUMENTS = """
+    select namespaces.name as namespace, path, folder, digest::text as digest, read_at
+    from documents join namespaces on namespaces.id = documents.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by documents.namespace, path
+"""
+
 RELATIONS = """
     select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
         relations.created_at
@@ -52,11 +66,11 @@ OWN = """
 
 ADD_FACTS = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by, supersedes_id,
-        forgotten_at, forgotten_reason)
+        metadata, session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by,
+        supersedes_id, forgotten_at, forgotten_reason)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by, supersedes_id,
-        forgotten_at, forgotten_reason
+        metadata, session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by,
+        supersedes_id, forgotten_at, forgotten_reason
     from jsonb_populate_recordset(null::facts, %(rows)s)
     order by hash
     on conflict do nothing
@@ -109,6 +123,24 @@ ADD_CONTRADICTIONS = """
     on conflict do nothing
 """
 
+ADD_LIKENESSES = """
+    insert into likenesses (namespace, fact, other, similarity, found_at, apart_at)
+    select %(namespace)s, new.fact, new.other, new.similarity, new.found_at, new.apart_at
+    from jsonb_populate_recordset(null::likenesses, %(rows)s) as new
+    join facts as one on one.namespace = %(namespace)s and one.id = new.fact
+    join facts as two on two.namespace = %(namespace)s and two.id = new.other
+    order by new.fact, new.other
+    on conflict do nothing
+"""
+
+ADD_DOCUMENTS = """
+    insert into documents (namespace, path, folder, digest, read_at)
+    select %(namespace)s, path, folder, digest, read_at
+    from jsonb_populate_recordset(null::documents, %(rows)s)
+    order by path
+    on conflict do nothing
+"""
+
 ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
     select %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
@@ -145,7 +177,15 @@ TAKE_OWN = """
 
 def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what a namespace, or all, have beside facts, each with its kind; at most `batch` are in memory at once."""
-    statements = {"own": OWN, "link": LINKS, "contradiction": CONTRADICTIONS, "relation": RELATIONS, "wish": WISHES}
+    statements = {
+        "own": OWN,
+        "link": LINKS,
+        "contradiction": CONTRADICTIONS,
+        "likeness": LIKENESSES,
+        "document": DOCUMENTS,
+        "relation": RELATIONS,
+        "wish": WISHES,
+    }
     for kind, statement in statements.items():
         with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
             cursor.itersize = batch
@@ -181,6 +221,16 @@ def linked(db: Connection, namespace: int, sources: Sequence[UUID]) -> set[tuple
 def add_contradictions(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write which facts contradict each other, as far as they are there."""
     db.execute(ADD_CONTRADICTIONS, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_likenesses(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write which facts say nearly the same, as far as they are there."""
+    db.execute(ADD_LIKENESSES, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_documents(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write which files' chunks are kept."""
+    db.execute(ADD_DOCUMENTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def add_relations(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> int:
