@@ -182,14 +182,6 @@ Beside = (
     | ArchivedWish
     | ArchivedNamespace
 )
-    ArchivedLink
-    | ArchivedContradiction
-    | ArchivedLikeness
-    | ArchivedDocument
-    | ArchivedRelation
-    | ArchivedWish
-    | ArchivedNamespace
-)
 Record = ArchivedFact | Beside
 
 KINDS: dict[str, type[Beside]] = {
