@@ -139,6 +139,14 @@ def test_chunks_have_no_lifetime_and_no_class_by_their_words(memory: Memory) -> 
     assert (row["decay_class"], row["expires"]) == (None, float("inf"))
 
 
+def test_an_unread_chunk_fades_but_is_never_culled(memory: Memory) -> None:
+    index(memory, "a/b.md", BOAT)
+    assert memory.decay(2_000).counters.fingerprinted == 3
+    found = memory.ask("Bukh engine", at=2_000).results[0]
+    assert (found.key, found.fidelity) == ("Boat > Engine", "fingerprint")
+    assert index(memory, "a/b.md", BOAT, at=2_001) == Indexed(unchanged=3)
+
+
 def test_a_chunk_that_somebody_forgot_stays_forgotten(memory: Memory) -> None:
     index(memory, "a/b.md", BOAT)
     engine = memory.value("select id from facts where key = 'Boat > Engine'")
