@@ -24,7 +24,9 @@ def import_(
     ] = False,
     classify: Annotated[
         bool,
-        typer.Option("--classify", help="Give facts without decay_class one by their words, and with it a lifetime."),
+        typer.Option(
+            "--classify", help="Give facts without decay_class or tags these by their words; a class is a lifetime."
+        ),
     ] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,

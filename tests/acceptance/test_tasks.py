@@ -92,6 +92,32 @@ def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
     assert live.state() == before
 
 
+def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client: Client) -> None:
+    stored = client.store("OAuth for the API", entity="Home Assistant", key="login", last_seen_at=ago(3))
+    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    assert client.lookup("home assistant", "Login", touch=False)["results"]
+    assert client.lookup("home assistant", as_of=ago(-1))["results"]
+    assert client.lookup("nobody")["results"] == []
+    assert live.settle().get("memory.touch", 0) == touches
+    assert live.state() == before
+    (found,) = client.lookup("home assistant", tag="API")["results"]
+    assert (found["id"], found["confidence"], found["tags"]) == (stored["id"], 1.0, ["auth", "api", "homeassistant"])
+    eventually(lambda: recalls(live, stored["id"]) == 1, "the lookup is counted")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({}, "entity: is missing"),
+        ({"entity": 5}, "entity: 5"),
+        ({"entity": "user", "tag": "a,b"}, "tag: a tag must not"),
+    ],
+)
+def test_a_lookup_says_what_is_wrong_with_it(live: LiveSystem, arguments: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InvalidInputError, match=fault):
+        live.send("memory.lookup", arguments).get(timeout=20)
+
+
 def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, client: Client) -> None:
     (id_,) = store_faded(client, 1)
     client.decay()
@@ -119,7 +145,9 @@ def twice(live: LiveSystem, task: str, arguments: dict[str, Any]) -> tuple[dict[
 def given(live: LiveSystem, namespace: str) -> tuple[str, str]:
     """Return the ids of two facts of a namespace, the second of which is a fingerprint."""
     with live.client(namespace) as client:
-        fresh = client.store(f"The otter swims in the harbour of {namespace}.", last_seen_at=ago(2))["id"]
+        fresh = client.store(f"The otter swims in the harbour of {namespace}.", entity="Otter", last_seen_at=ago(2))[
+            "id"
+        ]
         (faded,) = store_faded(client, 1)
         client.decay()
     return fresh, faded
@@ -129,6 +157,7 @@ REPEATED: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "memory.store": lambda _fresh, _faded: {"text": "A walnut tree grows behind the house.", "salience": 0.8},
     "memory.store_many": lambda _fresh, _faded: {"facts": [{"text": "One thimble."}, {"text": "Two thimbles."}]},
     "memory.recall": lambda _fresh, _faded: {"query": "Which otter swims in the harbour?"},
+    "memory.lookup": lambda _fresh, _faded: {"entity": "otter"},
     "memory.touch": lambda fresh, faded: {"ids": [fresh, faded], "at": datetime.now(UTC).isoformat()},
     "memory.reinforce": lambda fresh, _faded: {"id": fresh, "boost": 0.1},
     "memory.regenerate": lambda fresh, faded: {"ids": [fresh, faded]},
