@@ -328,9 +328,9 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
     }
 
 
-@pytest.mark.parametrize("namespace", [1, 3, 99])
-def test_whether_a_namespace_has_graphs_at_all_is_one_look_into_each(filled: Memory, namespace: int) -> None:
-    used = indexes(filled, namespaces.GRAPHS, {"namespace": namespace})
+@pytest.mark.parametrize("tenant", [1, 3, 99])
+def test_whether_a_namespace_has_graphs_at_all_is_one_look_into_each(filled: Memory, tenant: int) -> None:
+    used = indexes(filled, namespaces.FIND, {"name": f"tenant {tenant}"})
     assert "facts_entities" in used
     assert used.keys() & {"links_source", "links_pkey"}
 

@@ -51,6 +51,7 @@ ACROSS_TENANTS = {
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
+    "namespaces.FIND": "one tenant, whom it finds by name",
     "relations.EXAMINE": "beat has relations fade in all namespaces; a key says whose each is",
     "relations.MATERIALISE": "the same",
     "relations.PREVIEW": "the same without changing them",

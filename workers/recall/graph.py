@@ -11,7 +11,7 @@ from workers.core.arrays import Floats
 from workers.core.graph import HOPS
 from workers.core.names import mentioned, phrases
 from workers.recall.question import Question
-from workers.storage import entities, links, namespaces
+from workers.storage import entities, links
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.entities import NOBODY, About
@@ -73,14 +73,13 @@ def surroundings(
 ) -> Surroundings:
     """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
 
-    A namespace that has no links, no relations and no facts about entities pays for one look alone.
+    A namespace that has neither links nor facts about entities pays nothing.
     """
     if not context.settings.graph_in_recall:
         return NOTHING
-    has = namespaces.graphs(db, tenant.id)
     return Surroundings(
-        _walks(context, db, tenant, best, scope) if has.links and best else [],
-        _about(context, db, tenant, question, scope) if has.entities else NOBODY,
+        _walks(context, db, tenant, best, scope) if tenant.links and best else [],
+        _about(context, db, tenant, question, scope) if tenant.entities else NOBODY,
     )
 
 

@@ -7,22 +7,20 @@ from typing import Any
 
 from workers.storage.connection import Connection
 
+# Whether there are any links, or facts about entities, without which relations bring nothing. Both are asked for in the
+# order of an index: any other way seems as good to find what is expected to be common, and reads very much of a
+# namespace that has none of it.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name,
-        settings, turns
-    from namespaces left join embedders on true
-    where namespaces.name = %(name)s
-"""
-
-# Relations bring nothing unless facts are about their entities. All is asked for in the order of an index: any other
-# way seems as good to find what is expected to be common, and reads very much of a namespace that has none of it.
-GRAPHS = """
-    select (select source from links where namespace = %(namespace)s order by source limit 1) is not null,
+        settings, turns,
+        (select source from links where namespace = namespaces.id order by source limit 1) is not null,
         (
             select entity from facts
-            where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-            order by left(lower(entity), 200), created_at limit 1
+            where namespace = namespaces.id and entity is not null and forgotten_at is null and superseded_at is null
+            order by left(lower(entity), 200), facts.created_at limit 1
         ) is not null
+    from namespaces left join embedders on true
+    where namespaces.name = %(name)s
 """
 
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
@@ -42,18 +40,10 @@ NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 
 @dataclass(frozen=True, slots=True)
-class Graphs:
-    """Whether a namespace has links between facts, and entities that facts are about or relations join."""
-
-    links: bool
-    entities: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Namespace:
     """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
 
-    `turns` is how many turns of sessions were told it.
+    `turns` is how many turns of sessions were told it; `links` and `entities` are whether it has any.
     """
 
     id: int
@@ -64,6 +54,8 @@ class Namespace:
     embedder: str | None
     settings: dict[str, Any] = field(default_factory=dict)
     turns: int = 0
+    links: bool = False
+    entities: bool = False
 
 
 def find(db: Connection, name: str) -> Namespace | None:
@@ -80,12 +72,6 @@ def find_or_add(db: Connection, name: str) -> Namespace:
         found = find(db, name)
     assert found is not None  # noqa: S101 - it was just added, or by somebody else before
     return found
-
-
-def graphs(db: Connection, namespace: int) -> Graphs:
-    """Return which graphs a namespace has anything of."""
-    row = db.execute(GRAPHS, {"namespace": namespace}).fetchone()
-    return Graphs(bool(row and row[0]), bool(row and row[1]))
 
 
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
