@@ -5,8 +5,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +20,10 @@ WAITS_FOR_WORKERS = 20.0
 
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
+    product: Annotated[
+        Literal["openmemory", "mem0"] | None,
+        typer.Option("--from", help="Whose export it is, else Ebb's own."),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Store all of it as if it were new, also what was forgotten on request.")
     ] = False,
@@ -37,7 +42,7 @@ def import_(
     What `ebb export` wrote becomes what it was: with its past, links and relations, and what was forgotten stays so.
     Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
     """
-    from api import importing  # noqa: PLC0415 - Celery would slow down every other command
+    from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command
 
     errors: list[importing.BadLine] = []
 
@@ -48,13 +53,14 @@ def import_(
 
     with client(home, namespace) as memory, _open(file) as source, output.bar("lines") as show:
         checkpoint = None
-        if file != "-":
+        facts = foreign.lines(source, product, datetime.now(UTC)) if product else source
+        if file != "-" and not product:
             folder = configured(home).home.expanduser() / "imports"
             checkpoint = importing.Checkpoint(folder, Path(file), memory.namespace)
-        total = importing.size_of(source)
+        total = importing.size_of(facts)
         done = importing.import_file(
             memory,
-            source,
+            facts,
             checkpoint,
             on_bad,
             lambda now: show(now.lines, now.offset, total),

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from workers.core.tiers import RULES, Tier
-from workers.intake.values import LONGEST_TAG, MOST_TAGS
+from workers.intake.values import cleaned_tags
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 DEFAULT = "semantic"
@@ -35,7 +35,7 @@ class AddRequest(BaseModel):
 
     def fact(self) -> dict[str, Any]:
         """Return what is to be stored beside the content."""
-        told = {"tags": tags(self.tags), "metadata": self.metadata or None, "category": self.sector()}
+        told = {"tags": cleaned_tags(self.tags or []), "metadata": self.metadata or None, "category": self.sector()}
         return {name: value for name, value in (told | {"salience": self.salience}).items() if value is not None}
 
 
@@ -79,7 +79,7 @@ class QueryRequest(BaseModel):
         begin, end = self.startTime if begin is None else begin, self.endTime if end is None else end
         return (
             (sectors is None or sector(fact) in sectors)
-            and (not wanted.tags or bool(set(tags(wanted.tags)) & set(fact["tags"])))
+            and (not wanted.tags or bool(set(cleaned_tags(wanted.tags)) & set(fact["tags"])))
             and (wanted.min_score is None or score >= wanted.min_score)
             and (wanted.min_salience is None or fact["salience"] >= wanted.min_salience)
             and (begin is None or told >= begin)
@@ -108,16 +108,10 @@ class UpdateRequest(BaseModel):
             return None
         kept = {name: fact[name] for name in KEPT if fact[name]} | {"salience": fact["strength"]}
         told = {"text": self.content or fact["text"]}
-        told |= {} if self.tags is None else {"tags": tags(self.tags)}
+        told |= {} if self.tags is None else {"tags": cleaned_tags(self.tags or [])}
         if self.metadata is not None:
             told |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
         return {name: value for name, value in (kept | told).items() if value is not None}
-
-
-def tags(given: list[str] | None) -> list[str]:
-    """Return tags as facts have them: in lower case, without commas, neither too long nor too many."""
-    cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG] for tag in given or [])
-    return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:

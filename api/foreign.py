@@ -1,0 +1,168 @@
+"""Exports of other products, OpenMemory and mem0, as the lines that an import takes: one fact for each memory.
+
+An export is a JSON document, with the memories in a list or under `items`, `results`, `memories` or `data`, or JSONL;
+gzipped or not. It is read whole.
+"""
+
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from workers.errors import InvalidInputError
+from workers.intake.values import cleaned_tags
+
+GZIP = b"\x1f\x8b"
+LISTS = ("items", "results", "memories", "data")
+NOBODY = ("anonymous", "default")
+"""What OpenMemory calls the users of memories that were added for no one."""
+
+SAYS = ("memory", "text", "content")
+ABOUT = ("agent_id", "app_id", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
+"""What mem0 says of a memory beyond what a fact has; it is kept in the metadata."""
+
+Record = Mapping[str, Any]
+
+
+def lines(source: BinaryIO, product: str, now: datetime) -> BinaryIO:
+    """Return an export as JSONL of facts, a line for each memory in order; one that is none is told by its line.
+
+    Raises:
+        InvalidInputError: it is neither JSON nor JSONL.
+    """
+    convert = PRODUCTS[product]
+    written = io.BytesIO()
+    for record in _records(source.read()):
+        fact = convert(record, now) if isinstance(record, dict) else record
+        written.write(json.dumps(fact).encode() + b"\n")
+    written.seek(0)
+    return written
+
+
+def _records(content: bytes) -> Iterator[Any]:
+    """Yield what an export holds; a line that is no JSON as its text, which no fact is."""
+    try:
+        text = (gzip.decompress(content) if content.startswith(GZIP) else content).decode("utf-8-sig")
+    except (UnicodeDecodeError, OSError, EOFError) as error:
+        raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        yield from map(_parsed, filter(str.strip, text.splitlines()))
+        return
+    if isinstance(whole, dict):
+        found = next((whole[name] for name in LISTS if isinstance(whole.get(name), list)), None)
+        whole = [whole] if found is None else found
+    if not isinstance(whole, list):
+        raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
+    yield from whole
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+
+
+def _from_openmemory(record: Record, _now: datetime) -> dict[str, Any]:
+    """Return a memory as `/memory/all`, its tables and its own migration tool write it; times are in milliseconds."""
+    user = record.get("user_id") or record.get("uid")
+    fact = {
+        "id": _id("openmemory", record.get("id")),
+        "text": record.get("content"),
+        "namespace": None if user in NOBODY else user,
+        "category": record.get("primary_sector"),
+        "tags": _tags(record.get("tags")),
+        "metadata": _object(record.get("metadata", record.get("meta"))),
+        "created_at": _seconds(record.get("created_at")),
+        "last_seen_at": _seconds(record.get("last_seen_at", record.get("last_seen"))),
+        "salience": _share(record.get("salience")),
+        "coactivations": record.get("coactivations"),
+        "source": "openmemory",
+    }
+    return _given(fact)
+
+
+def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
+    """Return a memory as mem0's `get_all` and its platform's exports write it.
+
+    One whose expiration date is past becomes one that was forgotten then, which an import reports and leaves out.
+    """
+    content = record.get("data")
+    inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
+    metadata = (_object(record.get("metadata")) or {}) | {name: record[name] for name in ABOUT if record.get(name)}
+    created, updated = _instant(record.get("created_at")), _instant(record.get("updated_at"))
+    ends = record.get("expiration_date")
+    fact = {
+        "id": _id("mem0", record.get("id") or record.get("memory_id")),
+        "text": next((record[name] for name in SAYS if record.get(name) is not None), inner),
+        "namespace": record.get("user_id") or record.get("agent_id"),
+        "session": record.get("run_id"),
+        "category": record.get("category"),
+        "tags": _tags([*(record.get("categories") or []), *(record.get("tags") or [])]),
+        "metadata": metadata or None,
+        "created_at": created,
+        "last_seen_at": updated or created,
+        "source": "mem0",
+        "forgotten_at": ends if isinstance(ends, str) and ends[:10] < now.date().isoformat() else None,
+    }
+    return _given(fact)
+
+
+PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
+    "openmemory": _from_openmemory,
+    "mem0": _from_mem0,
+}
+
+
+def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact without what is not known of it; its text stays even then, so that its absence is told."""
+    return {name: value for name, value in fact.items() if value is not None or name == "text"}
+
+
+def _id(product: str, given: Any) -> str | None:
+    """Return a memory's id as a UUID: its own, or one that follows from it, so that importing again adds nothing."""
+    if given in (None, ""):
+        return None
+    try:
+        return str(UUID(given))
+    except (ValueError, AttributeError, TypeError):
+        return str(uuid5(NAMESPACE_OID, f"{product}:{given}"))
+
+
+def _object(given: Any) -> Any:
+    """Return an object from itself or its JSON, as tables hold it; an empty one is none."""
+    if isinstance(given, str):
+        given = _parsed(given) if given.strip() else None
+    return given or None
+
+
+def _tags(given: Any) -> list[str]:
+    if isinstance(given, str):
+        parsed = _parsed(given)
+        given = parsed if isinstance(parsed, list) else given.split(",")
+    return cleaned_tags([tag for tag in given or [] if isinstance(tag, str)])
+
+
+def _seconds(milliseconds: Any) -> Any:
+    """Return epoch seconds; what is no number stays, and is refused where all facts are checked."""
+    known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
+    return (milliseconds / 1000 or None) if known else milliseconds
+
+
+def _share(given: Any) -> Any:
+    known = isinstance(given, int | float) and not isinstance(given, bool)
+    return min(max(given, 0.0), 1.0) if known else given
+
+
+def _instant(given: Any) -> Any:
+    """Return an instant as ISO 8601 with zone; what has none is in UTC."""
+    try:
+        told = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return given
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).isoformat()
