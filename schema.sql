@@ -143,7 +143,7 @@ end $$;
 create table if not exists facts (
     namespace integer not null references namespaces (id),
     id uuid not null,
-    kind text not null default 'semantic' check (kind in ('semantic', 'episodic', 'chunk')),
+    kind text not null default 'semantic' check (kind in ('semantic', 'episodic', 'chunk', 'item')),
     text text not null,
     hash bytea not null,
     summary text,
@@ -510,6 +510,10 @@ create index if not exists facts_neighbours on facts (namespace, session, turn) 
 
 -- documents: the chunks of a file, and whether a namespace has any
 create index if not exists facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';
+
+-- items: what is kept below a path; what is kept at one place is found by its hash
+create index if not exists facts_items on facts (namespace, left(entity, 200) collate "C")
+    where kind = 'item' and forgotten_at is null and superseded_at is null;
 
 -- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
 -- beginnings of long names stand in it.

@@ -27,13 +27,12 @@ from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
 from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
+from api.keeping import Keeper
 from api.operating import Operator
-from api.sender import BATCH_SECONDS, STORE_SECONDS, Answer, now_text
-
-RECALL_SECONDS = 15.0
+from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer, now_text
 
 
-class Client(Operator):
+class Client(Operator, Keeper):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.

@@ -19,6 +19,7 @@ from workers.queues import SENT_AT, configuration
 from workers.storage import outbox, receipts
 from workers.storage.redis import own_keys
 
+RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
 BATCH_SECONDS = 180.0
 

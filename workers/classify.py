@@ -41,6 +41,9 @@ LEAST_SIMILARITY = 0.25
 LONGEST = 2_000
 """Characters of a text; a longer one is not judged, for its part would pass for the whole."""
 
+KEPT_WHOLE = ("chunk", "item")
+"""Kinds of facts that are documents or parts of them, about which nobody is asked."""
+
 LEAST_SECONDS = 1.0
 """With less time than this nobody is asked any more."""
 
@@ -83,7 +86,9 @@ def _judged(
     intents = verdicts.read(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
-    first = [row for row in rows if said[row.hash] is row and row.kind != "chunk" and len(row.text) <= LONGEST]
+    first = [
+        row for row in rows if said[row.hash] is row and row.kind not in ("chunk", "item") and len(row.text) <= LONGEST
+    ]
     waiting = [row for row in first if row.hash in embedded and row.id not in known]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}

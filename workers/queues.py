@@ -18,6 +18,8 @@ ROUTES = {
     "memory.documents": RECALL,
     "memory.fact": RECALL,
     "memory.facts": RECALL,
+    "memory.items": RECALL,
+    "memory.item_paths": RECALL,
     "memory.publish_keys": RECALL,
     "decay.runs": RECALL,
     "memory.health": RECALL,

@@ -18,7 +18,7 @@ from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.tags import extract_tags
-from workers.core.text import chunk_digest, digest
+from workers.core.text import chunk_digest, digest, item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
@@ -178,7 +178,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         id=fact.id or uuid7(),
         kind=fact.kind,
         text=fact.text,
-        hash=chunk_digest(fact.source, fact.key, fact.text) if fact.kind == "chunk" else digest(fact.text),
+        hash=_hash(fact),
         summary=_summary(fact, context.settings.summary_threshold),
         category=fact.category,
         entity=fact.entity,
@@ -196,9 +196,19 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
     )
 
 
+def _hash(fact: NewFact) -> bytes:
+    """Return what tells whether two facts are the same: their words, or where they are kept."""
+    match fact.kind:
+        case "chunk":
+            return chunk_digest(fact.source, fact.key, fact.text)
+        case "item":
+            return item_digest(fact.entity, fact.key)
+    return digest(fact.text)
+
+
 def _summary(fact: NewFact, threshold: int) -> str | None:
     """Return a fact's own summary, or one for a long text (C-S24); a part of a document needs none."""
-    if fact.summary is None and fact.kind != "chunk" and len(fact.text) > threshold:
+    if fact.summary is None and fact.kind not in ("chunk", "item") and len(fact.text) > threshold:
         return injection.summary(fact.text)
     return fact.summary
 

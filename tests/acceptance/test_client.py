@@ -11,7 +11,7 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import operating
+from api import keeping, operating
 from api.client import Client
 from api.operating import Operator
 from workers.errors import LateError, NotFoundError
@@ -45,9 +45,8 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    sent = set(
-        re.findall(r'"((?:memory|decay|relations)\.\w+)"', inspect.getsource(clients) + inspect.getsource(operating))
-    )
+    program = "".join(map(inspect.getsource, (clients, operating, keeping)))
+    sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
 
     assert len(tasks) >= 20
     assert tasks - sent - OWN_AFFAIRS.keys() == set()

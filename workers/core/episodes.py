@@ -32,7 +32,7 @@ def branch(kind: str, durability: str | None) -> Branch:
     """Return the branch of a fact of that kind; an episode is persistent unless somebody says otherwise (H12)."""
     if kind == "episodic":
         return DURABILITIES[durability or "persistent"]
-    return Branch.CHUNK if kind == "chunk" else Branch.SEMANTIC
+    return Branch.CHUNK if kind in ("chunk", "item") else Branch.SEMANTIC
 
 
 def durability(code: int) -> str | None:

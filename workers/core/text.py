@@ -22,6 +22,11 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(normalise(text).encode()).digest()
 
 
+def item_digest(path: str | None, key: str | None) -> bytes:
+    """Return the SHA-256 of an item's place, where one is kept at a time, whatever it says."""
+    return hashlib.sha256("\0".join(["item", path or "", key or ""]).encode()).digest()
+
+
 def chunk_digest(path: str | None, section: str | None, text: str) -> bytes:
     """Return the SHA-256 of a part of a document: the same words elsewhere are another part, and each letter counts."""
     return hashlib.sha256("\0".join([path or "", section or "", text]).encode()).digest()

@@ -30,7 +30,7 @@ SHOWN = 80
 TYPED = {"__type__", "__value__"}
 
 ClassSource = Literal["auto", "explicit"]
-Kind = Literal["semantic", "episodic", "chunk"]
+Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
 
 
@@ -138,6 +138,12 @@ Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
+
+
+def cleaned_tags(given: Iterable[str]) -> list[str]:
+    """Return tags as facts may have them: without commas, neither too long nor too many, each once."""
+    cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG].strip() for tag in given)
+    return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
 
 
 def own_words(text: str, name: str, max_text: int) -> str:

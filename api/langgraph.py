@@ -1,0 +1,155 @@
+"""LangGraph: a store of long-term memory for its agents, which keeps documents as items of one namespace of Ebb.
+
+>>> store = EbbStore(Client("redis://localhost:6379/0", namespace="mira"), index={"fields": ["text"]})
+>>> store.put(("users", "1"), "drink", {"text": "likes green tea"})
+>>> store.search(("users",), query="What does she drink?")[0].value
+{'text': 'likes green tea'}
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
+from langgraph.store.base.embed import get_text_at_path, tokenize_path
+
+from api.client import Client
+
+WHOLE = "$"
+
+
+class EbbStore(BaseStore):
+    """A LangGraph store over a client; nothing of it leaves the client's namespace.
+
+    LangGraph's namespaces are paths in it. Documents come back exactly as they were put, which is JSON. Workers embed
+    them, so `index` takes `fields` alone; without it, all of a document is searched. A `ttl` counts from the last use:
+    what is over is hidden at once, and forgotten by and by. In a batch all reads see what was there before it.
+    """
+
+    supports_ttl = True
+    __slots__ = ("_client", "_fields", "ttl_config")
+
+    def __init__(self, client: Client, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+        given = dict(index or {})
+        if given.keys() - {"fields"}:
+            raise ValueError(
+                f"index: {', '.join(sorted(given.keys() - {'fields'}))} cannot be given, for Ebb's workers embed as "
+                "EBB_EMBEDDER says; give `fields`, or leave index out."
+            )
+        self._client = client
+        self._fields: list[str] = list(given.get("fields") or [WHOLE])  # type: ignore[call-overload]
+        self.ttl_config = ttl
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations; return their results, in order. Of several puts to one place the last holds."""
+        given = list(ops)
+        results: list[Result] = [None if isinstance(op, PutOp) else self._read(op) for op in given]
+        last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
+        for op in last.values():
+            self._put(op)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations, while others go on."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: Op) -> Result:
+        match op:
+            case GetOp():
+                return self._get(op)
+            case SearchOp():
+                return self._search(op)
+            case ListNamespacesOp():
+                return self._list(op)
+        raise ValueError(f"{type(op).__name__} is no operation of a store.")
+
+    def _get(self, op: GetOp) -> Item | None:
+        refresh = self._refreshes(wished=op.refresh_ttl)
+        found = self._client.items(op.namespace, key=op.key, limit=1, refresh=refresh)["items"]
+        return Item(**_told(found[0])) if found else None
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        if op.limit < 1:
+            return []
+        found = self._client.items(
+            op.namespace_prefix,
+            query=op.query,
+            filter=op.filter,
+            limit=op.limit,
+            offset=op.offset,
+            refresh=self._refreshes(wished=op.refresh_ttl),
+        )
+        return [SearchItem(**_told(one), score=one["score"]) for one in found["items"]]
+
+    def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        paths = [tuple(path) for path in self._client.item_paths()["paths"]]
+        wanted = [path for path in paths if all(_matches(path, one) for one in op.match_conditions or ())]
+        cut = sorted({path[: op.max_depth] for path in wanted})
+        return cut[op.offset : op.offset + op.limit]
+
+    def _put(self, op: PutOp) -> None:
+        if op.value is None:
+            self._client.drop_item(op.namespace, op.key)
+            return
+        text = None if op.index is False else text_of(op.value, op.index or self._fields)
+        self._client.put_item(op.namespace, op.key, op.value, text=text, ttl=op.ttl)
+
+    def _refreshes(self, *, wished: bool) -> bool:
+        return wished and (self.ttl_config or {}).get("refresh_on_read", True)
+
+
+def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """Return the words of these fields of a document, a line for each, or nothing if it has none of them."""
+    if list(fields) == [WHOLE]:
+        return "\n".join(_words(value)) or None
+    found = [text for field in fields for text in get_text_at_path(dict(value), tokenize_path(field))]
+    return "\n".join(found) or None
+
+
+def _words(value: Any) -> Iterable[str]:
+    """Yield what a document says, each name with its value, without the marks of JSON."""
+    if not isinstance(value, Mapping):
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return
+    for name, one in value.items():
+        yield f"{name}: {' '.join(_words(one))}"
+
+
+def _told(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "value": json.loads(item["document"]),
+        "key": item["key"],
+        "namespace": tuple(item["path"]),
+        "created_at": datetime.fromisoformat(item["created_at"]),
+        "updated_at": datetime.fromisoformat(item["updated_at"]),
+    }
+
+
+def _matches(path: tuple[str, ...], condition: MatchCondition) -> bool:
+    """Tell whether a path begins or ends as wanted, where `*` is any label."""
+    wanted, kind = condition.path, _kind(condition)
+    if len(path) < len(wanted):
+        return False
+    part = path[: len(wanted)] if kind == "prefix" else path[len(path) - len(wanted) :]
+    return all(asked in ("*", label) for label, asked in zip(part, wanted, strict=True))
+
+
+def _kind(condition: MatchCondition) -> Literal["prefix", "suffix"]:
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"{condition.match_type!r} is no way to match a namespace; give prefix or suffix.")
+    return condition.match_type

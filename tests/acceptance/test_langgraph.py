@@ -1,0 +1,308 @@
+"""LangGraph's store on Ebb: what its own stores promise, on real workers."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from live_system import LiveSystem
+
+from api.client import Client
+from api.langgraph import EbbStore
+
+pytestmark = pytest.mark.acceptance
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+@pytest.fixture
+def store(client: Client) -> EbbStore:
+    return EbbStore(client)
+
+
+def keys(found: list[Any]) -> list[str]:
+    return [item.key for item in found]
+
+
+def test_what_is_put_comes_back_with_its_place_and_times(store: EbbStore) -> None:
+    value = {"title": "Otters", "tags": ["a", "b"], "nested": {"deep": [1, 2.5, None, True]}}
+    store.put(("docs", "user 1"), "one", value)
+    item = store.get(("docs", "user 1"), "one")
+
+    assert item is not None
+    assert (item.namespace, item.key, item.value) == (("docs", "user 1"), "one", value)
+    assert item.created_at == item.updated_at
+    assert timedelta() < datetime.now(UTC) - item.created_at < timedelta(minutes=1)
+    assert store.get(("docs", "user 1"), "two") is None
+    assert store.get(("docs",), "one") is None
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=st.dictionaries(st.text(max_size=8), JSON, max_size=4))
+def test_any_document_comes_back_exactly(store: EbbStore, value: dict[str, Any]) -> None:
+    store.put(("any",), "one", value)
+    item = store.get(("any",), "one")
+
+    assert item is not None
+    assert item.value == value
+
+
+def test_objects_that_transports_take_for_theirs_come_back_too(store: EbbStore) -> None:
+    value = {"when": {"__type__": "datetime", "__value__": "never"}}
+    store.put(("any",), "one", value)
+    item = store.get(("any",), "one")
+
+    assert item is not None
+    assert item.value == value
+
+
+def test_a_second_put_replaces_and_keeps_when_it_was_first_put(store: EbbStore, client: Client) -> None:
+    store.put(("docs",), "one", {"text": "Mira lives in Leipzig"})
+    first = store.get(("docs",), "one")
+    store.put(("docs",), "one", {"text": "Mira lives in Halle"})
+    store.put(("docs",), "one", {"text": "Mira lives in Halle", "since": 2026})
+    second = store.get(("docs",), "one")
+
+    assert first is not None
+    assert second is not None
+    assert second.value == {"text": "Mira lives in Halle", "since": 2026}
+    assert second.created_at == first.created_at
+    assert second.updated_at > first.updated_at
+    assert len(store.search(("docs",))) == 1
+    assert len(client.facts()["facts"]) == 1
+
+
+def test_puts_at_once_leave_one(store: EbbStore) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: store.put(("docs",), "one", {"number": number}), range(8)))
+
+    (item,) = store.search(("docs",))
+    assert item.value["number"] in range(8)
+
+
+def test_what_is_deleted_is_gone_and_may_be_put_again(store: EbbStore) -> None:
+    store.put(("docs",), "one", {"text": "An otter"})
+    store.delete(("docs",), "one")
+    gone = store.get(("docs",), "one"), store.search(("docs",)), store.list_namespaces()
+    store.delete(("docs",), "one")
+    store.put(("docs",), "one", {"text": "An otter"})
+    back = store.get(("docs",), "one")
+
+    assert gone == (None, [], [])
+    assert back is not None
+    assert back.value == {"text": "An otter"}
+
+
+def test_the_same_words_at_other_places_are_other_items(store: EbbStore) -> None:
+    for place in (("a",), ("A",), ("a", "b")):
+        for key in ("x", "X"):
+            store.put(place, key, {"text": "the same"})
+
+    assert len(store.search(())) == 6
+    assert keys(store.search(("a", "b"))) == ["X", "x"]
+
+
+def test_search_goes_below_a_path_and_not_beside_it(store: EbbStore) -> None:
+    for path in (("users",), ("users", "1"), ("users", "12"), ("users", "1", "deep"), ('us"ers', "1")):
+        store.put(path, "/".join(path), {"text": "an otter"})
+
+    assert keys(store.search(("users", "1"))) == ["users/1/deep", "users/1"]
+    assert len(store.search(("users",))) == 4
+    assert len(store.search(())) == 5
+    assert store.search(("nobody",)) == []
+    assert keys(store.search(('us"ers',))) == ['us"ers/1']
+
+
+def test_pages_follow_each_other(store: EbbStore) -> None:
+    for number in range(5):
+        store.put(("docs",), f"{number}", {"number": number})
+
+    assert keys(store.search(("docs",), limit=2)) == ["4", "3"]
+    assert keys(store.search(("docs",), limit=2, offset=2)) == ["2", "1"]
+    assert keys(store.search(("docs",), limit=2, offset=4)) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({"kind": "a"}, {"1", "2"}),
+        ({"kind": "a", "size": 2}, {"2"}),
+        ({"size": {"$gt": 1}}, {"2", "3"}),
+        ({"size": {"$gte": 2, "$lt": 3}}, {"2"}),
+        ({"size": {"$lte": 1}}, {"1"}),
+        ({"kind": {"$ne": "a"}}, {"3", "4"}),
+        ({"kind": {"$eq": "b"}}, {"3"}),
+        ({"nested": {"deep": 1}}, {"4"}),
+        ({"absent": None}, {"1", "2", "3", "4"}),
+        ({"absent": "x"}, set()),
+    ],
+)
+def test_filters_choose_by_value_and_operator(store: EbbStore, wanted: dict[str, Any], found: set[str]) -> None:
+    store.put(("docs",), "1", {"kind": "a", "size": 1})
+    store.put(("docs",), "2", {"kind": "a", "size": 2})
+    store.put(("docs",), "3", {"kind": "b", "size": 3.5})
+    store.put(("docs",), "4", {"nested": {"deep": 1, "more": 2}, "size": "large"})
+
+    assert set(keys(store.search(("docs",), filter=wanted))) == found
+    assert set(keys(store.search(("docs",), query="kind", filter=wanted))) == found
+
+
+def test_an_operator_that_is_none_is_named(store: EbbStore) -> None:
+    with pytest.raises(Exception, match=r"'\$like' is no operator"):
+        store.search(("docs",), filter={"kind": {"$like": "a"}})
+
+
+def test_a_query_brings_the_best_first_with_scores(store: EbbStore) -> None:
+    store.put(("users", "1"), "drink", {"text": "likes green tea in the morning"})
+    store.put(("users", "1"), "ship", {"text": "sails to Zanzibar every spring"})
+    store.put(("users", "2"), "drink", {"text": "likes green tea more than anybody"})
+
+    best, *others = store.search(("users", "1"), query="Which tea does she like?")
+    assert best.key == "drink"
+    assert best.score is not None
+    assert all(other.score is not None and other.score < best.score for other in others)
+    assert {item.namespace for item in (best, *others)} == {("users", "1")}
+    assert keys(store.search(("users", "1"), query="Where does she sail?", limit=1)) == ["ship"]
+    assert [item.score for item in store.search(("users", "1"))] == [None, None]
+
+
+def test_only_indexed_fields_are_searched(client: Client) -> None:
+    store = EbbStore(client, index={"fields": ["text", "parts[*].said"]})  # type: ignore[typeddict-item]
+    store.put(("docs",), "field", {"text": "an otter", "other": "zanzibar"})
+    store.put(("docs",), "part", {"parts": [{"said": "a walrus"}, {"said": "zanzibar"}]})
+    store.put(("docs",), "hidden", {"text": "zanzibar"}, index=False)
+    store.put(("docs",), "own", {"text": "an otter", "title": "zanzibar"}, index=["title"])
+    store.put(("docs",), "nothing", {"other": "zanzibar"})
+
+    found = store.search(("docs",), query="zanzibar")
+    assert set(keys(found)) == {"field", "part", "own"}
+    assert set(keys(found)[:2]) == {"part", "own"}
+    assert len(store.search(("docs",))) == 5
+
+
+def test_what_workers_embed_with_is_not_the_stores_choice(client: Client) -> None:
+    with pytest.raises(ValueError, match="EBB_EMBEDDER"):
+        EbbStore(client, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
+
+
+def test_namespaces_are_listed_by_prefix_suffix_and_depth(store: EbbStore) -> None:
+    for path in (("a", "b", "c"), ("a", "b", "d"), ("a", "x", "c"), ("z", "b", "c")):
+        store.put(path, "one", {"text": "an otter"})
+
+    assert store.list_namespaces() == [("a", "b", "c"), ("a", "b", "d"), ("a", "x", "c"), ("z", "b", "c")]
+    assert store.list_namespaces(prefix=("a", "b")) == [("a", "b", "c"), ("a", "b", "d")]
+    assert store.list_namespaces(suffix=("c",)) == [("a", "b", "c"), ("a", "x", "c"), ("z", "b", "c")]
+    assert store.list_namespaces(prefix=("a", "*", "c")) == [("a", "b", "c"), ("a", "x", "c")]
+    assert store.list_namespaces(prefix=("a",), suffix=("d",)) == [("a", "b", "d")]
+    assert store.list_namespaces(max_depth=2) == [("a", "b"), ("a", "x"), ("z", "b")]
+    assert store.list_namespaces(limit=2, offset=1) == [("a", "b", "d"), ("a", "x", "c")]
+    assert store.list_namespaces(prefix=("a", "b", "c", "d")) == []
+
+
+def test_a_batch_reads_what_was_there_before_it(store: EbbStore) -> None:
+    store.put(("docs",), "one", {"number": 1})
+    operations = [
+        PutOp(("docs",), "one", {"number": 2}),
+        GetOp(("docs",), "one"),
+        SearchOp(("docs",), limit=5),
+        PutOp(("docs",), "two", {"number": 3}),
+        ListNamespacesOp((MatchCondition("prefix", ("docs",)),)),
+        PutOp(("docs",), "two", {"number": 4}),
+        PutOp(("docs",), "three", None),
+    ]
+    results = store.batch(operations)
+    after = asyncio.run(store.abatch([GetOp(("docs",), "one"), GetOp(("docs",), "two")]))
+
+    assert [results[place] for place in (0, 3, 5, 6)] == [None] * 4
+    assert results[1].value == {"number": 1}  # type: ignore[union-attr]
+    assert [item.value for item in results[2]] == [{"number": 1}]  # type: ignore[union-attr]
+    assert results[4] == [("docs",)]
+    assert [item.value for item in after] == [{"number": 2}, {"number": 4}]  # type: ignore[union-attr]
+
+
+def test_the_asynchronous_methods_do_the_same(store: EbbStore) -> None:
+    async def use() -> None:
+        await store.aput(("docs",), "one", {"text": "an otter"})
+        item = await store.aget(("docs",), "one")
+        assert item is not None
+        assert item.value == {"text": "an otter"}
+        assert keys(await store.asearch(("docs",), query="otter")) == ["one"]
+        assert await store.alist_namespaces() == [("docs",)]
+        await store.adelete(("docs",), "one")
+        assert await store.aget(("docs",), "one") is None
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("path", [(), ("",), ("a.b",), ("langgraph", "x")])
+def test_namespaces_that_langgraph_forbids_are_refused(store: EbbStore, path: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidNamespaceError):
+        store.put(path, "one", {"text": "an otter"})
+
+
+def test_a_lifetime_counts_from_the_last_use(store: EbbStore, client: Client, live: LiveSystem) -> None:
+    store.put(("docs",), "short", {"text": "an otter"}, ttl=10)
+    store.put(("docs",), "long", {"text": "a walrus"})
+    later = datetime.now(UTC) + timedelta(minutes=9)
+    over = (datetime.now(UTC) + timedelta(minutes=11)).isoformat()
+    ask = {"path": ["docs"], "namespace": client.namespace, "refresh": False}
+
+    def at(now: str, **more: Any) -> set[str]:
+        return {one["key"] for one in client.call("memory.items", ask | {"now": now} | more, 15)["items"]}
+
+    assert at(over) == {"long"}
+    assert at(over, query="otter") == {"long"}
+    assert at(later.isoformat(), refresh=True) == {"short", "long"}
+    live.settle()
+    assert at(over) == {"short", "long"}, "it was used two minutes before"
+    classes = {fact["key"]: fact["decay_class"] for fact in client.facts()["facts"]}
+    assert classes == {"short": "normal", "long": "permanent"}
+
+
+def test_nothing_is_seen_from_another_namespace_of_ebb(store: EbbStore, live: LiveSystem, namespace: str) -> None:
+    store.put(("docs",), "one", {"text": "an otter"})
+    with live.client(f"{namespace}-other") as client:
+        other = EbbStore(client)
+        assert other.get(("docs",), "one") is None
+        assert other.search((), query="otter") == []
+        assert other.list_namespaces() == []
+        other.delete(("docs",), "one")
+        other.put(("docs",), "one", {"text": "a walrus"})
+
+    item = store.get(("docs",), "one")
+    assert item is not None
+    assert item.value == {"text": "an otter"}
+
+
+def test_a_put_that_is_delivered_twice_is_one(live: LiveSystem, store: EbbStore, namespace: str) -> None:
+    arguments = {"path": ["docs"], "key": "one", "document": '{"number": 1}', "namespace": namespace}
+    first, second = live.delivered("memory.put_item", arguments, 2)
+
+    assert first == second
+    assert [item.value for item in store.search(("docs",))] == [{"number": 1}]
+
+
+def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, namespace: str) -> None:
+    store.put(("docs", "1"), "one", {"text": "an otter", "n": [1]})
+    exported = live.ebb("export", "--namespace", namespace).stdout
+    imported = live.ebb("import", "-", "--namespace", f"{namespace}-copy", stdin=exported)
+
+    assert imported.returncode == 0, imported.stderr
+    with live.client(f"{namespace}-copy") as client:
+        (item,) = EbbStore(client).search(("docs",))
+    assert (item.namespace, item.key, item.value) == (("docs", "1"), "one", {"text": "an otter", "n": [1]})

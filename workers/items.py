@@ -1,0 +1,166 @@
+"""Items: documents that are put under a path and key, found there or by what they say, and replaced whole."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers import forget as forgetting
+from workers.context import Context
+from workers.core import ranking
+from workers.core.lifetime import DecayClass
+from workers.core.text import item_digest
+from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.intake import NewFact
+from workers.recall import arms, scoring
+from workers.storage import candidates, facts, items, namespaces
+from workers.storage.candidates import Scope
+from workers.storage.connection import transaction
+from workers.storage.items import Item
+from workers.store import store_many
+
+MOST_SEARCHED = 10_000
+"""Items below a path that are looked through; past that the newest."""
+
+TRIES = 5
+LIVES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
+"""Up to so many minutes, an item has that lifetime: the shortest that use starts anew and that fades no earlier."""
+
+Takes = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A document to keep: its JSON, the words by which it is found, if any, and minutes it lives after each use."""
+
+    path: str
+    key: str
+    document: str
+    text: str | None
+    minutes: float | None
+
+
+def put(context: Context, namespace: str, given: Put, id_: UUID, now: datetime) -> UUID:
+    """Keep a document in place of what was under its path and key; whoever comes last, stays.
+
+    Raises:
+        UnavailableError: others replace the same at this very moment.
+    """
+    for _ in range(TRIES):
+        before, stored = _standing(context, namespace, given, id_)
+        if stored:
+            return id_
+        fact = _fact(context, given, id_, before, now)
+        (done,) = store_many(context, namespace, [fact], now, touch=False, classify=False)
+        if not isinstance(done, InvalidInputError) and done.id == id_:
+            return id_
+    raise UnavailableError(f"{given.key!r} is being replaced by others at this very moment: try again.")
+
+
+def find(
+    context: Context, namespace: str, prefix: str, now: datetime, *, key: str | None, takes: Takes, most: int
+) -> list[Item]:
+    """Return up to so many items below a path that are wanted, the newest first, or the one with a key."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        found = [] if tenant is None else items.below(db, tenant.id, prefix, now, MOST_SEARCHED, key)
+    return [item for item in found if takes(json.loads(item.metadata["document"]))][:most]
+
+
+def search(
+    context: Context, namespace: str, prefix: str, query: str, now: datetime, *, takes: Takes, most: int
+) -> list[tuple[Item, float]]:
+    """Return the items below a path that fit a question best, each with its score in [0, 1].
+
+    All of them are compared, by words and by meaning; those that were put without words are not among them.
+    """
+    found = [
+        item
+        for item in find(context, namespace, prefix, now, key=None, takes=takes, most=MOST_SEARCHED)
+        if item.metadata["indexed"]
+    ]
+    scores = _scores(context, namespace, query, [item.id for item in found], now)
+    known = [(item, scores[item.id]) for item in found if item.id in scores]
+    return sorted(known, key=lambda one: -one[1])[:most]
+
+
+def paths(context: Context, namespace: str, now: datetime) -> Sequence[str]:
+    """Return every path of a namespace under which something is kept."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return [] if tenant is None else items.paths(db, tenant.id, now)
+
+
+def drop(context: Context, namespace: str, path: str, key: str, now: datetime) -> bool:
+    """Forget what is kept under a path and key; return whether there was something."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        item = None if tenant is None else items.current(db, tenant.id, item_digest(path, key))
+    if item is not None:
+        forgetting.forget(context, namespace, [item.id], now)
+    return item is not None
+
+
+def _standing(context: Context, namespace: str, given: Put, id_: UUID) -> tuple[Item | None, bool]:
+    """Return what is at the place now, and whether this very document was put there before."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return None, False
+        before = items.current(db, tenant.id, item_digest(given.path, given.key))
+        return before, bool(facts.known_by_id(db, tenant.id, [id_]))
+
+
+def _fact(context: Context, given: Put, id_: UUID, before: Item | None, now: datetime) -> NewFact:
+    words = given.text if given.text and given.text.strip() else f"{given.path} {given.key}"
+    metadata = {
+        "document": given.document,
+        "created_at": now.isoformat() if before is None else before.metadata["created_at"],
+        "minutes": given.minutes,
+        "indexed": bool(given.text and given.text.strip()),
+    }
+    return NewFact(
+        id=id_,
+        kind="item",
+        text=_storable(words, context.settings.max_text),
+        entity=given.path,
+        key=given.key,
+        metadata=metadata,
+        decay_class=_lifetime(given.minutes),
+        supersedes=None if before is None else before.id,
+        again=True,
+    )
+
+
+def _storable(text: str, most: int) -> str:
+    """Return as much of a text as a fact may have, without what PostgreSQL cannot store."""
+    return text.replace("\0", " ").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
+def _lifetime(minutes: float | None) -> DecayClass:
+    return next((lives for most, lives in LIVES if minutes is not None and minutes <= most), "permanent")
+
+
+def _scores(context: Context, namespace: str, query: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, float]:
+    if not ids:
+        return {}
+    vector, scope = _embedded(context, query), Scope(now, kind="item")
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, namespace)
+        text = arms.text_arm(db, tenant, query, scope)
+        usable = vector if tenant.embedder == context.embedder.name else None
+        read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
+    by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
+    fused = ranking.fuse(by_words, scoring.similarities(read, usable))
+    return dict(zip(read["id"], fused.tolist(), strict=True))
+
+
+def _embedded(context: Context, query: str) -> Any:
+    try:
+        return context.queries.embed(query)
+    except EmbeddingError:
+        return None

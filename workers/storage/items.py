@@ -1,0 +1,76 @@
+"""Items: documents that somebody keeps under a path and a key, as facts of kind `item`.
+
+Their entity is the path, each of its labels as JSON with a slash behind it, so that what begins alike lies below.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.storage.connection import Connection
+
+# An index's entry must fit a third of a page, so only the beginnings of long paths stand in it.
+BELOW = """
+    select id, entity as path, key, metadata, created_at
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
+        and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
+        and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
+        and (held or ends_at > %(now)s)
+        and (metadata ->> 'minutes' is null
+            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+    order by created_at desc, id desc
+    limit %(limit)s
+"""
+
+PATHS = """
+    select distinct entity
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
+        and (held or ends_at > %(now)s)
+        and (metadata ->> 'minutes' is null
+            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+    order by entity
+"""
+
+CURRENT = """
+    select id, entity as path, key, metadata, created_at
+    from facts
+    where namespace = %(namespace)s and hash = %(hash)s and kind = 'item'
+        and forgotten_at is null and superseded_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document as it is kept, and since when it is so."""
+
+    id: UUID
+    path: str
+    key: str
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+def below(db: Connection, namespace: int, prefix: str, now: datetime, limit: int, key: str | None = None) -> list[Item]:
+    """Return the items whose paths begin so, the newest first, or the one with a key at just that path."""
+    given = {"namespace": namespace, "prefix": prefix, "key": key, "now": now, "limit": limit}
+    with db.cursor(row_factory=class_row(Item)) as cursor:
+        return cursor.execute(BELOW, given).fetchall()
+
+
+def current(db: Connection, namespace: int, hash_: bytes) -> Item | None:
+    """Return what is kept at the place with that hash, be it over or not, so that it can be replaced."""
+    with db.cursor(row_factory=class_row(Item)) as cursor:
+        return cursor.execute(CURRENT, {"namespace": namespace, "hash": hash_}).fetchone()
+
+
+def paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
+    """Return every path under which something is kept."""
+    return [path for (path,) in db.execute(PATHS, {"namespace": namespace, "now": now})]

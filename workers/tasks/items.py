@@ -1,0 +1,102 @@
+"""The tasks of items: documents kept under a path and key, as LangGraph's stores keep them."""
+
+from typing import Any
+from uuid import uuid5
+
+from celery import Task
+
+from workers import intake
+from workers import items as keeping
+from workers.celery import app, settings
+from workers.core.filters import satisfies
+from workers.intake.items import document as checked
+from workers.intake.items import filters, item_key, item_path, labels, minutes, optional_text
+from workers.items import Put
+from workers.storage import signals
+from workers.storage.items import Item
+from workers.tasks.answers import shown
+from workers.tasks.recalling import touch
+from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of
+
+MOST_ITEMS = 10_000
+
+
+@app.task(base=EbbTask, bind=True, name="memory.put_item")
+def put_item(
+    self: Task,
+    path: Any,
+    key: Any,
+    document: Any,
+    text: Any = None,
+    ttl: Any = None,
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Keep a document under a path and key, in place of what was there; return its fact's id."""
+    task_id = self.request.id or ""
+    at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
+    given = Put(item_path(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
+    done = keeping.put(context, name, given, uuid5(uuid_of(task_id), "item"), at)
+    signals.mark_grown(context.redis, name)
+    return {"id": str(done)}
+
+
+@app.task(base=EbbTask, name="memory.items")
+def items(
+    path: Any = (),
+    key: Any = None,
+    query: Any = None,
+    filter: Any = None,  # noqa: A002 - the contract's name
+    limit: Any = 10,
+    offset: Any = 0,
+    refresh: Any = True,
+    namespace: Any = "default",
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return items below a path, the newest first, or the best for a query, or the one with a key; that is use."""
+    at, name, prefix = instant(now), intake.namespace_name(namespace), item_path(path)
+    most, skipped = intake.whole(limit, "limit", MOST_ITEMS), intake.whole(offset + 1, "offset", MOST_ITEMS) - 1
+    wanted = filters(filter)
+    one = None if key is None else item_key(key)
+
+    def takes(document: Any) -> bool:
+        return satisfies(document, wanted)
+
+    if query is None or not query.strip():
+        plain = keeping.find(context, name, prefix, at, key=one, takes=takes, most=skipped + most)
+        found: list[tuple[Item, float | None]] = [(item, None) for item in plain]
+    else:
+        words = intake.query_text(query, settings.max_text)
+        found = [*keeping.search(context, name, prefix, words, at, takes=takes, most=skipped + most)]
+    page = found[skipped:]
+    if page and intake.flag(refresh, "refresh"):
+        ids = [str(item.id) for item, _ in page[:MOST_FACTS]]
+        touch.apply_async(kwargs={"namespace": name, "ids": ids, "at": at.isoformat()})
+    return {"items": [_told(item, score) for item, score in page]}
+
+
+@app.task(base=EbbTask, bind=True, name="memory.drop_item")
+def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Forget what is kept under a path and key; return whether there was something."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    name = intake.namespace_name(namespace)
+    return {"dropped": keeping.drop(context, name, item_path(path), item_key(key), at)}
+
+
+@app.task(base=EbbTask, name="memory.item_paths")
+def item_paths(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Return every path under which something is kept."""
+    found = keeping.paths(context, intake.namespace_name(namespace), instant(now))
+    return {"paths": [labels(path) for path in found]}
+
+
+def _told(item: Item, score: float | None) -> dict[str, Any]:
+    """Return an item with its document as the text that was given, which nothing on the way looks into."""
+    return {
+        "path": labels(item.path),
+        "key": item.key,
+        "document": item.metadata["document"],
+        "created_at": item.metadata["created_at"],
+        "updated_at": shown(item.created_at),
+        "score": score,
+    }
