@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ import numpy as np
 from workers import forget as forgetting
 from workers.context import Context
 from workers.core import ranking
+from workers.core.arrays import Vectors
 from workers.core.lifetime import DecayClass
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
@@ -19,8 +21,9 @@ from workers.intake import NewFact
 from workers.recall import arms, scoring
 from workers.storage import candidates, facts, items, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import transaction
+from workers.storage.connection import Connection, transaction
 from workers.storage.items import Item
+from workers.storage.namespaces import Namespace
 from workers.store import store_many
 
 MOST_SEARCHED = 10_000
@@ -62,30 +65,38 @@ def put(context: Context, namespace: str, given: Put, id_: UUID, now: datetime) 
 
 
 def find(
-    context: Context, namespace: str, prefix: str, now: datetime, *, key: str | None, takes: Takes, most: int
+    context: Context, namespace: str, prefix: str, now: datetime, *, key: str | None, takes: Takes | None, most: int
 ) -> list[Item]:
     """Return up to so many items below a path that are wanted, the newest first, or the one with a key."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        found = [] if tenant is None else items.below(db, tenant.id, prefix, now, MOST_SEARCHED, key)
-    return [item for item in found if takes(json.loads(item.metadata["document"]))][:most]
+        if tenant is None:
+            return []
+        found = items.below(db, tenant.id, prefix, now, most if takes is None else MOST_SEARCHED, key=key)
+        return list(islice((item for item in found if _wanted(item, takes)), most))
 
 
 def search(
-    context: Context, namespace: str, prefix: str, query: str, now: datetime, *, takes: Takes, most: int
+    context: Context, namespace: str, prefix: str, query: str, now: datetime, *, takes: Takes | None, most: int
 ) -> list[tuple[Item, float]]:
     """Return the items below a path that fit a question best, each with its score in [0, 1].
 
     All of them are compared, by words and by meaning; those that were put without words are not among them.
     """
-    found = [
-        item
-        for item in find(context, namespace, prefix, now, key=None, takes=takes, most=MOST_SEARCHED)
-        if item.metadata["indexed"]
-    ]
-    scores = _scores(context, namespace, query, [item.id for item in found], now)
-    known = [(item, scores[item.id]) for item in found if item.id in scores]
-    return sorted(known, key=lambda one: -one[1])[:most]
+    vector = _embedded(context, query)
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return []
+        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=takes is not None)
+        ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, takes)]
+        best = _scored(context, db, tenant, query, vector, ids, now)[:most]
+        shown = items.among(db, tenant.id, [id_ for id_, _ in best])
+    return [(shown[id_], score) for id_, score in best]
+
+
+def _wanted(item: Item, takes: Takes | None) -> bool:
+    return takes is None or takes(json.loads(item.metadata["document"]))
 
 
 def paths(context: Context, namespace: str, now: datetime) -> Sequence[str]:
@@ -145,21 +156,27 @@ def _lifetime(minutes: float | None) -> DecayClass:
     return next((lives for most, lives in LIVES if minutes is not None and minutes <= most), "permanent")
 
 
-def _scores(context: Context, namespace: str, query: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, float]:
+def _scored(
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    query: str,
+    vector: Vectors | None,
+    ids: Sequence[UUID],
+    now: datetime,
+) -> list[tuple[UUID, float]]:
+    """Return these items with their scores, best first."""
     if not ids:
-        return {}
-    vector, scope = _embedded(context, query), Scope(now, kind="item")
-    with transaction(context.database_url) as db:
-        tenant = namespaces.find_or_add(db, namespace)
-        text = arms.text_arm(db, tenant, query, scope)
-        usable = vector if tenant.embedder == context.embedder.name else None
-        read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
+        return []
+    scope, usable = Scope(now, kind="item"), vector if tenant.embedder == context.embedder.name else None
+    text = arms.text_arm(db, tenant, query, scope)
+    read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     fused = ranking.fuse(by_words, scoring.similarities(read, usable))
-    return dict(zip(read["id"], fused.tolist(), strict=True))
+    return sorted(zip(read["id"], fused.tolist(), strict=True), key=lambda one: -one[1])
 
 
-def _embedded(context: Context, query: str) -> Any:
+def _embedded(context: Context, query: str) -> Vectors | None:
     try:
         return context.queries.embed(query)
     except EmbeddingError:

@@ -23,6 +23,7 @@ from workers.storage import (
     entities,
     exports,
     facts,
+    items,
     janitors,
     likenesses,
     links,
@@ -224,6 +225,14 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
 def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> None:
     given = {"namespace": 1, "before": None, "now": day(0), "limit": 100, "offset": 0}
     assert indexes(filled, exports.PAGE, given)["facts_pkey"] == "Index Scan"
+
+
+def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
+    given = {"namespace": 1, "prefix": '"users"/', "key": None, "now": day(0), "limit": 10, "whole": True}
+    with connect(filled.context.database_url) as db:
+        (plan,) = db.execute("explain (format json) " + items.BELOW, given).fetchone()[0]  # type: ignore[index]
+    (scan,) = [node for node in nodes(plan["Plan"]) if node.get("Index Name") == "facts_items"]
+    assert "users" in scan["Index Cond"]
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:

@@ -3,7 +3,7 @@
 Their entity is the path, each of its labels as JSON with a slash behind it, so that what begins alike lies below.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,12 @@ from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
+BATCH = 200
+
 # An index's entry must fit a third of a page, so only the beginnings of long paths stand in it.
 BELOW = """
-    select id, entity as path, key, metadata, created_at
+    select id, entity as path, key, created_at,
+        case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
@@ -39,6 +42,12 @@ PATHS = """
     order by entity
 """
 
+AMONG = """
+    select id, entity as path, key, metadata, created_at
+    from facts
+    where namespace = %(namespace)s and id = any(%(ids)s) and kind = 'item'
+"""
+
 CURRENT = """
     select id, entity as path, key, metadata, created_at
     from facts
@@ -58,11 +67,30 @@ class Item:
     created_at: datetime
 
 
-def below(db: Connection, namespace: int, prefix: str, now: datetime, limit: int, key: str | None = None) -> list[Item]:
-    """Return the items whose paths begin so, the newest first, or the one with a key at just that path."""
-    given = {"namespace": namespace, "prefix": prefix, "key": key, "now": now, "limit": limit}
+def below(
+    db: Connection,
+    namespace: int,
+    prefix: str,
+    now: datetime,
+    limit: int,
+    *,
+    key: str | None = None,
+    whole: bool = True,
+) -> Iterator[Item]:
+    """Yield the items whose paths begin so, the newest first, or the one with a key at just that path.
+
+    Unless they are wanted `whole`, their metadata only say whether they are indexed. Few are in memory at once.
+    """
+    given = {"namespace": namespace, "prefix": prefix, "key": key, "now": now, "limit": limit, "whole": whole}
+    with db.cursor("items", row_factory=class_row(Item)) as cursor:
+        cursor.itersize = BATCH
+        yield from cursor.execute(BELOW, given)
+
+
+def among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Item]:
+    """Return those of these facts that are items."""
     with db.cursor(row_factory=class_row(Item)) as cursor:
-        return cursor.execute(BELOW, given).fetchall()
+        return {item.id: item for item in cursor.execute(AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
 def current(db: Connection, namespace: int, hash_: bytes) -> Item | None:

@@ -1,5 +1,6 @@
 """The tasks of items: documents kept under a path and key, as LangGraph's stores keep them."""
 
+from functools import partial
 from typing import Any
 from uuid import uuid5
 
@@ -59,9 +60,7 @@ def items(
     wanted = filters(filter)
     one = None if key is None else item_key(key)
 
-    def takes(document: Any) -> bool:
-        return satisfies(document, wanted)
-
+    takes = partial(satisfies, wanted=wanted) if wanted else None
     if query is None or not query.strip():
         plain = keeping.find(context, name, prefix, at, key=one, takes=takes, most=skipped + most)
         found: list[tuple[Item, float | None]] = [(item, None) for item in plain]
