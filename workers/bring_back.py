@@ -14,7 +14,6 @@ from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
-from workers.core.text import digest
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.intake.archived import (
@@ -71,7 +70,7 @@ def bring_back(context: Context, namespace: str, records: Sequence[Record], now:
 
 
 def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Outcome]:
-    hashes = [digest(one.fact.text) for one in given]
+    hashes = [one.fact.digest for one in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         refused = _refused(db, tenant, given, hashes)

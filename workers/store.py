@@ -18,7 +18,6 @@ from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.tags import extract_tags
-from workers.core.text import chunk_digest, digest, item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forget import forget_ended
 from workers.intake import NewFact
@@ -178,7 +177,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         id=fact.id or uuid7(),
         kind=fact.kind,
         text=fact.text,
-        hash=_hash(fact),
+        hash=fact.digest,
         summary=_summary(fact, context.settings.summary_threshold),
         category=fact.category,
         entity=fact.entity,
@@ -194,16 +193,6 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),
     )
-
-
-def _hash(fact: NewFact) -> bytes:
-    """Return what tells whether two facts are the same: their words, or where they are kept."""
-    match fact.kind:
-        case "chunk":
-            return chunk_digest(fact.source, fact.key, fact.text)
-        case "item":
-            return item_digest(fact.entity, fact.key)
-    return digest(fact.text)
 
 
 def _summary(fact: NewFact, threshold: int) -> str | None:

@@ -31,6 +31,7 @@ OWN_AFFAIRS = {
     "memory.prune_by_llm": "follows a clean-up",
     "memory.publish_keys": "what the HTTP API asks for its own sake",
     "memory.health": "the same",
+    "memory.measure": "the same",
     "decay.apply": "what a plan sends",
 }
 """Tasks that no caller has a use for, each with its reason."""

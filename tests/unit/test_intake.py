@@ -238,7 +238,8 @@ def test_bad_tags_are_refused(tags: Any, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "allowed"), [("kind", "'semantic', 'episodic', 'chunk' or 'item'"), ("decay_class", "'permanent', 'durable'")]
+    ("field", "allowed"),
+    [("kind", "'semantic', 'episodic', 'chunk' or 'item'"), ("decay_class", "'permanent', 'durable'")],
 )
 def test_a_word_that_is_no_choice_is_refused_with_the_choices(field: str, allowed: str) -> None:
     message = refused(**{field: "forever"})

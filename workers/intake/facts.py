@@ -11,6 +11,7 @@ from pydantic import (
 )
 
 from workers.core.lifetime import DecayClass
+from workers.core.text import chunk_digest, digest, item_digest
 from workers.errors import InvalidInputError
 from workers.intake.values import (
     ClassSource,
@@ -73,6 +74,16 @@ class NewFact(BaseModel):
     decay_class_source: ClassSource | None = None
     supersedes: UUID | None = None
     again: StrictBool = False
+
+    @property
+    def digest(self) -> bytes:
+        """Return what tells whether two facts are the same: their words, or for documents where they are kept."""
+        match self.kind:
+            case "chunk":
+                return chunk_digest(self.source, self.key, self.text)
+            case "item":
+                return item_digest(self.entity, self.key)
+        return digest(self.text)
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:
