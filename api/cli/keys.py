@@ -1,7 +1,7 @@
 """`ebb keys`: who may come in over HTTP. Only a digest of a key is kept; the key itself is shown once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,7 +51,7 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
     from workers import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": str(key.id),
             "namespace": key.namespace,
@@ -65,9 +65,9 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
     if as_json:
         output.print_json({"keys": rows})
         return
-    columns = ["id", "label", "scopes", "created_at", "revoked_at"]
-    shown = [[" ".join(row["scopes"] or ()) if at == "scopes" else row[at] for at in columns] for row in rows]
-    output.print_table([column.replace("_at", "") for column in columns], shown)
+    for row in rows:
+        since = f"revoked {row['revoked_at'][:10]}" if row["revoked_at"] else f"since {row['created_at'][:10]}"
+        output.console().print(row["id"], row["label"] or "-", ",".join(row["scopes"]), since, markup=False)
 
 
 @commands.command()

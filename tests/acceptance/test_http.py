@@ -294,6 +294,10 @@ def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     assert api.get("/memory/stats", headers=here).status_code == 200
 
 
+def test_whoever_comes_by_way_of_a_proxy_from_elsewhere_needs_a_key(api: httpx2.Client) -> None:
+    assert "key" in problem(api.get("/memory/stats", headers={"X-Forwarded-For": "203.0.113.5"}), 401)
+
+
 def test_the_document_is_openapi_3_1_and_each_body_has_an_example(served: httpx2.Client) -> None:
     document = served.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")

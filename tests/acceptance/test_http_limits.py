@@ -1,12 +1,20 @@
 """What the API answers where nobody works, or too much waits."""
 
 import json
+import platform
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import httpx2
 import pytest
 from live_api import serving
-from live_system import LiveSystem
+from live_system import ROOT, LiveSystem
+
+from api.system import servers
+from workers.storage import signals
 
 pytestmark = pytest.mark.acceptance
 
@@ -31,6 +39,38 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
     worker = [line for line in (idle.folder / "worker.log").read_text().splitlines() if line.startswith("{")]
     told = [json.loads(line) for line in worker]
     assert all(line["level"] and line["message"] for line in told)
+
+
+def test_a_redis_that_is_away_is_told_and_the_api_goes_on_when_it_is_back(database_url: str, tmp_path: Path) -> None:
+    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    servers.prepare_redis(server)
+    command, log = server.command(), tmp_path / "redis.log"
+    system = LiveSystem(database_url, server.url(), tmp_path)
+    with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        system.own_keys.hset("ebb:keys", "copied", "1")
+        api = serving(system)
+        client = api.__enter__()
+    try:
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert "Redis does not answer" in ready.json()["checks"]["redis"]
+        assert client.get("/health/live").status_code == 200
+        answer = client.get("/memory/stats")
+        assert "Redis does not answer" in problem(answer, 503)
+        assert int(answer.headers["retry-after"]) > 0
+        with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+            system.own_keys.hset("ebb:keys", "copied", "1")
+            problem(client.get("/memory/stats", params={"timeout": 0.2}), 504)
+    finally:
+        api.__exit__(None, None, None)
+        system.stop()
+
+
+def test_a_container_asks_whether_its_worker_lives(idle: LiveSystem) -> None:
+    command = [sys.executable, "-m", "workers.alive"]
+    assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 1
+    signals.note_alive(idle.own_keys, f"celery@{platform.node()}", ["recall"], time.time())
+    assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 0
 
 
 def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_back(idle: LiveSystem) -> None:

@@ -28,6 +28,7 @@ from workers.storage import (
     likenesses,
     links,
     lookups,
+    measures,
     namespaces,
     outrunning,
     past_runs,
@@ -256,6 +257,17 @@ def test_pinned_facts_are_counted_by_their_index(filled: Memory) -> None:
 
 def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
     assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {"namespace": None})
+
+
+def test_what_has_been_due_for_longest_is_found_by_its_index(filled: Memory) -> None:
+    assert set(indexes(filled, measures.OLDEST_DUE, {"now": day(1)})) == {"activity_due"}
+
+
+def test_one_fact_is_shown_by_its_keys(filled: Memory) -> None:
+    (id_,) = filled.rows("select id from facts where namespace = 3 limit 1")[0]
+    name = filled.value("select name from namespaces where id = 3")
+    used = indexes(filled, exports.ROWS, {"namespace": name, "ids": [id_], "seen_at": day(0)})
+    assert {"facts_pkey", "activity_pkey"} <= set(used)
 
 
 def test_past_passes_are_found_newest_first_by_their_index(filled: Memory) -> None:
