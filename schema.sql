@@ -234,7 +234,7 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
     halvings, decay_class_source, branch, coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
     coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at,
-    outrun_at as outrun_since, stale
+    outrun_at as outrun_since, stale, retired
 from activity;
 
 -- Whether a pass takes a fact that is due: decay and the janitor all of them; a prune what has expired (hard), or what is in the last

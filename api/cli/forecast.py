@@ -8,7 +8,7 @@ import typer
 from api.cli import output
 from api.cli.reaching import NamespaceName, client
 
-COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "forgotten", "held")
+COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "stale", "forgotten", "held")
 
 
 def forecast(

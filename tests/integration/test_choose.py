@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from memory import Memory, day
 
-from workers import choose, export
+from workers import choose, export, forecast
 from workers.errors import InvalidInputError
 
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
@@ -92,6 +92,15 @@ def test_the_next_pass_looks_at_the_namespaces_facts_and_at_no_others(memory: Me
     memory.choose({HALF_LIFE: 1}, namespace="strict")
     assert memory.decay(4).counters.processed == 20
     assert {text.split()[0] for text, reason in reasons(memory).items() if reason == "culled"} == {"strict"}
+
+
+def test_the_forecast_goes_by_settings_that_no_pass_has_heeded_yet(memory: Memory) -> None:
+    memory.add("A fact.")
+    memory.add("An episode.", kind="episodic")
+    memory.choose({HALF_LIFE: 1, DAYS: 7})
+    ahead = forecast.forecast(memory.context, "default", 10, day(0))
+    culled, aged = ([number for number, one in enumerate(ahead, 1) if one.counts[why]] for why in ("culled", "aged"))
+    assert (culled, aged) == ([4], [8])
 
 
 def test_a_change_is_heeded_once_more_when_nobody_can_write_by_the_old_settings_any_longer(memory: Memory) -> None:

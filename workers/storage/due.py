@@ -50,7 +50,7 @@ COMING = """
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
         date_part('epoch', due_at)
     from anchors
-    where namespace = %(namespace)s and due_at <= %(until)s
+    where namespace = %(namespace)s and (due_at <= %(until)s or (%(all)s and not retired))
 """
 
 WRITE_FADED = """
@@ -108,10 +108,15 @@ def preview(
     return rows_of(db.execute(PREVIEW, given).fetchall())
 
 
-def coming(db: Connection, namespace: int, until: datetime, batch: int) -> Iterator[tuple[Activity, Floats]]:
-    """Yield a namespace's facts that are due by an instant, a batch at a time, and when each is in epoch seconds."""
+def coming(
+    db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False
+) -> Iterator[tuple[Activity, Floats]]:
+    """Yield a namespace's facts that are due by an instant, a batch at a time, and when each is in epoch seconds.
+
+    With `every` it is all live facts, for when they are due was computed by other rules.
+    """
     with db.cursor("due") as cursor:
-        cursor.execute(COMING, {"namespace": namespace, "until": until})
+        cursor.execute(COMING, {"namespace": namespace, "until": until, "all": every})
         while rows := cursor.fetchmany(batch):
             yield rows_of([row[:-1] for row in rows]), np.array([row[-1] for row in rows], dtype=np.float64)
 

@@ -18,7 +18,8 @@ FIND = """
             select entity from facts
             where namespace = namespaces.id and entity is not null and forgotten_at is null and superseded_at is null
             order by left(lower(entity), 200), facts.created_at limit 1
-        ) is not null
+        ) is not null,
+        settings_changed_at is not null
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -43,7 +44,8 @@ NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 class Namespace:
     """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
 
-    `turns` is how many turns of sessions were told it; `links` and `entities` are whether it has any.
+    `turns` is how many turns of sessions were told it; `links` and `entities` are whether it has any; it is
+    unsettled until every fact was looked at by its settings.
     """
 
     id: int
@@ -56,6 +58,7 @@ class Namespace:
     turns: int = 0
     links: bool = False
     entities: bool = False
+    unsettled: bool = False
 
 
 def find(db: Connection, name: str) -> Namespace | None:
