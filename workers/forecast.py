@@ -67,8 +67,7 @@ def forecast(context: Context, namespace: str, days: int, now: datetime, shown: 
             return ahead
         rules = rules_of(context, hygiene(context, tenant.settings))
         for rows, due_at in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=tenant.unsettled):
-            due_at = np.full_like(due_at, -np.inf) if tenant.unsettled else due_at
-            _foresee(rows, due_at, ahead, rules, shown)
+            _foresee(rows, np.minimum(due_at, -np.inf if tenant.unsettled else np.inf), ahead, rules, shown)
         _hold(context, db, tenant, ahead)
         texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:

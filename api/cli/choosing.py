@@ -31,7 +31,7 @@ def settings(
         return
     own = dict(_leaves(answer["own"]))
     rows = [[path, _plain(value), MARK if path in own else ""] for path, value in _leaves(answer["settings"])]
-    output.print_table(["setting", memory.namespace, ""], rows)
+    output.print_table(["setting", "value", ""], rows)
 
 
 def _assignment(given: str) -> tuple[str, Any]:

@@ -39,7 +39,7 @@ def test_a_wrong_setting_is_refused_with_the_documented_words(live: LiveSystem, 
     assert live.ebb("settings", "--namespace", namespace, "--set", HALF_LIFE).returncode == 2
 
 
-def test_one_namespace_ages_by_its_own_settings(live: LiveSystem, client: Client) -> None:
+def test_one_namespace_ages_by_its_own_settings(client: Client) -> None:
     client.settings(set={"hygiene.episodicTTL.persistentDays": 7, "hygiene.episodicTTL.permanentStaleDays": 5})
     client.store("We missed the last train to Basel.", kind="episodic", session="a", turn=1)
     client.store("The wedding was on a ship.", kind="episodic", durability="permanent")
