@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from workers.core.lifetime import DecayClass
-from workers.intake.values import Kind
+from workers.intake.values import ClassSource, Durability, Kind
 
 
 class FactFields(TypedDict, total=False):
@@ -17,6 +17,7 @@ class FactFields(TypedDict, total=False):
 
     id: str
     kind: Kind
+    durability: Durability
     session: str | int
     turn: int
     source_date: str | float
@@ -36,6 +37,7 @@ class FactFields(TypedDict, total=False):
     coactivations: int
     confidence: float
     decay_class: DecayClass
+    decay_class_source: ClassSource
     supersedes: str
     again: bool
 

@@ -13,8 +13,10 @@ from live_system import LiveSystem, eventually
 from api import client as clients
 from api import keeping, operating
 from api.client import Client
+from api.given import FactFields
 from api.operating import Operator
 from workers.errors import LateError, NotFoundError
+from workers.intake import NewFact
 
 pytestmark = pytest.mark.acceptance
 
@@ -52,6 +54,10 @@ def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     assert len(tasks) >= 20
     assert tasks - sent - OWN_AFFAIRS.keys() == set()
     assert sent | OWN_AFFAIRS.keys() <= tasks
+
+
+def test_the_type_of_a_fact_names_every_field_of_one() -> None:
+    assert FactFields.__annotations__.keys() | {"text"} == NewFact.model_fields.keys()
 
 
 def test_every_method_says_what_it_returns() -> None:
