@@ -1,7 +1,7 @@
 """OpenMemory's clients: their requests as they send them, with nulls and without, to the API."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +9,8 @@ import httpx2
 import pytest
 from live_api import make_key, serving
 from live_system import LiveSystem
+
+from api.http import openmemory
 
 pytestmark = pytest.mark.acceptance
 
@@ -192,6 +194,40 @@ def test_without_the_setting_there_are_no_such_routes(live: LiveSystem) -> None:
     with serving(live) as plain:
         assert plain.post("/memory/add", json={"content": "An otter"}).status_code in (404, 405)
         assert plain.get("/sectors").status_code == 404
+
+
+SECRET = "Zanzibar"
+ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "GET /health": lambda _user, _id: {},
+    "GET /sectors": lambda _user, _id: {},
+    "POST /memory/add": lambda user, _id: {"json": {"content": "An otter", "user_id": user}},
+    "POST /memory/query": lambda user, _id: {"json": {"query": "Who sails?", "filters": {"user_id": user}}},
+    "POST /memory/reinforce": lambda _user, id_: {"json": {"id": id_}},
+    "GET /memory/all": lambda user, _id: {"params": {"user_id": user}},
+    "GET /memory/{id}": lambda user, _id: {"params": {"user_id": user}},
+    "PATCH /memory/{id}": lambda user, _id: {"json": {"content": "An otter", "user_id": user}},
+    "DELETE /memory/{id}": lambda user, _id: {"params": {"user_id": user}},
+    "GET /users/{user_id}/memories": lambda _user, _id: {},
+    "DELETE /users/{user_id}/memories": lambda _user, _id: {},
+}
+"""For each route how somebody would try to get at another's memory; a new route needs its line here."""
+
+
+def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+    """One of the last two tests: from the first key on nobody is let in without one."""
+    with live.client(user) as owner:
+        id_ = owner.store(f"Mira sails to {SECRET}")["id"]
+    key, before = make_key(live, f"{user}-stranger", "read", "write"), live.state()["facts"]
+
+    assert ROUTES.keys() == {f"{method} {one.path}" for one in openmemory.routes.routes for method in one.methods}  # type: ignore[attr-defined]
+    for route, reach in ROUTES.items():
+        method, path = route.split()
+        for named in (id_, f"{id_}~{user}"):
+            url = path.replace("{id}", named).replace("{user_id}", user)
+            answer = api.request(method, url, headers=key, **reach(user, named))
+            assert SECRET not in answer.text, route
+            assert answer.status_code in (403, 404) or route in ("GET /health", "GET /sectors"), route
+    assert live.state()["facts"] == before
 
 
 def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, user: str) -> None:
