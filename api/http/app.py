@@ -15,7 +15,6 @@ from api.http import (
     hygiene,
     mcp,
     metrics,
-    openmemory,
     passing,
     problems,
     recalling,
@@ -65,6 +64,8 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
     app.state.door = door
     if door.settings.openmemory_api:
+        from api.http import openmemory  # noqa: PLC0415 - its memories tell rates of decay, which load numpy
+
         app.include_router(openmemory.routes)
     yield
     door.close()
