@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("sklearn", "scipy", "numpy", "psycopg", "workers.celery")
+HEAVY = ("sklearn", "scipy", "psycopg", "workers.celery")
 
 
 @pytest.mark.parametrize("module", ["api.http", "api.client"])
