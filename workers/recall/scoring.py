@@ -42,8 +42,8 @@ def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors
 def similarities(found: Candidates, query: Vectors | None) -> Floats:
     """Return n cosines with the (dims,) query: with the full vector where it is kept, else estimated by signature.
 
-    A pooled vector's cosine is averaged with that estimate: measured, the two together lose nothing against the full
-    vector, while the pooled one alone loses more than the signature alone. A fact without either, or a recall
+    A pooled vector's cosine is averaged with that estimate, weighted by how many numbers each is made of: measured, a
+    vector pooled to 64 dimensions tells less than the 1,024 bits of a signature. A fact without either, or a recall
     without query vector, gets the lowest similarity there is.
     """
     if query is None or not len(found):
@@ -53,7 +53,9 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
     if len(signed):
         estimated = signature.estimate(query, signatures.unpack(found["signature"][signed].tolist()))
         exact = cosines[signed]
-        cosines[signed] = np.where(np.isnan(exact), estimated, (exact + estimated) / 2)
+        dims = len(query) / np.maximum(found["fidelity"][signed], 1)
+        share = dims / (dims + signature.BITS)
+        cosines[signed] = np.where(np.isnan(exact), estimated, share * exact + (1 - share) * estimated)
     known = ~np.isnan(cosines)
     return np.where(known, cosines, cosines[known].min(initial=0.0))
 
