@@ -7,10 +7,10 @@ from typing import Any
 from celery.signals import beat_init, heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
 
 from workers.celery import app
-from workers.embed import check_embedder
 from workers.errors import EbbError, EmbeddingError, SettingsError
 from workers.language import check_language
 from workers.queues import MAINTENANCE
+from workers.remembering.embed import check_embedder
 from workers.storage import schema, signals
 from workers.storage.connection import close_pools, connect
 from workers.tasks.passing import prune

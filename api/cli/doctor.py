@@ -67,7 +67,7 @@ def _database(settings: "Settings", _: "Client") -> str:
 
 def _embedder(settings: "Settings", _: "Client") -> str:
     from workers.context import Context  # noqa: PLC0415
-    from workers.embed import check_embedder  # noqa: PLC0415
+    from workers.remembering.embed import check_embedder  # noqa: PLC0415
 
     context = Context(settings)
     try:

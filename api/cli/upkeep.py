@@ -92,7 +92,7 @@ def export(
     """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
     from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
     from workers.context import Context, utc_now  # noqa: PLC0415
-    from workers.export import export as exporting  # noqa: PLC0415
+    from workers.telling.export import export as exporting  # noqa: PLC0415
 
     settings = located(home)
     name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
@@ -206,8 +206,8 @@ def backfill_decay(
 
 def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make all vectors anew with the configured embedder; until then facts are found by their words."""
-    from workers import embed  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
+    from workers.remembering import embed  # noqa: PLC0415
 
     context = Context(located(home))
     total = embed.reset(context)

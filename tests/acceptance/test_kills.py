@@ -13,14 +13,15 @@ from live_system import LiveSystem, eventually, kill_child, state_of
 
 from api.client import Client
 from api.system import servers
-from workers import decay, embed
 from workers.context import Context
 from workers.errors import EbbError
+from workers.forgetting import decay
 from workers.intake import new_fact
+from workers.remembering import embed
+from workers.remembering.store import store_many
 from workers.settings import Settings
 from workers.storage import schema, signals
 from workers.storage.runs import Counters
-from workers.store import store_many
 
 pytestmark = pytest.mark.acceptance
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from live_system import LiveSystem, eventually
 
-from workers import embed
 from workers.context import Context
 from workers.intake import new_fact
+from workers.remembering import embed
+from workers.remembering.store import store_many
 from workers.settings import Settings
 from workers.storage import signals
-from workers.store import store_many
 
 pytestmark = pytest.mark.acceptance
 

@@ -12,14 +12,17 @@ from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import decay, forecast, intake, stats, store, touch
+from workers import intake
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats
 from workers.core.fading import fade
+from workers.forgetting import decay, forecast
+from workers.remembering import store, touch
 from workers.storage import activity
 from workers.storage.connection import Connection, close_pools, transaction
 from workers.storage.due import Work
+from workers.telling import stats
 
 OURS, THEIRS = 1, 2
 """A namespace that has as many facts in every database, and one that has all the rest."""

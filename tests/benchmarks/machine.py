@@ -16,7 +16,7 @@ from psycopg import sql
 
 from api.system import servers
 from workers.context import Context
-from workers.embed import check_embedder
+from workers.remembering.embed import check_embedder
 from workers.settings import Settings
 from workers.storage import schema
 from workers.storage.connection import Connection, close_pools, connect

@@ -12,8 +12,8 @@ from tests.benchmarks import data
 from tests.benchmarks.figures import Answers, quantile, seconds, split
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import decay
 from workers.context import Context
+from workers.forgetting import decay
 from workers.settings import Settings
 from workers.storage import due as due_facts
 from workers.storage import runs, vectors

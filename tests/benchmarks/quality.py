@@ -19,9 +19,11 @@ import numpy as np
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import CHECKOUT, Machine, session
-from workers import add, decay, intake, recall, search, store
+from workers import intake, recall, search
 from workers.context import Context
 from workers.core.fidelity import FINGERPRINT, pool
+from workers.forgetting import decay
+from workers.remembering import add, store
 from workers.storage import vectors
 from workers.storage.connection import close_pools, transaction
 

@@ -19,9 +19,10 @@ from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.scale import Size
-from workers import intake, recall, search, store
+from workers import intake, recall, search
 from workers.context import Context, utc_now
 from workers.queues import RECALL, configuration
+from workers.remembering import store
 from workers.storage import schema
 from workers.storage.connection import close_pools
 

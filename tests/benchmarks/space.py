@@ -7,9 +7,9 @@ from tests.benchmarks import data
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import decay
 from workers.context import Context
 from workers.core import fidelity
+from workers.forgetting import decay
 from workers.storage.connection import Connection, close_pools
 
 MONTHS = 12

@@ -9,8 +9,9 @@ from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds, split, spread
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import intake, regenerate, store
+from workers import intake
 from workers.context import Context
+from workers.remembering import regenerate, store
 from workers.storage import activity, facts, pending, signatures, vectors
 from workers.storage.connection import Connection, close_pools, connect
 

@@ -7,7 +7,7 @@ from memory import Memory, copied_database
 
 from api.system.servers import Postgres
 from workers.context import Context
-from workers.embed import check_embedder
+from workers.remembering.embed import check_embedder
 from workers.settings import Settings
 from workers.storage.connection import close_pools
 

@@ -15,39 +15,23 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from api.system.servers import Postgres
-from workers import (
-    backfill,
-    bring_back,
-    choose,
-    decay,
-    doctor,
-    embed,
-    export,
-    forget,
-    history,
-    intake,
-    pin,
-    purge,
-    recall,
-    regenerate,
-    restore,
-    stats,
-    store,
-    touch,
-)
-from workers.add import Stored
-from workers.backfill import Backfilled
+from workers import intake, recall
 from workers.context import Context
-from workers.decay import Report
-from workers.doctor import Diagnosis
 from workers.errors import InvalidInputError
-from workers.forget import Fate
+from workers.forgetting import backfill, choose, decay, forget, pin, purge, restore
+from workers.forgetting.backfill import Backfilled
+from workers.forgetting.decay import Report
+from workers.forgetting.forget import Fate
 from workers.intake.archived import archived
 from workers.recall import Recalled
+from workers.remembering import bring_back, embed, regenerate, store, touch
+from workers.remembering.add import Stored
+from workers.remembering.touch import Touched
 from workers.settings import Settings
-from workers.stats import Stats
 from workers.storage.connection import transaction
-from workers.touch import Touched
+from workers.telling import doctor, export, history, stats
+from workers.telling.doctor import Diagnosis
+from workers.telling.stats import Stats
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 

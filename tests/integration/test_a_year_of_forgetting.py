@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import DAY_0, Memory
 
-from workers.add import Stored
 from workers.core import tiers
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError
+from workers.remembering.add import Stored
 
 ANCHORS = """
     select id, base, coactivations, recall_count, confidence,

@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import export, forecast
-from workers.add import Stored
+from workers.forgetting import forecast
+from workers.remembering.add import Stored
+from workers.telling import export
 
 LIMIT = "hygiene.episodicTTL.persistentTurns"
 OPERATOR = "hygiene.episodicTTL.operator"

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers import links, relations
 from workers.errors import InvalidInputError
 from workers.intake.archived import State, archived
+from workers.remembering import links, relations
 
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired"}

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from memory import Memory, day
 
-from workers import choose, export, forecast
 from workers.errors import InvalidInputError
+from workers.forgetting import choose, forecast
+from workers.telling import export
 
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
 FLOOR = "hygiene.confidenceDecay.cullFloor"

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers import backfill, export
-from workers.add import Stored
+from workers.forgetting import backfill
+from workers.remembering.add import Stored
+from workers.telling import export
 
 WORDS = {
     "Ana decided to stay.": "permanent",

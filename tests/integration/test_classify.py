@@ -12,10 +12,10 @@ from memory import Memory, day
 from pydantic import BaseModel
 from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
-from workers import store
-from workers.add import Stored
 from workers.errors import InvalidInputError, JudgementError
 from workers.judging.chat import Chat
+from workers.remembering import store
+from workers.remembering.add import Stored
 from workers.settings import Settings
 from workers.storage import verdicts
 

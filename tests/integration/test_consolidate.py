@@ -8,11 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import consolidate, embed, links
-from workers.add import Stored
-from workers.compare import compare
-from workers.consolidate import Group, Merged
 from workers.core.fidelity import FINGERPRINT, FULL
+from workers.forgetting import consolidate
+from workers.forgetting.compare import compare
+from workers.forgetting.consolidate import Group, Merged
+from workers.remembering import embed, links
+from workers.remembering.add import Stored
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"

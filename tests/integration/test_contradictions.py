@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import contradictions
-from workers.add import Stored
 from workers.errors import InvalidInputError
+from workers.remembering import contradictions
+from workers.remembering.add import Stored
 from workers.storage.connection import connect
 from workers.storage.contradictions import COUNT
 

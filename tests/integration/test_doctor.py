@@ -4,8 +4,8 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers import embed
-from workers.doctor import FAULTS
+from workers.remembering import embed
+from workers.telling.doctor import FAULTS
 
 
 def spoil(memory: Memory, statement: str, id_: UUID) -> None:

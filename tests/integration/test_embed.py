@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import embed
-from workers.add import Stored
-from workers.embed import check_embedder
 from workers.errors import EmbedderMismatchError, EmbeddingError
+from workers.remembering import embed
+from workers.remembering.add import Stored
+from workers.remembering.embed import check_embedder
 from workers.storage import due, vectors
 from workers.storage.connection import connect
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import export, intake
+from workers import intake
 from workers.core import tiers
-from workers.export import BATCH
+from workers.telling import export
+from workers.telling.export import BATCH
 
 GIVEN = {
     "text": "Ana takes green tea.", "category": "habit", "entity": "Ana", "key": "tea", "value": "green",

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import pytest
 from memory import Memory, day
 
-from workers import forecast
 from workers.core.fading import REASONS
-from workers.decay import Report
+from workers.forgetting import forecast
+from workers.forgetting.decay import Report
 
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")

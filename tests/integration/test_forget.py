@@ -8,11 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import embed, search
-from workers.add import Stored
+from workers import search
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
-from workers.forget import Fate, forget_within
+from workers.forgetting.forget import Fate, forget_within
+from workers.remembering import embed
+from workers.remembering.add import Stored
 from workers.storage import activity
 from workers.storage.connection import connect, transaction
 

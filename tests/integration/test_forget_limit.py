@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import decay
-from workers.add import Stored
+from workers.forgetting import decay
+from workers.remembering.add import Stored
 
 FADED = 200
 """Days after which a fact of confidence 0.2 is no longer believed, and one of 1.0 still is."""
@@ -175,7 +175,7 @@ def test_the_limit_can_be_raised_and_lowered(memory: Memory) -> None:
 
 def test_meeting_the_limit_is_said_loudly(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     doubtful(memory, 130)
-    with caplog.at_level(logging.WARNING, "workers.decay"):
+    with caplog.at_level(logging.WARNING, "workers.forgetting.decay"):
         memory.decay(FADED)
     (said,) = caplog.messages
     assert said.startswith("FORGET LIMIT MET: 30 facts would fade for good but are kept.")

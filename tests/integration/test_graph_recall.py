@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import links, relations
-from workers.add import Stored
 from workers.core.graph import NAMED
 from workers.core.names import phrases
 from workers.recall import Result
+from workers.remembering import links, relations
+from workers.remembering.add import Stored
 from workers.storage import entities
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import history
 from workers.errors import InvalidInputError
-from workers.history import History
+from workers.telling import history
+from workers.telling.history import History
 
 
 def told(memory: Memory, id_: UUID, at: float) -> History:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from memory import Memory, day
 
-from workers import inject
 from workers.core import tokens
 from workers.core.text import strip_injected
-from workers.inject import Injection, Shape
 from workers.recall import Preferences, Question
+from workers.telling import inject
+from workers.telling.inject import Injection, Shape
 
 DARK = "User prefers dark mode"
 SENTENCES = " ".join(f"Sentence {number} says that the lake was calm." for number in range(10))

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import decay, janitor
-from workers.add import Stored
-from workers.compare import compare
+from workers.forgetting import decay, janitor
+from workers.forgetting.compare import compare
+from workers.remembering.add import Stored
 from workers.storage.janitors import Snapshot
 
 FADED = 200

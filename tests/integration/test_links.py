@@ -5,8 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import autolink, history, links
 from workers.errors import InvalidInputError
+from workers.remembering import autolink, links
+from workers.telling import history
 
 
 def link(

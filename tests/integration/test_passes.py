@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from memory import Memory, day
 
-from workers import passes
+from workers.forgetting import passes
 from workers.storage.past_runs import Run
 
 

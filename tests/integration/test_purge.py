@@ -5,11 +5,13 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers import history, purge, search
+from workers import search
 from workers.errors import InvalidInputError
-from workers.forget import Fate
+from workers.forgetting import purge
+from workers.forgetting.forget import Fate
 from workers.storage import activity
 from workers.storage.connection import connect
+from workers.telling import history
 
 SECRET = "Xylophone lessons with Quetzalcoatl cost 4711."
 TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"

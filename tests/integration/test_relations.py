@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import relations
-from workers.relations import Passed
+from workers.remembering import relations
+from workers.remembering.relations import Passed
 from workers.storage.relations import START, Listed, Place, Relation
 
 WEIGH = """

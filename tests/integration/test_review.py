@@ -11,10 +11,10 @@ from llm import answering, question, saying
 from memory import Memory, day
 from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
 
-from workers import review
-from workers.add import Stored
+from workers.forgetting import review
+from workers.forgetting.review import Progress
 from workers.judging.chat import Chat
-from workers.review import Progress
+from workers.remembering.add import Stored
 
 Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 

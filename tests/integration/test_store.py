@@ -15,11 +15,11 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import embed
-from workers.add import Stored
 from workers.context import Context
 from workers.embedding.openai import OpenAIEmbedder
 from workers.errors import InvalidInputError
+from workers.remembering import embed
+from workers.remembering.add import Stored
 from workers.settings import Settings
 from workers.storage.connection import close_pools
 

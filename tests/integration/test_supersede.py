@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import embed
-from workers.add import Stored
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError
+from workers.remembering import embed
+from workers.remembering.add import Stored
 
 PORTO, LISBON, BRAGA = "Ana lives in Porto.", "Ana lives in Lisbon.", "Ana lives in Braga."
 ASKED = "Where does Ana live?"

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import touch
 from workers.core.lifetime import LIFETIMES
+from workers.remembering import touch
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

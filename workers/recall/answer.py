@@ -12,10 +12,10 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.arrays import Ints
 from workers.core.tiers import Tier
+from workers.forgetting.terms import hygiene
 from workers.recall.scoring import Scores
 from workers.storage.candidates import Candidate, Candidates, Description
 from workers.storage.namespaces import Namespace
-from workers.terms import hygiene
 
 
 @dataclass(frozen=True, slots=True)

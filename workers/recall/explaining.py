@@ -12,6 +12,7 @@ from workers.context import Context
 from workers.core import signature
 from workers.core.arrays import Ints, Vectors
 from workers.errors import NotFoundError
+from workers.forgetting.terms import hygiene
 from workers.recall import answer, arms, scoring
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
@@ -20,7 +21,6 @@ from workers.storage import candidates, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
-from workers.terms import hygiene
 
 LEFT_OUT_SHOWN = 50
 """For each of three: hidden by a rule, below the limit, and not among the most promising."""

@@ -8,6 +8,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.arrays import Bools, Vectors
 from workers.core.ranking import CONTIGUITY
+from workers.forgetting.terms import hygiene
 from workers.recall import arms, scoring
 from workers.recall.arms import TextArm
 from workers.recall.graph import Surroundings, surroundings
@@ -17,7 +18,6 @@ from workers.storage import candidates, facts
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
-from workers.terms import hygiene
 
 WEIGHED = 100
 """How many of both arms' candidates are read."""

@@ -7,19 +7,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from workers.add import Stored
-from workers.backfill import Backfilled
 from workers.core.fading import REASONS
-from workers.decay import Report
 from workers.errors import InvalidInputError, NotFoundError
-from workers.forecast import CHANGES, Day
-from workers.forget import Fate
-from workers.history import History
-from workers.inject import Injection, Line
-from workers.pin import Pinned
+from workers.forgetting.backfill import Backfilled
+from workers.forgetting.decay import Report
+from workers.forgetting.forecast import CHANGES, Day
+from workers.forgetting.forget import Fate
+from workers.forgetting.pin import Pinned
 from workers.recall import Recalled, Result
+from workers.remembering.add import Stored
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
+from workers.telling.history import History
+from workers.telling.inject import Injection, Line
 
 OVER_BUDGET = "over the token budget"
 

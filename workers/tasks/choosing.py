@@ -4,8 +4,9 @@ from typing import Any
 
 from celery import Task
 
-from workers import choose, intake
+from workers import intake
 from workers.celery import app
+from workers.forgetting import choose
 from workers.storage import signals
 from workers.tasks.task import EbbTask, context, instant
 

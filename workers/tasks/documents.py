@@ -5,10 +5,10 @@ from typing import Any
 
 from celery import Task
 
-from workers import documents as keeping
 from workers import intake
 from workers.celery import app, settings
 from workers.intake import documents as given
+from workers.remembering import documents as keeping
 from workers.storage import signals
 from workers.tasks.task import EbbTask, context, instant
 

@@ -6,12 +6,14 @@ from uuid import UUID
 
 from celery import Task
 
-from workers import doctor, embed, intake
+from workers import intake
 from workers.celery import app
-from workers.doctor import Diagnosis
+from workers.remembering import embed
 from workers.tasks.passing import leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 from workers.tasks.upkeep import embed_pending
+from workers.telling import doctor
+from workers.telling.doctor import Diagnosis
 
 
 @app.task(base=EbbTask, bind=True, name="memory.doctor")

@@ -8,13 +8,13 @@ from uuid import UUID
 from celery import Task
 from celery.exceptions import Ignore
 
-from workers import autolink as autolinking
 from workers import intake
-from workers import links as linking
-from workers import relations as relating
 from workers.celery import app
 from workers.intake import graph
-from workers.relations import MOST_SHOWN, Passed
+from workers.remembering import autolink as autolinking
+from workers.remembering import links as linking
+from workers.remembering import relations as relating
+from workers.remembering.relations import MOST_SHOWN, Passed
 from workers.storage import signals
 from workers.storage.relations import START, Place, Relation
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant

@@ -5,11 +5,12 @@ from typing import Any
 
 from celery import Task
 
-from workers import consolidate as consolidating
-from workers import decay, intake
-from workers import janitor as tidying
+from workers import intake
 from workers.celery import app, settings
-from workers.consolidate import Group
+from workers.forgetting import consolidate as consolidating
+from workers.forgetting import decay
+from workers.forgetting import janitor as tidying
+from workers.forgetting.consolidate import Group
 from workers.storage import signals
 from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown as iso

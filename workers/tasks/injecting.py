@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 from celery import Task
 
-from workers import inject as injecting
 from workers import intake
 from workers.celery import app, settings
 from workers.core.injection import Format
@@ -14,6 +13,7 @@ from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import RecallTask
 from workers.tasks.task import MOST_RESULTS, context, instant
+from workers.telling import inject as injecting
 
 MOST_TOKENS = 1_000_000
 MOST_ENTITIES = 2_000

@@ -7,12 +7,12 @@ from uuid import uuid5
 from celery import Task
 
 from workers import intake
-from workers import items as keeping
 from workers.celery import app, settings
 from workers.core.filters import satisfies
 from workers.intake.items import document as checked
 from workers.intake.items import filters, item_key, item_path, labels, minutes, optional_text
-from workers.items import Put
+from workers.remembering import items as keeping
+from workers.remembering.items import Put
 from workers.storage import signals
 from workers.storage.items import Item
 from workers.tasks.answers import shown

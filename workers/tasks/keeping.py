@@ -7,18 +7,18 @@ from uuid import UUID
 
 from celery import Task
 
-from workers import forget as forgetting
-from workers import history as telling
 from workers import intake
-from workers import pin as pinning
-from workers import purge as purging
-from workers import restore as restoring
 from workers.celery import app, settings
 from workers.errors import InvalidInputError
+from workers.forgetting import forget as forgetting
+from workers.forgetting import pin as pinning
+from workers.forgetting import purge as purging
+from workers.forgetting import restore as restoring
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import regenerate
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant
+from workers.telling import history as telling
 
 
 @app.task(base=EbbTask, bind=True, name="memory.forget")

@@ -8,10 +8,12 @@ from uuid import UUID
 from celery import Task
 from celery.exceptions import Ignore
 
-from workers import backfill as backfilling
-from workers import decay, embed, intake, passes
+from workers import intake
 from workers.celery import app, settings
 from workers.errors import InvalidInputError
+from workers.forgetting import backfill as backfilling
+from workers.forgetting import decay, passes
+from workers.remembering import embed
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, uuid_of

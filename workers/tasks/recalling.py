@@ -10,10 +10,10 @@ from celery import Task
 
 from workers import intake
 from workers import recall as finding
-from workers import regenerate as regenerating
-from workers import touch as touching
 from workers.celery import app, settings
 from workers.errors import EmbeddingError, NotFoundError
+from workers.remembering import regenerate as regenerating
+from workers.remembering import touch as touching
 from workers.stopwatch import timed
 from workers.storage import signals
 from workers.tasks import answers

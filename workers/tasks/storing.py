@@ -9,16 +9,16 @@ from uuid import UUID, uuid5
 
 from celery import Task
 
-from workers import bring_back as bringing
 from workers import intake
-from workers import janitor as tidying
-from workers import store as storing
-from workers.add import Stored
 from workers.celery import app, settings
 from workers.context import utc_now
 from workers.errors import InvalidInputError
+from workers.forgetting import janitor as tidying
 from workers.intake.archived import Record, archived
 from workers.queues import VISIBILITY_SECONDS
+from workers.remembering import bring_back as bringing
+from workers.remembering import store as storing
+from workers.remembering.add import Stored
 from workers.storage import outbox, signals
 from workers.tasks import answers
 from workers.tasks.graph import autolink

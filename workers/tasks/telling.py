@@ -5,15 +5,16 @@ from typing import Any
 
 from celery import Task
 
-from workers import contradictions, intake
-from workers import forecast as forecasting
-from workers import show as showing
-from workers import stats as counting
+from workers import intake
 from workers.celery import app
 from workers.errors import InvalidInputError
+from workers.forgetting import forecast as forecasting
+from workers.remembering import contradictions
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+from workers.telling import show as showing
+from workers.telling import stats as counting
 
 MOST_SHOWN = 100
 PAIR = 2

@@ -8,14 +8,15 @@ from uuid import UUID
 
 from celery import Task
 
-from workers import embed, intake, search
-from workers import review as reviewing
-from workers import stats as counting
+from workers import intake, search
 from workers.celery import app
 from workers.context import utc_now
 from workers.errors import EmbeddingError
+from workers.forgetting import review as reviewing
+from workers.remembering import embed
 from workers.storage import signals
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.telling import stats as counting
 
 REVIEW_SECONDS = 20.0
 """How long a task that asks an LLM goes on, whose last answer may take as long again."""

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from workers import health as checking
 from workers import keys
-from workers import measure as measuring
 from workers.celery import app
 from workers.storage import signals
 from workers.tasks.task import EbbTask, context, instant
+from workers.telling import health as checking
+from workers.telling import measure as measuring
 
 
 @app.task(base=EbbTask, name="memory.publish_keys")

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.export import shaped
 from workers.storage import exports, namespaces
 from workers.storage.connection import transaction
+from workers.telling.export import shaped
 
 
 def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:

@@ -9,24 +9,24 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from workers import supersede
-from workers.add import Stored, add_within, answers_for
-from workers.classify import judge
 from workers.context import Context
-from workers.contradictions import find_within
 from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.tags import extract_tags
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
-from workers.forget import forget_ended
+from workers.forgetting.forget import forget_ended
 from workers.intake import NewFact
+from workers.remembering import supersede
+from workers.remembering.add import Stored, add_within, answers_for
+from workers.remembering.classify import judge
+from workers.remembering.contradictions import find_within
+from workers.remembering.supersede import Decision, Settled
+from workers.remembering.touch import touch_within
 from workers.storage import facts, forgotten_hashes, namespaces, pending
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
-from workers.supersede import Decision, Settled
-from workers.touch import touch_within
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from workers.core import confidence, episodes, fidelity, summary, tiers
 from workers.core.arrays import Floats
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
+from workers.forgetting.terms import hygiene
 from workers.storage import archives, exports
 from workers.storage.connection import snapshot
-from workers.terms import hygiene
 
 BATCH = 1_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

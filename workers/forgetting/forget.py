@@ -8,11 +8,11 @@ from uuid import UUID
 from workers.context import Context
 from workers.core.fading import REASONS, ends
 from workers.errors import InvalidInputError
+from workers.forgetting.terms import rules_for
 from workers.storage import activity, events, facts, forgotten_hashes, namespaces, signatures, tombstones, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
-from workers.terms import rules_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import numpy as np
 from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, outrun
 from workers.core.fading import written
+from workers.forgetting.terms import Terms, rules_for, terms
 from workers.storage import due, facts, outrunning
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
-from workers.terms import Terms, rules_for, terms
 
 AT_ONCE = 1_000
 """Episodes that are found to be outrun by one statement."""

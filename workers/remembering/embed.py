@@ -9,7 +9,7 @@ from uuid import UUID
 from workers.context import Context
 from workers.core.signature import SEED
 from workers.errors import EmbedderMismatchError
-from workers.regenerate import restore_vectors
+from workers.remembering.regenerate import restore_vectors
 from workers.storage import embedders, pending
 from workers.storage.connection import transaction
 from workers.storage.embedders import StoredEmbedder

@@ -10,21 +10,21 @@ from uuid import UUID
 
 import numpy as np
 
-from workers import forget as forgetting
 from workers.context import Context
 from workers.core import ranking
 from workers.core.arrays import Vectors
 from workers.core.lifetime import DecayClass
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.forgetting import forget as forgetting
 from workers.intake import NewFact
 from workers.recall import arms, scoring
+from workers.remembering.store import store_many
 from workers.storage import candidates, facts, items, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.items import Item
 from workers.storage.namespaces import Namespace
-from workers.store import store_many
 
 MOST_SEARCHED = 10_000
 """Items below a path that are looked through; past that the newest."""

@@ -12,12 +12,12 @@ from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import Faded, FadingRules, fade, written
 from workers.core.fidelity import FINGERPRINT, PENDING
-from workers.embed import Place
+from workers.forgetting.terms import rules_for
+from workers.remembering.embed import Place
 from workers.storage import activity, due, faults, namespaces, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.faults import Parts
-from workers.terms import rules_for
 
 BATCH = 500
 MOST_NAMED = 10

@@ -18,20 +18,20 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.age import counted, write_counted
 from workers.context import Context
 from workers.core.arrays import Bools, Ints
 from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
-from workers.forget import forget_within
+from workers.forgetting.age import counted, write_counted
+from workers.forgetting.forget import forget_within
+from workers.forgetting.terms import terms
 from workers.storage import choices, due, events, namespaces, rules, runs, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
-from workers.terms import terms
 
 log = logging.getLogger(__name__)
 

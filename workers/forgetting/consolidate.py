@@ -14,22 +14,22 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.compare import compare
 from workers.context import Context
 from workers.core import confidence, lifetime, likeness
 from workers.core.arrays import Ints
 from workers.core.fading import Anchors, chosen, written
 from workers.core.fidelity import FULL, PENDING
-from workers.decay import allowed
-from workers.forget import forget_within
+from workers.forgetting.compare import compare
+from workers.forgetting.decay import allowed
+from workers.forgetting.forget import forget_within
+from workers.forgetting.terms import rules_for
 from workers.intake.values import MOST_TAGS
+from workers.remembering.touch import confirmed, salience
 from workers.storage import activity, events, likenesses, links, namespaces, runs
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Member
 from workers.storage.runs import Part
-from workers.terms import rules_for
-from workers.touch import confirmed, salience
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from workers.core.intent import Action, Intent
 from workers.errors import InvalidInputError
-from workers.forget import retire_within
+from workers.forgetting.forget import retire_within
 from workers.storage import activity, facts, supersession
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact

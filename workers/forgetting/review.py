@@ -12,9 +12,9 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.context import Context
-from workers.decay import allowed
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.forget import forget_within
+from workers.forgetting.decay import allowed
+from workers.forgetting.forget import forget_within
 from workers.judging.review import Reviewed, needless
 from workers.judging.statement import Statement
 from workers.storage import activity, namespaces, remembered, runs, verdicts

@@ -13,7 +13,9 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.forget import Fate, came_later, forget_ended, forget_over
+from workers.forgetting.forget import Fate, came_later, forget_ended, forget_over
+from workers.forgetting.terms import rules_for
+from workers.remembering.touch import QUERY_BOOST, strengthened
 from workers.storage import (
     activity,
     contradictions,
@@ -29,8 +31,6 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.namespaces import Namespace
 from workers.storage.tombstones import Standing
-from workers.terms import rules_for
-from workers.touch import QUERY_BOOST, strengthened
 
 VOUCHED_FOR = 1.0
 """The confidence of what its owner restores though nobody believed it any more, or else it would end at once."""

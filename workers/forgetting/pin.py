@@ -11,11 +11,11 @@ from workers.context import Context
 from workers.core import episodes, fading
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
-from workers.forget import came_later
+from workers.forgetting.forget import came_later
+from workers.forgetting.terms import rules_for
 from workers.storage import activity, events, namespaces, outrunning, pins, tombstones
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.terms import rules_for
 
 
 @dataclass(frozen=True, slots=True)

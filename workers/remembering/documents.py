@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
-from workers.add import Stored
 from workers.context import Context
 from workers.core.chunks import Chunk
 from workers.errors import InvalidInputError, UnavailableError
 from workers.intake import NewFact
+from workers.remembering.add import Stored
+from workers.remembering.store import store_many
 from workers.storage import activity, documents, namespaces, signals
 from workers.storage.connection import transaction
 from workers.storage.documents import Known
-from workers.store import store_many
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0

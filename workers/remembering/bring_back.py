@@ -8,7 +8,6 @@ from zlib import crc32
 
 import numpy as np
 
-from workers.add import Stored
 from workers.context import Context
 from workers.core.arrays import Vectors
 from workers.core.fading import written
@@ -16,6 +15,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
+from workers.forgetting.terms import rules_for
 from workers.intake.archived import (
     ArchivedContradiction,
     ArchivedDocument,
@@ -27,11 +27,11 @@ from workers.intake.archived import (
     ArchivedWish,
     Record,
 )
-from workers.regenerate import keep_vectors
+from workers.remembering.add import Stored
+from workers.remembering.regenerate import keep_vectors
+from workers.remembering.store import embed
 from workers.storage import activity, archives, due, embedders, facts, forgotten_hashes, namespaces, signatures
 from workers.storage.connection import Connection, transaction, writing
-from workers.store import embed
-from workers.terms import rules_for
 
 Outcome = Stored | InvalidInputError | str
 

@@ -9,7 +9,6 @@ from zlib import crc32
 
 import numpy as np
 
-from workers.age import Told, outrun_within, tell_within
 from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
@@ -17,13 +16,14 @@ from workers.core.episodes import branch
 from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, UnavailableError
+from workers.forgetting.age import Told, outrun_within, tell_within
+from workers.forgetting.terms import hygiene, rules_of
 from workers.intake import NewFact
-from workers.regenerate import keep_vectors
+from workers.remembering.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, pending
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
 from workers.storage.namespaces import Namespace
-from workers.terms import hygiene, rules_of
 
 
 @dataclass(frozen=True, slots=True)

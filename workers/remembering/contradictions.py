@@ -6,12 +6,12 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import InvalidInputError, NotFoundError
+from workers.remembering.supersede import close_within, link_within, locked_states
 from workers.storage import contradictions, namespaces
 from workers.storage.connection import Connection, transaction
 from workers.storage.contradictions import Contradiction
 from workers.storage.facts import Fact
 from workers.storage.supersession import Closed, State
-from workers.supersede import close_within, link_within, locked_states
 
 
 def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime) -> None:

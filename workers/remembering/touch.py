@@ -13,10 +13,10 @@ from workers.core.arrays import Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, sustained, written
 from workers.core.fidelity import FULL, PENDING
+from workers.forgetting.terms import rules_for
 from workers.storage import activity, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.terms import rules_for
 
 QUERY_BOOST = 0.5
 """What a recall adds to the strength of what it returned (O41)."""

@@ -13,12 +13,12 @@ from workers.core.arrays import Bools, Ints
 from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade
 from workers.core.fidelity import FINGERPRINT
 from workers.core.tiers import Tier
-from workers.decay import forget_limit, newly_stale, reasons
+from workers.forgetting.decay import forget_limit, newly_stale, reasons
+from workers.forgetting.terms import hygiene, rules_of
 from workers.storage import due, facts, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot
 from workers.storage.namespaces import Namespace
-from workers.terms import hygiene, rules_of
 
 MOST_DAYS = 366
 BATCH = 10_000

@@ -13,10 +13,10 @@ from workers.core.arrays import Vectors
 from workers.core.fading import Faded, written
 from workers.core.fidelity import FULL
 from workers.core.signature import encode
+from workers.forgetting.terms import rules_for
 from workers.storage import activity, due, embedders, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.terms import rules_for
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import written
 from workers.core.lifetime import classify_decay, expiry
-from workers.embed import Place
+from workers.forgetting.terms import rules_for
+from workers.remembering.embed import Place
 from workers.storage import classes, namespaces
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
-from workers.terms import rules_for
 
 BATCH = 1_000
 UNCLASSED = "none"

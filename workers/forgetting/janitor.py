@@ -7,10 +7,10 @@ age out, and permanent ones that were silent for long get stale. No model is ask
 from datetime import datetime
 from uuid import UUID
 
-from workers import decay
-from workers.choose import chosen
 from workers.context import Context
-from workers.decay import PartOf
+from workers.forgetting import decay
+from workers.forgetting.choose import chosen
+from workers.forgetting.decay import PartOf
 from workers.storage import janitors, likenesses, namespaces
 from workers.storage.connection import transaction
 from workers.storage.janitors import Snapshot
