@@ -124,7 +124,7 @@ def test_a_linked_fact_comes_along_and_is_explained(live: LiveSystem, namespace:
     found = live.ebb_json("recall", "the cellar", "--explain", *own)["results"]
     assert [fact["id"] for fact in found] == [one, two]
     assert found[1]["explain"]["graph"] > 0
-    assert "linked" in live.ebb("recall", "the cellar", "--explain", *own).stdout
+    assert "links" in live.ebb("recall", "the cellar", "--explain", *own).stdout
     assert [event["what"] for event in live.ebb_json("history", two, *own)["events"]][:2] == ["stored", "linked"]
     relate(live, namespace, source="Bea", target="olga", now=None)
     found = live.ebb_json("recall", "What did Bea get?", "--explain", *own)["results"]

@@ -50,8 +50,8 @@ def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: li
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"ids": []}, "no list of ids"),
-        ({"ids": "seven"}, "no list of ids"),
+        ({"ids": []}, "give a list of 1"),
+        ({"ids": "seven"}, "give a list of 1"),
         ({"ids": ["seven"], "keep": str(uuid4())}, "no UUID"),
         ({"ids": [str(uuid4())]}, "give the fact to keep"),
         ({"ids": [str(uuid4())], "both": True}, "give the fact to keep"),

@@ -1,7 +1,7 @@
 """How well recall finds the evidence in real conversations, with every kind of forgetting.
 
-One namespace a conversation, one fact a turn. Nothing is fitted to these conversations; figures without each of them in
-turn show how much hangs on a single one.
+One namespace a conversation, one fact a turn. Of the constants, how much a word as it is written weighs was chosen on
+these conversations; figures without each of them in turn show how much hangs on a single one.
 """
 
 import json
@@ -12,6 +12,7 @@ from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -21,8 +22,12 @@ from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import CHECKOUT, Machine, session
 from workers import intake, recall, search
 from workers.context import Context
+from workers.core import ranking
 from workers.core.fidelity import FINGERPRINT, pool
+from workers.core.ranking import Vitality
 from workers.forgetting import decay
+from workers.recall import arms
+from workers.recall.arms import TextArm
 from workers.remembering import add, store
 from workers.storage import vectors
 from workers.storage.connection import close_pools, transaction
@@ -43,6 +48,30 @@ class Query:
     category: int
     evidence: frozenset[UUID]
 
+
+def _no_words(*_: Any) -> TextArm:
+    return TextArm()
+
+
+def _no_meaning(*_: Any) -> dict[UUID, float]:
+    return {}
+
+
+def _nothing(first: Any, *_: Any) -> Any:
+    return np.zeros(len(first))
+
+
+def _no_prior(vitality: Vitality) -> Any:
+    return np.zeros(len(vitality.salience))
+
+
+PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "words": (arms, "text_arm", _no_words),
+    "meaning": (arms, "vector_arm", _no_meaning),
+    "what was told beside": (ranking, "contiguity", _nothing),
+    "salience, freshness, belief and importance": (ranking, "prior", _no_prior),
+}
+"""The parts of a recall, and what stands in for each where it is taken out."""
 
 Found = dict[int, list[float]]
 """By limit: of each question, what share of its evidence was among the first so many results."""
@@ -74,6 +103,7 @@ def _embedder(
     documented = machine.context(original, ranking="documented", **settings)
     _row(answers, documented, asked, f"{embedder}, ranking=documented", shared)
     answers.add(f"recall@10, {embedder}", "", [full], least=TARGETS[embedder])
+    _without_each_part(answers, machine.context(original, **settings), asked, embedder, shared, full)
     _entities(machine, answers, told, embedder, settings, shared)
     changes: dict[str, tuple[Callable[[Context], None], float]] = {
         "every fact pooled": (_pool_all, 0.0),
@@ -90,6 +120,16 @@ def _embedder(
         close_pools()
     machine.drop(f"{original}_changed")
     machine.drop(original)
+
+
+def _without_each_part(
+    answers: Answers, context: Context, asked: Sequence[Query], embedder: str, shared: Any, full: float
+) -> None:
+    """Measure what each part of a recall wins: the same questions with that part taken out."""
+    for part, (module, name, instead) in PARTS.items():
+        with patch.object(module, name, instead):
+            found = _row(answers, context, asked, f"{embedder}, without {part}", shared)
+        answers.add(f"points won by {part}, {embedder}", "points", [(full - found) * 100])
 
 
 def _entities(

@@ -24,7 +24,8 @@ def reasons(memory: Memory) -> dict[str, str | None]:
 
 
 def believed(memory: Memory, at: float, namespace: str = "default") -> list[float]:
-    return [line["effective_confidence"] for line in export.export(memory.context, namespace, day(at))]
+    facts = [line for line in export.export(memory.context, namespace, day(at)) if "text" in line]
+    return [fact["effective_confidence"] for fact in facts]
 
 
 def test_settings_are_kept_and_unset_again(memory: Memory) -> None:
