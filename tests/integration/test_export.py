@@ -21,7 +21,7 @@ GIVEN = {
 
 
 def exported(memory: Memory, at: float = 0, namespace: str | None = "default") -> list[dict[str, Any]]:
-    return list(export.export(memory.context, namespace, day(at)))
+    return [line for line in export.export(memory.context, namespace, day(at)) if "text" in line]
 
 
 def importable(line: dict[str, Any]) -> dict[str, Any]:
