@@ -26,7 +26,7 @@ from workers.core import ranking
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.ranking import Vitality
 from workers.forgetting import decay
-from workers.recall import arms
+from workers.recall import arms, recalling
 from workers.recall.arms import TextArm
 from workers.remembering import add, store
 from workers.storage import vectors
@@ -53,8 +53,8 @@ def _no_words(*_: Any) -> TextArm:
     return TextArm()
 
 
-def _no_meaning(*_: Any) -> dict[UUID, float]:
-    return {}
+def _no_meaning(*_: Any) -> None:
+    return None
 
 
 def _nothing(first: Any, *_: Any) -> Any:
@@ -67,7 +67,7 @@ def _no_prior(vitality: Vitality) -> Any:
 
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "words": (arms, "text_arm", _no_words),
-    "meaning": (arms, "vector_arm", _no_meaning),
+    "meaning": (recalling, "_embed", _no_meaning),
     "what was told beside": (ranking, "contiguity", _nothing),
     "salience, freshness, belief and importance": (ranking, "prior", _no_prior),
 }
