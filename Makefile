@@ -20,8 +20,8 @@ up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat,
 down: $(INSTALLED) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## run every test, on servers of their own
-	$(VENV)/bin/pytest
+test: $(INSTALLED) ## run every test, on servers of their own, on up to four cores
+	$(VENV)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
 	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
