@@ -28,7 +28,7 @@ from workers.core.ranking import Vitality
 from workers.forgetting import decay
 from workers.recall import arms, recalling
 from workers.recall.arms import TextArm
-from workers.remembering import add, store
+from workers.remembering import add, embed, store
 from workers.storage import vectors
 from workers.storage.connection import close_pools, transaction
 
@@ -166,12 +166,20 @@ def _filled(context: Context, told: list[dict[str, Any]], *, speakers: bool = Fa
             for turn, place in zip(one["turns"], places, strict=True)
         ]
         stored = store.store_many(context, name, facts, AT, touch=False, classify=False)
+        _embed_the_rest(context)
         for turn, became in zip(one["turns"], stored, strict=True):
             if isinstance(became, add.Stored):
                 places_of[turn["id"]] = became.id
         search.count_lexemes(context, name, AT)
         asked += [_query(name, question, places_of) for question in one["questions"]]
     return [query for query in asked if query.evidence]
+
+
+def _embed_the_rest(context: Context) -> None:
+    """Make the vectors for which a slow embedder had no time while facts were stored."""
+    place: embed.Place | None = embed.START
+    while place is not None:
+        place = embed.embed_pending(context, place, AT)
 
 
 def _places(turns: Sequence[dict[str, Any]]) -> list[int]:
