@@ -67,7 +67,7 @@ class Window:
     def needs_others(self) -> bool:
         """Return whether any of its lines takes the place of an earlier fact, or stands beside facts."""
         return any(
-            line.get("supersedes") is not None or "text" not in line
+            line.get("supersedes") is not None or ("text" not in line and _is_archived(line))
             for numbered in self.given.values()
             for _, line in numbered
         )
@@ -150,7 +150,7 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
             window.bad.append(BadLine(number, str(error)))
         else:
             if fact is not None:
-                task = NEW if "text" in fact and "state" not in fact else ARCHIVED
+                task = ARCHIVED if _is_archived(fact) else NEW
                 window.given.setdefault((task, into or own), []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
@@ -194,11 +194,12 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
-    if "text" in given and "state" in given and not again:
-        return given
-    if beside := [kind for kind in BESIDE if kind in given]:
-        return {name: given[name] for name in (beside[0], "namespace") if name in given}
-    return _as_new(given, again=again)
+    return given if _is_archived(given) and not (again and "text" in given) else _as_new(given, again=again)
+
+
+def _is_archived(line: dict[str, Any]) -> bool:
+    """Return whether a line is one that only exports have: a fact with its state, or what stands beside facts."""
+    return "state" in line if "text" in line else any(kind in line for kind in BESIDE)
 
 
 def _as_new(given: dict[str, Any], *, again: bool) -> dict[str, Any]:

@@ -136,6 +136,7 @@ def _write(
     archives.add_activity(
         db, tenant, [_activity(one, now, context.settings.segments, embedded=one.id in having) for one, _ in there]
     )
+    archives.take_turns(db, tenant, max(one.past.state.occurred or 0 for one, _ in there))
     archives.add_events(db, tenant, [event for one, _ in there for event in _events(one)])
     _write_vectors(db, tenant, [one for one, _ in there if one.id in having], having)
     live = [one for one, _ in there if not one.past.ended]

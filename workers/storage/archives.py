@@ -59,7 +59,6 @@ OWN = """
         and (
             settings <> '{}'
             or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
-            or exists (select from activity where activity.namespace = namespaces.id and branch in (1, 2))
         )
     order by id
 """
@@ -166,6 +165,8 @@ ADD_WISHES = """
     on conflict do nothing
 """
 
+TAKE_TURNS = "update namespaces set turns = greatest(turns, %(turns)s) where id = %(namespace)s"
+
 WISHED = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
 
 TAKE_OWN = """
@@ -253,6 +254,11 @@ def add_wishes(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -
 def wishes_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
     """Return which of these facts somebody wished forgotten, as the namespace has it in mind."""
     return {fact for (fact,) in db.execute(WISHED, {"namespace": namespace, "ids": list(ids)})}
+
+
+def take_turns(db: Connection, namespace: int, turns: int) -> None:
+    """Count a namespace's turns on from so many, of which its episodes know."""
+    db.execute(TAKE_TURNS, {"namespace": namespace, "turns": turns})
 
 
 def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:
