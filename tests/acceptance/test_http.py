@@ -12,6 +12,9 @@ from live_system import LiveSystem, eventually
 
 pytestmark = pytest.mark.acceptance
 
+NOBODYS = "00000000-0000-4000-8000-000000000000"
+"""An id that no fact and no task has."""
+
 TEXT = "The spare key hangs behind the kitchen clock."
 
 
@@ -210,13 +213,13 @@ def test_an_idempotency_key_is_its_namespaces_own(api: httpx2.Client) -> None:
         ("POST", "/memory/recall", {"query": "a", "limit": 0}, 422, "limit"),
         ("GET", "/memory/facts/nonsense", None, 422, "UUID"),
         ("GET", "/memory/forecast?days=0", None, 422, "days"),
-        ("GET", f"/memory/facts/{uuid4()}", None, 404, "no live fact"),
-        ("DELETE", f"/memory/facts/{uuid4()}", None, 404, "no fact"),
-        ("POST", f"/memory/facts/{uuid4()}/restore", None, 404, "no fact"),
-        ("POST", f"/memory/facts/{uuid4()}/reinforce", None, 404, "no live fact"),
-        ("GET", f"/memory/facts/{uuid4()}/history", None, 404, "no fact"),
-        ("POST", f"/memory/facts/{uuid4()}/pin", {}, 404, "no live fact"),
-        ("GET", f"/tasks/{uuid4()}", None, 404, "no task"),
+        ("GET", f"/memory/facts/{NOBODYS}", None, 404, "no live fact"),
+        ("DELETE", f"/memory/facts/{NOBODYS}", None, 404, "no fact"),
+        ("POST", f"/memory/facts/{NOBODYS}/restore", None, 404, "no fact"),
+        ("POST", f"/memory/facts/{NOBODYS}/reinforce", None, 404, "no live fact"),
+        ("GET", f"/memory/facts/{NOBODYS}/history", None, 404, "no fact"),
+        ("POST", f"/memory/facts/{NOBODYS}/pin", {}, 404, "no live fact"),
+        ("GET", f"/tasks/{NOBODYS}", None, 404, "no task"),
         ("GET", "/nowhere", None, 404, "/docs"),
         ("PUT", "/memory/facts", None, 405, "/docs"),
         ("POST", "/memory/facts/batch", {"facts": [{"text": "A" * 300_000}]}, 413, "EBB_MAX_BODY"),
