@@ -109,3 +109,10 @@ def test_facts_of_a_changed_class_or_by_changed_rules_are_told_apart_from_faults
     memory.add("The oven needs ten minutes.", decay_class="session")
     memory.decay(0.9)
     assert memory.examine(0.95) == {}
+
+
+def test_what_a_pass_made_of_facts_as_of_next_year_is_no_fault(memory: Memory) -> None:
+    for i in range(5):
+        memory.add(f"Note {i} of the log", salience=i / 5)
+    memory.decay(400)
+    assert memory.examine(1) == {}

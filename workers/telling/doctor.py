@@ -139,16 +139,17 @@ def _faults_of_live(one: Parts) -> list[str]:
 def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
     """Return which facts change before they are due, or end at another instant than is written, and what they are.
 
-    What is due already is no fault: the next pass looks at it.
+    What is due already is no fault: the next pass looks at it. Nor is what a pass made of facts as of a later instant.
     """
     instant = now.timestamp()
     faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
     due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
     ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)
+    ahead = rows.tier > current.tier
     changed = (current.tier != rows.tier) | (current.fidelity != rows.anchors.fidelity)
     later = due_at > faded.due_at + SAME_INSTANT
     moved = ~np.isclose(ends_at, faded.ends_at, rtol=0.0, atol=SAME_INSTANT)
-    return (due_at > instant) & (changed | later | moved), faded
+    return (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
 
 
 def _those(faded: Faded, which: Bools) -> Faded:
