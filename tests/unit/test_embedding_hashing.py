@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from workers.embedding import make_embedder
@@ -117,6 +117,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
 
 
 @given(st.lists(st.text(max_size=60), max_size=6))
+@example(["\N{MATHEMATICAL BOLD ITALIC CAPITAL A}"])
 @settings(deadline=None)
 def test_counting_word_by_word_is_counting_whole_texts(texts: list[str]) -> None:
     embedder = HashingEmbedder(Settings())

@@ -36,6 +36,10 @@ class HashingEmbedder:
             dtype=np.float32,
         )
         self._prepare = self._vectorizer.build_preprocessor()
+        # For words that are prepared already: a second time would change some, such as letters of mathematics.
+        self._of_prepared = HashingVectorizer(
+            **self._vectorizer.get_params() | {"lowercase": False, "strip_accents": None}
+        )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, dims) vectors of length 1."""
@@ -55,7 +59,7 @@ class HashingEmbedder:
         words = np.fromiter(chain.from_iterable(held), np.int64)
         ends = np.cumsum([0, *map(len, held)])
         holds = csr_array((np.ones(len(words), np.float32), words, ends), shape=(len(texts), len(places)))
-        counts: Vectors = (holds @ self._vectorizer.transform(list(places))).toarray()
+        counts: Vectors = (holds @ self._of_prepared.transform(list(places))).toarray()
         return counts
 
 
