@@ -70,7 +70,7 @@ def year(live: LiveSystem) -> Year:
 
 def exported(live: LiveSystem) -> dict[str, dict[str, Any]]:
     """Return every fact by its text, as of now."""
-    done = live.ebb("export")
+    done = live.ebb("export", "--json")
     assert done.returncode == 0, done.stderr
     return {fact["text"]: fact for fact in map(json.loads, done.stdout.splitlines())}
 
