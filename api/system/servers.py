@@ -2,6 +2,7 @@
 
 import locale
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -47,6 +48,7 @@ appendfsync everysec
 save ""
 maxmemory-policy noeviction
 """
+FREE_PORTS = range(20_000, 32_768)  # below those that systems give to connections
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
 MISSING_WHEEL = (
@@ -210,10 +212,11 @@ def _password(data: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port on loopback that nobody listens on now, and that no connection takes before its server starts."""
+    port = random.choice(FREE_PORTS)  # noqa: S311  no secret
+    while not port_is_free(port):
+        port = random.choice(FREE_PORTS)  # noqa: S311
+    return port
 
 
 def port_is_free(port: int) -> bool:

@@ -225,7 +225,8 @@ def _foreground(place: Place) -> subprocess.Popen[str]:
 
 
 def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Place) -> None:
-    assert place.up().returncode == 0
+    first = place.up()
+    assert first.returncode == 0, first.stdout + first.stderr
     family = place.family()
     family[0].kill()
     if sys.platform == "linux":
