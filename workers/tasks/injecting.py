@@ -3,8 +3,6 @@
 import time
 from typing import Any, get_args
 
-from celery import Task
-
 from workers import intake
 from workers.celery import app, settings
 from workers.core.injection import Format
@@ -22,7 +20,7 @@ ORDERS = ("rank", "stable")
 
 @app.task(base=RecallTask, bind=True, name="memory.context", soft_time_limit=8, time_limit=12, max_retries=2)
 def inject(
-    self: Task,
+    self: RecallTask,
     query: Any,
     namespace: Any = "default",
     limit: Any = 10,
@@ -52,7 +50,7 @@ def inject(
     question = Question(
         text=intake.query_text(query, settings.max_text),
         limit=intake.whole(limit, "limit", MOST_RESULTS),
-        tag=intake.optional_name(tag, "tag"),
+        tag=intake.optional_tag(tag),
         category=intake.optional_name(category, "category"),
         kind=intake.optional_name(kind, "kind"),
         explain=intake.flag(explain, "explain"),
@@ -65,9 +63,8 @@ def inject(
     wanted = intake.flag(touch, "touch")
     with signals.active(context.redis, self.request.id or "", time.time()):
         done = injecting.inject(context, name, question, shape, at)
-    if wanted and done.lines:
-        ids = [str(line.fact.id) for line in done.lines]
-        self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
+    if wanted:
+        self.touch_afterwards(name, (line.fact.id for line in done.lines), at)
     return answers.injected(done)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,6 +28,12 @@ log = logging.getLogger(__name__)
 class RecallTask(EbbTask):
     """A task that sends the touch of what it returned once the answer is out."""
 
+    def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime) -> None:
+        """Note on this request what its answer returns, if that is anything."""
+        told = [str(id_) for id_ in ids]
+        if told:
+            self.request.touch_after = {"namespace": namespace, "ids": told, "at": at.isoformat()}
+
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send the touch that this call noted on its request, if it did; a second delivery repeats the first one's."""
         arguments = self.request.get("touch_after")
@@ -37,7 +44,7 @@ class RecallTask(EbbTask):
 
 @app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
 def recall(
-    self: Task,
+    self: RecallTask,
     query: Any,
     namespace: Any = "default",
     limit: Any = 10,
@@ -71,15 +78,14 @@ def recall(
     )
     with signals.active(context.redis, self.request.id or "", time.time()), timed("recall all"):
         found = finding.recall(context, name, question, at)
-    if touch and why is None and as_of is None and known_as_of is None and found.results:
-        ids = [str(result.id) for result in found.results]
-        self.request.touch_after = {"namespace": name, "ids": ids, "at": at.isoformat()}
+    if touch and why is None and as_of is None and known_as_of is None:
+        self.touch_afterwards(name, (result.id for result in found.results), at)
     return answers.recalled(found)
 
 
 @app.task(base=RecallTask, bind=True, name="memory.lookup", soft_time_limit=8, time_limit=12, max_retries=2)
 def lookup(
-    self: Task,
+    self: RecallTask,
     entity: Any = None,
     key: Any = None,
     namespace: Any = "default",
@@ -101,9 +107,8 @@ def lookup(
     )
     with signals.active(context.redis, self.request.id or "", time.time()):
         found = finding.lookup(context, namespace, name, at)
-    if touch and as_of is None and known_as_of is None and found:
-        ids = [str(result.id) for result in found]
-        self.request.touch_after = {"namespace": namespace, "ids": ids, "at": at.isoformat()}
+    if touch and as_of is None and known_as_of is None:
+        self.touch_afterwards(namespace, (result.id for result in found), at)
     return answers.looked_up(found)
 
 
