@@ -60,9 +60,8 @@ def test_only_what_was_injected_is_touched_and_once(live: LiveSystem, client: Cl
 def test_a_tag_is_meant_as_it_is_stored(client: Client) -> None:
     client.store("The keel is oak.", tags=["Boat Yard"])
     client.store("The keel of the ferry is steel.", tags=["Harbour"])
-    assert [fact["text"] for fact in client.context("keel", tag="Boat Yard", touch=False)["facts"]] == [
-        "The keel is oak."
-    ]
+    shown = client.context("keel", tag="Boat Yard", format="minimal", touch=False)["facts"]
+    assert [fact["line"] for fact in shown] == ["The keel is oak."]
 
 
 def test_a_message_that_comes_twice_is_touched_once(live: LiveSystem, client: Client, namespace: str) -> None:
