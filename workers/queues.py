@@ -24,6 +24,7 @@ ROUTES = {
     "decay.runs": RECALL,
     "memory.health": RECALL,
     "memory.stats": RECALL,
+    "memory.namespaces": RECALL,
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,
     "memory.history": RECALL,

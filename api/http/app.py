@@ -9,6 +9,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.http import (
+    dashboard,
     facts,
     graph,
     health,
@@ -40,6 +41,7 @@ GROUPS = (
     health,
     metrics,
     mcp,
+    *dashboard.PAGES,
 )
 """Modules of routes, in the order of the document."""
 

@@ -50,13 +50,17 @@ def caller(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
+    """Return who asks, by what the headers say."""
+    return identify(request, bearer.credentials if bearer else api_key, namespace)
+
+
+def identify(request: Request, key: str | None, namespace: str | None) -> Caller:
     """Return who asks: by key, or on this machine anybody as long as there is no key at all.
 
     Raises:
         RefusedError: nobody who may.
     """
     door = door_of(request)
-    key = bearer.credentials if bearer else api_key
     found = door.look_up(key)
     if key is not None and found.grant is None:
         raise RefusedError(HTTPStatus.UNAUTHORIZED, "This key is none, or was revoked; see `ebb keys list`.")

@@ -55,7 +55,7 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
         instance=request.url.path if request else None,
         **more,
     )
-    headers = _headers(status)
+    headers = headers_of(status)
     return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 
@@ -73,10 +73,16 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unforeseen)
 
 
-def _domain(request: Request, error: Exception) -> JSONResponse:
+def status_of(error: EbbError) -> HTTPStatus:
+    """Return the status by which an error of the domain is answered."""
     if isinstance(error, RefusedError):
-        return answer(error.status, str(error), request)
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+        return error.status
+    return next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _domain(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, EbbError)  # noqa: S101  it is registered for no other
+    status = status_of(error)
     more = {"task": error.task} if isinstance(error, LateError) else {}
     return answer(status, str(error), request, **more)
 
@@ -104,7 +110,8 @@ def _unforeseen(request: Request, error: Exception) -> JSONResponse:
     return answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the log of the API says more.", request)
 
 
-def _headers(status: int) -> dict[str, str]:
+def headers_of(status: int) -> dict[str, str]:
+    """Return what an answer of such a status says besides."""
     if status == HTTPStatus.UNAUTHORIZED:
         return {"WWW-Authenticate": 'Bearer realm="ebb"'}
     if status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -8,7 +8,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 import redis
+from live_browser import FLAGS, installed_browser
 from live_system import LiveSystem
+from playwright.sync_api import Browser, sync_playwright
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
@@ -74,6 +76,18 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
     yield copy
     for copied in copies:
         copied.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return a real browser; where there is none, tests that need one are skipped."""
+    with sync_playwright() as playwright:
+        found = installed_browser(playwright.chromium.executable_path)
+        if found is None:
+            pytest.skip("no browser: install chromium, or run `playwright install chromium`")
+        running = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield running
+        running.close()
 
 
 @pytest.fixture

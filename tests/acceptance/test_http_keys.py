@@ -14,7 +14,9 @@ from api.http import app
 
 pytestmark = pytest.mark.acceptance
 
-OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/live", "/health/ready"}
+OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/live", "/health/ready"} | {
+    "/dashboard/static/{path:path}", "/dashboard/sign-in", "/dashboard/sign-out", "/dashboard/{path:path}",
+}  # fmt: skip
 """What anybody may see: nothing of anybody's memory."""
 
 MARK = "zebra"
@@ -50,6 +52,9 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/janitor"): ("read", "/memory/janitor", None),
     ("POST", "/memory/janitor"): ("admin", "/memory/janitor", None),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
+    ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),
+    ("GET", "/dashboard/namespaces"): ("read", "/dashboard/namespaces?prefix=owner", None),
+    ("POST", "/dashboard/namespaces"): ("read", "/dashboard/namespaces", {}),
     # last, for from then on the stranger has a fact of the same id
     ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
 }  # fmt: skip

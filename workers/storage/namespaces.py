@@ -37,6 +37,13 @@ RELEASE = """
 
 ALL_NAMES = "select name from namespaces order by id"
 
+BEGINNING = """
+    select name from namespaces
+    where starts_with(name, %(prefix)s)
+    order by name
+    limit %(limit)s
+"""
+
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 
@@ -80,6 +87,11 @@ def find_or_add(db: Connection, name: str) -> Namespace:
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
     """Return the names of namespaces."""
     return [name for (name,) in db.execute(NAMES, {"ids": list(ids)})]
+
+
+def beginning(db: Connection, prefix: str, limit: int) -> list[str]:
+    """Return the names of the first namespaces that begin so, in order."""
+    return [name for (name,) in db.execute(BEGINNING, {"prefix": prefix, "limit": limit})]
 
 
 def all_names(db: Connection) -> list[str]:

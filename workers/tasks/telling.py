@@ -27,6 +27,13 @@ def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     return asdict(counting.stats(context, intake.namespace_name(namespace), instant(now)))
 
 
+@app.task(base=EbbTask, name="memory.namespaces")
+def namespaces(prefix: Any = "", limit: Any = 100) -> dict[str, Any]:
+    """Return the names of namespaces that begin so, in order."""
+    begins = intake.optional_name(prefix, "prefix") if prefix else ""
+    return {"namespaces": showing.namespaces(context, begins or "", intake.whole(limit, "limit", MOST_RESULTS))}
+
+
 @app.task(base=EbbTask, name="memory.fact")
 def fact(
     id: Any,  # noqa: A002 - the contract's name

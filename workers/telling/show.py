@@ -7,7 +7,8 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.storage import exports, namespaces
+from workers.storage import exports
+from workers.storage import namespaces as tenants
 from workers.storage.connection import transaction
 from workers.telling.export import shaped
 
@@ -40,10 +41,16 @@ def page(
 ) -> list[dict[str, Any]]:
     """Return the next facts that readers see, newest first, in the terms of an export; reading does not touch them."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = tenants.find(db, namespace)
         ids = [] if tenant is None else exports.page(db, tenant.id, now, limit, before=before, offset=offset)
         rows = exports.shown(db, namespace, ids, now)
     return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+
+
+def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
+    """Return the names of the first namespaces that begin so, in order."""
+    with transaction(context.database_url) as db:
+        return tenants.beginning(db, prefix, limit)
 
 
 def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list[dict[str, Any]]:

@@ -1,0 +1,25 @@
+"""The dashboard: pages for people, rendered here, and filled by the same tasks that every door sends.
+
+To add a page:
+
+1. a module here with `routes = router()` and a plain `def` that takes `request: Request` and `memory: Reading` (a
+   session for the visitor's namespace, see `visitors`) and returns `page(request, "name.html", …)`, see `rendering`;
+2. `templates/name.html`, which extends `base.html` and fills the blocks `title` and `main`; macros for cards, bars,
+   empty states, pagers and charts are in `parts.html`. All text is escaped. Nothing is allowed inline: no `style=`, no
+   `<style>`, no `<script>` but data (`type="application/json"`);
+3. its place in `PAGES` below and, if it is to be found there, in `rendering.NAVIGATION`;
+4. its route in the walk of `tests/acceptance/test_http_keys.py`, and its path in the one of the browser's tests.
+
+Errors need no care: whatever an `EbbError` says is shown as a page, with its status. Styles are in `static/ebb.css`,
+what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
+"""
+
+from api.http.dashboard import nowhere, runs, signing_in, static
+
+PAGES = (
+    runs,
+    signing_in,
+    static,
+    nowhere,
+)
+"""Modules of routes; the last one answers whatever the others do not know."""

@@ -1,0 +1,109 @@
+"""Rendering: templates, filled and sent with what a browser shall allow them, and errors as pages."""
+
+import logging
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+
+from api.http.dashboard import wording
+from api.http.dashboard.visitors import KEY
+from api.http.problems import headers_of, status_of
+from workers.errors import EbbError
+from workers.intake.values import fault
+
+log = logging.getLogger(__name__)
+
+NAVIGATION = (("Decay runs", "/dashboard/runs"),)
+"""What stands in the menu, in this order."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters |= wording.FILTERS
+
+ADVICE = {
+    HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",
+    HTTPStatus.NOT_FOUND: "It may have been forgotten and purged, or it belongs to another namespace.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Wait a moment. If this lasts, start more workers.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Nothing that was stored is lost. This page works again once all parts run.",
+    HTTPStatus.GATEWAY_TIMEOUT: "Nothing that was stored is lost. This page works again once the workers catch up.",
+}
+"""What to do about an error, beside what it says itself."""
+
+
+def page(request: Request, template: str, status: int = HTTPStatus.OK, **content: Any) -> HTMLResponse:
+    """Return a page, with what every page says of whom it is shown to."""
+    known = {
+        "navigation": NAVIGATION,
+        "path": request.url.path,
+        "visitor": getattr(request.state, "caller", None),
+        "version": version("ebb"),
+        "status": int(status),
+    }
+    return HTMLResponse(TEMPLATES.get_template(template).render(known | content), status, HEADERS)
+
+
+def router() -> APIRouter:
+    """Return the router of a page, whose errors are pages as well; the API's document does not mention it."""
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+class PageRoute(APIRoute):
+    """A route whose errors people read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request, by a page in any case."""
+        answer = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except EbbError as error:
+                return faulty(request, status_of(error), str(error))
+            except RequestValidationError as error:
+                said = "; ".join(fault(detail) for detail in error.errors())
+                return faulty(request, HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}.")
+            except HTTPException as error:
+                return faulty(request, HTTPStatus(error.status_code), str(error.detail))
+            except Exception as error:
+                log.exception("%s could not be shown", request.url.path)
+                said = f"{type(error).__name__}; the log of the API says more."
+                return faulty(request, HTTPStatus.INTERNAL_SERVER_ERROR, said)
+
+        return answered
+
+
+def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
+    """Return the page that tells an error; who is nobody yet is asked to sign in."""
+    if status == HTTPStatus.UNAUTHORIZED:
+        wanted = request.url.path if request.method == "GET" else "/"
+        response = page(request, "sign_in.html", status, said=said if KEY in request.cookies else "", next=wanted)
+    else:
+        advice = ADVICE.get(status, "")
+        response = page(request, "error.html", status, title=status.phrase, said=said, advice=advice)
+    response.headers.update(headers_of(status))
+    return response

@@ -1,0 +1,31 @@
+"""The page of decay runs: what each pass did, and how long it took."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from fastapi.responses import HTMLResponse
+
+from api.http.dashboard.rendering import page, router
+from api.http.dashboard.visitors import Reading
+from workers.intake.values import Instant
+
+routes = router()
+
+ROWS = 25
+
+
+@routes.get("/dashboard/runs")
+def runs(
+    request: Request,
+    memory: Reading,
+    before: Annotated[Instant | None, Query()] = None,
+    everywhere: Annotated[bool, Query()] = False,
+) -> HTMLResponse:
+    """Show the latest passes; of those over all namespaces what they did only to whom the whole system is open."""
+    whole = "system" in memory.caller.scopes
+    if everywhere:
+        memory.caller.check("system")
+    told = memory.runs(ROWS, None if before is None else before.isoformat(), everything=everywhere)
+    return page(
+        request, "runs.html", runs=told["runs"], next=told["next"], later=before, everywhere=everywhere, whole=whole
+    )

@@ -1,0 +1,107 @@
+/* What moves on the dashboard: charts, the sign that something is under way, the reader's own clock, copying.
+   Every page is whole without it. A chart is a <figure data-chart="KIND"> that holds its numbers as JSON. */
+"use strict";
+
+(() => {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+  const faded = (name, per) => `color-mix(in srgb, ${colour(name)} ${per}%, transparent)`;
+
+  /* Under way: from the click on until the next page is there. */
+  const loading = (on) => {
+    root.classList.toggle("loading", on);
+    const words = document.querySelector(".progress .unseen");
+    if (words) words.textContent = on ? "Loading" : "";
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href]");
+    const plain = !event.defaultPrevented && event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+    if (link && plain && !link.target && link.origin === location.origin && !link.getAttribute("href").startsWith("#")) loading(true);
+  });
+  document.addEventListener("submit", () => loading(true));
+  addEventListener("pageshow", () => loading(false));
+
+  /* Copying a command. */
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select it by hand";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+
+  /* Instants that the server tells in UTC, in the reader's zone; "3 days ago" stays, with the instant as its title. */
+  const clock = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+  const localise = () => {
+    for (const time of document.querySelectorAll("time[datetime]")) {
+      const told = clock.format(new Date(time.dateTime));
+      if (time.title) time.title = told; else time.textContent = told;
+    }
+  };
+
+  /* Charts. */
+  const font = "12px system-ui, sans-serif";
+  const axis = (more) => ({ stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, ...more });
+  const whole = (value) => value == null ? "–" : value.toLocaleString(undefined, { maximumFractionDigits: 2 });
+  const short = new Intl.NumberFormat([], { notation: "compact" });
+  const plain = { drag: { x: false, y: false, setScale: false }, points: { size: 7 } };
+
+  const base = (figure, height) => ({
+    width: Math.max(figure.clientWidth, 200),
+    height,
+    cursor: plain,
+    padding: [10, 12, 0, 0],
+  });
+
+  /* Areas on top of each other: {at: [seconds], series: [{name, tone, values}]}. */
+  const areas = (figure, content) => {
+    const steps = { paths: uPlot.paths.stepped({ align: 1 }) };
+    const sums = content.at.map(() => 0);
+    const stacked = content.series.map((one) => one.values.map((value, i) => (sums[i] += value ?? 0)));
+    const order = content.series.map((_, i) => content.series.length - 1 - i);
+    const series = order.map((i) => ({
+      label: content.series[i].name,
+      stroke: colour(content.series[i].tone),
+      fill: faded(content.series[i].tone, 82),
+      width: 1,
+      points: { show: content.at.length < 2 },
+      value: (_, __, ___, place) => whole(place == null ? content.series[i].values.at(-1) : content.series[i].values[place]),
+      ...steps,
+    }));
+    return new uPlot({
+      ...base(figure, 240),
+      series: [{ label: "when", value: (_, at) => at == null ? "now" : clock.format(at * 1000) }, ...series],
+      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
+      axes: [axis({ space: 70 }), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+    }, [content.at, ...order.map((i) => stacked[i])], figure);
+  };
+
+  const kinds = { areas };
+
+  const draw = () => {
+    for (const figure of document.querySelectorAll("figure[data-chart]")) {
+      const kind = kinds[figure.dataset.chart];
+      if (!kind || !globalThis.uPlot) continue;
+      figure.querySelector(".uplot")?.remove();
+      const content = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
+      figure.chart = kind(figure, content);
+    }
+  };
+
+  let seen = innerWidth;
+  const start = () => { localise(); draw(); };
+  dark.addEventListener("change", draw);
+  addEventListener("resize", () => {
+    if (innerWidth === seen) return;
+    seen = innerWidth;
+    for (const figure of document.querySelectorAll("figure[data-chart]")) {
+      figure.chart?.setSize({ width: Math.max(figure.clientWidth, 200), height: figure.chart.height });
+    }
+  });
+  start();
+})();

@@ -1,0 +1,58 @@
+"""A real browser for the tests: where it is, and what no page may do in it."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Page
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NARROW, WIDE = 400, 1600
+HEIGHT = 900
+
+WIDER = """() => [...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .command, svg"))
+    .map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def installed_browser(own: str) -> str | None:
+    """Return the browser on the PATH, or Playwright's own, if there is either."""
+    named = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    return named or (own if Path(own).exists() else None)
+
+
+@contextmanager
+def looking(
+    browser: Browser, url: str, *, width: int = WIDE, dark: bool = False, headers: dict[str, str] | None = None
+) -> Iterator[Page]:
+    """Give a tab at a base URL; fail in the end if a page there met an error, or asked another host for anything."""
+    context = browser.new_context(
+        base_url=url,
+        viewport={"width": width, "height": HEIGHT},
+        color_scheme="dark" if dark else "light",
+        extra_http_headers=headers or {},
+    )
+    tab = context.new_page()
+    tab.set_default_timeout(15_000)
+    faults: list[str] = []
+    tab.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    tab.on("request", lambda sent: None if _own(sent.url, url) else faults.append(f"asked {sent.url}"))
+    try:
+        yield tab
+    finally:
+        context.close()
+    assert not faults
+
+
+def check_width(tab: Page) -> None:
+    """Fail if the page is wider than the window."""
+    scrolled = tab.evaluate("document.documentElement.scrollWidth")
+    assert scrolled <= tab.viewport_size["width"], tab.evaluate(WIDER)  # type: ignore[index]
+
+
+def _own(asked: str, url: str) -> bool:
+    return asked.startswith("data:") or urlsplit(asked).netloc == urlsplit(url).netloc

@@ -1,0 +1,124 @@
+"""The dashboard in a real browser: each page at two widths, light and dark, with mouse and keyboard."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import serving
+from live_browser import NARROW, WIDE, check_width, looking
+from live_system import LiveSystem
+from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.acceptance
+
+PATHS = (
+    "/dashboard/runs",
+    "/dashboard/namespaces",
+    "/dashboard/sign-in",
+)
+"""Each page, in the namespace of the sample."""
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def sample(live: LiveSystem) -> dict[str, str]:
+    """Return the header that names a namespace with the sample in it."""
+    name = f"sample-{uuid4()}"
+    assert live.ebb("import", "api/sample/year.jsonl", "--namespace", name).returncode == 0
+    live.ebb_json("decay", "--dry-run", "--now", "2027-11-21")
+    return {"X-Ebb-Namespace": name}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_fits_its_window_and_says_no_error(
+    browser: Browser, url: str, sample: dict[str, str], path: str
+) -> None:
+    for width in (NARROW, WIDE):
+        for dark in (False, True):
+            with looking(browser, url, width=width, dark=dark, headers=sample) as tab:
+                answer = tab.goto(path)
+                assert answer is not None
+                assert answer.status == 200
+                assert tab.locator("h1").count() == 1
+                check_width(tab)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_can_be_done_on_a_page_can_be_reached_by_the_tab_key_and_is_seen(
+    browser: Browser, url: str, sample: dict[str, str], path: str
+) -> None:
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto(path)
+        reached = set()
+        for _ in range(200):
+            tab.keyboard.press("Tab")
+            here = tab.evaluate(
+                """() => {
+                    const one = document.activeElement;
+                    if (one === document.body) return null;
+                    one.dataset.place ??= String(document.querySelectorAll("[data-place]").length);
+                    const style = getComputedStyle(one);
+                    return [one.dataset.place, style.outlineStyle !== "none" || style.boxShadow !== "none"];
+                }"""
+            )
+            if here is None:
+                continue
+            if here[0] in reached:
+                break
+            reached.add(here[0])
+            assert here[1], tab.evaluate("document.activeElement.outerHTML")
+        able = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+        assert len(reached) >= tab.locator(able).locator("visible=true").count()
+
+
+def test_the_first_thing_the_tab_key_reaches_skips_the_menu(browser: Browser, url: str, sample: dict[str, str]) -> None:
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto("/dashboard/runs")
+        if tab.evaluate("document.activeElement === document.body"):
+            tab.keyboard.press("Tab")
+        assert tab.evaluate("document.activeElement.className") == "skip"
+        tab.keyboard.press("Enter")
+        assert tab.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_namespace_is_chosen_and_kept(browser: Browser, url: str, live: LiveSystem) -> None:
+    name = f"chosen-{uuid4()}"
+    with live.client(name) as memory:
+        memory.store("The brook is low.")
+    with looking(browser, url) as tab:
+        tab.goto("/dashboard/namespaces?prefix=chosen-")
+        tab.get_by_role("button", name=name).press("Enter")
+        tab.goto("/dashboard/runs")
+        assert tab.locator(".who").inner_text().endswith(name)
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=url) as client:
+        yield client
+
+
+def test_a_form_from_elsewhere_is_refused(client: httpx2.Client) -> None:
+    body = {"namespace": "other"}
+    for headers in ({"Origin": "http://127.0.0.1:1"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+        answer = client.post("/dashboard/namespaces", data=body, headers=headers)
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+    answer = client.post("/dashboard/namespaces", data=body, headers={"Origin": str(client.base_url).rstrip("/")})
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_a_page_that_is_not_there_says_so_as_a_page(client: httpx2.Client) -> None:
+    answer = client.get("/dashboard/nothing")
+    assert answer.status_code == 404
+    assert "there is no such page" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
