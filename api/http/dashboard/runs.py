@@ -19,13 +19,12 @@ def runs(
     request: Request,
     memory: Reading,
     before: Annotated[Instant | None, Query()] = None,
-    everywhere: Annotated[bool, Query()] = False,
+    everywhere: Annotated[bool | None, Query()] = None,
 ) -> HTMLResponse:
     """Show the latest passes; of those over all namespaces what they did only to whom the whole system is open."""
     whole = "system" in memory.caller.scopes
     if everywhere:
         memory.caller.check("system")
-    told = memory.runs(ROWS, None if before is None else before.isoformat(), everything=everywhere)
-    return page(
-        request, "runs.html", runs=told["runs"], next=told["next"], later=before, everywhere=everywhere, whole=whole
-    )
+    every = whole if everywhere is None else everywhere
+    told = memory.runs(ROWS, None if before is None else before.isoformat(), everything=every)
+    return page(request, "runs.html", runs=told["runs"], next=told["next"], later=before, everywhere=every, whole=whole)
