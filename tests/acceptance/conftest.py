@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -10,11 +11,13 @@ import pytest
 import redis
 from live_browser import FLAGS, installed_browser
 from live_system import LiveSystem
-from playwright.sync_api import Browser, sync_playwright
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from api.system import servers
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,8 +82,10 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Iterator["Browser"]:
     """Return a real browser; where there is none, tests that need one are skipped."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  most tests need no browser
+
     with sync_playwright() as playwright:
         found = installed_browser(playwright.chromium.executable_path)
         if found is None:

@@ -4,9 +4,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -26,8 +28,8 @@ def installed_browser(own: str) -> str | None:
 
 @contextmanager
 def looking(
-    browser: Browser, url: str, *, width: int = WIDE, dark: bool = False, headers: dict[str, str] | None = None
-) -> Iterator[Page]:
+    browser: "Browser", url: str, *, width: int = WIDE, dark: bool = False, headers: dict[str, str] | None = None
+) -> Iterator["Page"]:
     """Give a tab at a base URL; fail in the end if a page there met an error, or asked another host for anything."""
     context = browser.new_context(
         base_url=url,
@@ -48,7 +50,7 @@ def looking(
     assert not faults
 
 
-def check_width(tab: Page) -> None:
+def check_width(tab: "Page") -> None:
     """Fail if the page is wider than the window."""
     scrolled = tab.evaluate("document.documentElement.scrollWidth")
     assert scrolled <= tab.viewport_size["width"], tab.evaluate(WIDER)  # type: ignore[index]
