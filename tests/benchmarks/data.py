@@ -160,7 +160,7 @@ def _chunk(url: str, layout: Layout, rules: FadingRules, start: int) -> None:
         _write_clustered(url, rows, vectors.clustered(rng, count))
         return
     said, embedded = texts.write(rng, count)
-    anchors = _anchors(rng, count, layout.mean_idle_days)
+    anchors = random_anchors(rng, count, layout.mean_idle_days)
     faded, fidelity = _state(rng, anchors, due, rules)
     with connect(url) as db:
         db.execute("set session_replication_role = replica; set statement_timeout = 0; set synchronous_commit = off")
@@ -195,7 +195,8 @@ def _rows(rng: np.random.Generator, tenants: Ints, places: Ints, start: int, lay
     return Rows(tenants, places, ids, stored_at)
 
 
-def _anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anchors:
+def random_anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anchors:
+    """Return facts that were last seen so many days ago on average."""
     idle_days = np.minimum(rng.exponential(mean_idle_days, count), OLDEST) if mean_idle_days else np.zeros(count)
     seen = AT.timestamp() - idle_days * DAY
     return Anchors(

@@ -85,10 +85,10 @@ STAGES = {
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Measure passes over a small, a middle and the large table with as many facts due in each."""
     sizes = [size.small, size.facts * 3 // 10, size.facts]
-    contexts = [data.prepare(machine, _layout(size, facts)) for facts in sizes]
+    contexts = [data.prepare(machine, layout(size, facts)) for facts in sizes]
     for context in contexts:
         with session(context) as db:
-            db.execute(_literal(KEEP_DUE, data.AT))
+            db.execute(literal(KEEP_DUE, data.AT))
     for state, checkpoint in WAL_STATES.items():
         rounds = [[_due_pass(context, size.due, checkpoint) for context in contexts] for _ in range(size.rounds)]
         _tell_growth(answers, sizes, rounds, state)
@@ -100,7 +100,8 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     close_pools()
 
 
-def _layout(size: Size, facts: int) -> data.Layout:
+def layout(size: Size, facts: int) -> data.Layout:
+    """Return a layout in which as many facts are due at every size."""
     return data.even("passes", facts, max(facts // (size.facts // 100), 1), mean_idle_days=20.0, due=size.due)
 
 
@@ -205,6 +206,6 @@ def _peak_mib(settings: Settings, due: int) -> float:
     return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
-def _literal(statement: str, now: datetime) -> bytes:
+def literal(statement: str, now: datetime) -> bytes:
     """Return a statement that takes no parameters, since it is two."""
     return statement.replace("%(now)s", f"'{now.isoformat()}'").encode()

@@ -1,0 +1,263 @@
+"""What decay costs in recall and saves in bytes, after a year, against forgetting as many facts at random."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+from os import cpu_count, getpid
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from tests.benchmarks import conversations, data, year
+from tests.benchmarks.conversations import Asked, Conversation
+from tests.benchmarks.data import AT
+from tests.benchmarks.figures import Answers, console
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import QUICK, Size
+from tests.benchmarks.year import Life
+from workers import recall, search
+from workers.context import Context
+from workers.forgetting import forget
+from workers.storage.connection import close_pools
+
+WHOLE = "bench_price_whole"
+RANKINGS = ("default", "documented")
+LIMITS = (5, 10, 20)
+PLACEBOS = 3
+OFF, FADING = "decay off", "fading, nobody asks"
+A_DAY = {"once a week": 1 / 7, "once a day": 1.0}
+USUAL = "once a day"
+ASKING: tuple[year.Asking, ...] = ("words of facts", "other questions", "the same questions")
+INDEPENDENT = ASKING[0]
+
+LIVE = """
+    select namespaces.name, facts.id from facts
+    join namespaces on namespaces.id = facts.namespace
+    where forgotten_at is null order by 1, 2
+"""
+
+FIDELITIES = """
+    select case fidelity when 1 then 'full' when 32767 then 'fingerprint' else 'pooled' end, count(*)
+    from activity where not retired group by 1
+"""
+
+BYTES = """
+    select sum(pg_total_relation_size(oid)) from pg_class
+    where relname = any(%s) and relnamespace = 'public'::regnamespace
+"""
+
+FADING_NOTE = "kept without lifetimes, as `ebb import` does: nothing is forgotten, the vectors of what nobody uses go"
+NOTES = {
+    "lifetimes, words of facts": "3 to 8 words of facts, drawn by Zipf and recency without sight of the questions",
+    "lifetimes, other questions": "asked every second question during the year, measured by the others, and conversely",
+    "lifetimes, the same questions": "the questions that are measured had been asked during the year: an upper bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a memory is worth after a year, and what it takes: recall@k by ranking, facts left, bytes."""
+
+    recall: dict[str, tuple[float, ...]]
+    live: dict[str, int]
+    bytes: int
+    fidelity: dict[str, int]
+
+    @property
+    def at_10(self) -> float:
+        """Return recall@10 with the default ranking."""
+        return self.recall["default"][LIMITS.index(10)]
+
+    @property
+    def documented_at_10(self) -> float:
+        """Return recall@10 with the documented ranking."""
+        return self.recall["documented"][LIMITS.index(10)]
+
+    @property
+    def facts(self) -> int:
+        """Return how many facts are left."""
+        return sum(self.live.values())
+
+    def told(self, without: "State") -> dict[str, Any]:
+        """Return the state in words, beside that without decay."""
+        return {
+            **{
+                f"recall@{limit}, {ranking}": round(share, 4)
+                for ranking, shares in self.recall.items()
+                for limit, share in zip(LIMITS, shares, strict=True)
+            },
+            "facts left": self.facts,
+            "facts forgotten, %": round(100 * (1 - self.facts / without.facts), 1),
+            "bytes": self.bytes,
+            "bytes saved, %": round(saved(without, self), 1),
+            "points lost at 10": round(lost(without, self), 2),
+            "facts by fidelity": self.fidelity,
+        }
+
+
+def measure(machine: Machine, size: Size, answers: Answers, path: Path | None) -> None:
+    """Live the same year with decay off and on, asked in several ways; forget at random as many facts besides.
+
+    Each year has a database of its own, and as many run at once as there are cores. A quick run asks as often as usual
+    only, and forgets at random fewer times.
+    """
+    name, told = conversations.read(path)
+    questions = sum(len(one.asked) for one in told)
+    facts = sum(len(one.turns) for one in told)
+    console.print(f"  {name}: {len(told)} namespaces, {facts} facts, {questions} questions; seed {year.SEED}")
+    answers.details["of"] = {"what": name, "namespaces": len(told), "facts": facts, "questions": questions}
+    answers.details["seed"] = year.SEED
+    with ProcessPoolExecutor(cpu_count(), mp_context=get_context("spawn")) as processes:
+        lives = _lives(quick=size == QUICK)
+        running = {what: processes.submit(_lived, machine, told, life) for what, life in lives.items()}
+        states = {what: one.result() for what, one in _each(answers, running)}
+        chance = {
+            what: [processes.submit(_placebo, machine, told, states[what], seed) for seed in range(PLACEBOS)]
+            for what, life in lives.items()
+            if life.keeping == "lifetimes" and life.asking != "nobody"
+        }
+        random = {what: [one.result() for one in seeds] for what, seeds in chance.items()}
+    _tell(answers, states, random, f"{name}, {questions} questions")
+    machine.drop(WHOLE)
+
+
+def _lives(*, quick: bool) -> dict[str, Life]:
+    """Return the years that are compared, by what they are called; the first one keeps everything."""
+    usual = A_DAY[USUAL]
+    lives = {
+        OFF: Life("off"),
+        f"decay off, {INDEPENDENT} asked {USUAL}": Life("off", INDEPENDENT, usual),
+        FADING: Life("fading"),
+        f"fading, {INDEPENDENT} asked {USUAL}": Life("fading", INDEPENDENT, usual),
+        "lifetimes, nobody asks": Life("lifetimes"),
+    }
+    for asking, often in product(ASKING, [USUAL] if quick else A_DAY):
+        lives[f"lifetimes, {asking} asked {often}"] = Life("lifetimes", asking, A_DAY[often])
+    return lives
+
+
+def _each(answers: Answers, running: Mapping[str, Future[State]]) -> Iterator[tuple[str, Future[State]]]:
+    """Say each state as soon as it is known, beside the first."""
+    off = running[OFF].result()
+    for name, one in running.items():
+        state = one.result()
+        answers.details[name] = state.told(off)
+        shown = ", ".join(f"@{limit} {share:.4f}" for limit, share in zip(LIMITS, state.recall["default"], strict=True))
+        console.print(f"  {name}: {shown}; {state.facts} facts, {state.bytes:,} bytes")
+        yield name, one
+
+
+def _tell(answers: Answers, states: Mapping[str, State], random: Mapping[str, Sequence[State]], of: str) -> None:
+    off, faded = states[OFF], states[FADING]
+    answers.add("recall@10 after a year, decay off", "", [off.at_10], note=of)
+    answers.add("recall@10 after a year, decay off, documented ranking", "", [off.documented_at_10])
+    answers.add(f"points lost, {FADING}", "points", [lost(off, faded)], most=1.0, note=FADING_NOTE)
+    answers.add(f"points lost, {FADING}, documented ranking", "points", [100 * (off.at_10 - faded.documented_at_10)])
+    answers.add(f"bytes saved, {FADING}", "%", [saved(off, faded)])
+    for name, placebos in random.items():
+        state = states[name]
+        answers.details[f"as many forgotten at random as by {name}"] = [one.told(off) for one in placebos]
+        answers.add(f"facts forgotten, {name}", "%", [100 * (1 - state.facts / off.facts)])
+        answers.add(f"bytes saved, {name}", "%", [saved(off, state)])
+        answers.add(f"points lost, {name}", "points", [lost(off, state)], note=NOTES[name.split(" asked")[0]])
+        chance = [lost(off, one) for one in placebos]
+        answers.add(f"points lost, as many facts forgotten at random as by {name}", "points", chance)
+
+
+def lost(off: State, state: State) -> float:
+    """Return by how many points recall@10 is worse."""
+    return 100 * (off.at_10 - state.at_10)
+
+
+def saved(off: State, state: State) -> float:
+    """Return what share of the bytes is saved, in per cent."""
+    return 100 * (1 - state.bytes / off.bytes)
+
+
+def _placebo(machine: Machine, told: Sequence[Conversation], left: State, seed: int) -> State:
+    """Return what is left where of each namespace as many facts are forgotten as in that state, at random."""
+    context = machine.copy(WHOLE, _database())
+    rng = np.random.default_rng([year.SEED, seed])
+    for one in told:
+        ids = _live(context).get(one.name, [])
+        gone = rng.permutation(len(ids))[: max(len(ids) - left.live.get(one.name, 0), 0)]
+        forget.forget(context, one.name, [ids[i] for i in gone.tolist()], AT, purge=True)
+        search.count_lexemes(context, one.name, AT)
+    return _state(machine, context, _unasked(told, None))
+
+
+def _lived(machine: Machine, told: Sequence[Conversation], life: Life) -> State:
+    """Return the state after a year; where half of the questions are asked, the mean of both halves."""
+    states = []
+    for one in year.halves(life):
+        context = _empty(machine)
+        year.live(context, told, one)
+        if life == Life("off"):
+            machine.copy(_database(), WHOLE)
+        states.append(_state(machine, context, _unasked(told, one.fold)))
+    return states[0] if len(states) == 1 else _mean(states)
+
+
+def _unasked(told: Sequence[Conversation], fold: int | None) -> list[Asked]:
+    """Return the questions that were not asked during the year: all, or every second one."""
+    return [question for one in told for question in (one.asked if fold is None else one.asked[1 - fold :: 2])]
+
+
+def _mean(states: Sequence[State]) -> State:
+    """Return the mean of two halves, each of which answers for the half of the questions it was not asked."""
+    return State(
+        {ranking: tuple(np.mean([one.recall[ranking] for one in states], axis=0).tolist()) for ranking in RANKINGS},
+        {name: round(float(np.mean([one.live[name] for one in states]))) for name in states[0].live},
+        round(float(np.mean([one.bytes for one in states]))),
+        {name: round(float(np.mean([one.fidelity.get(name, 0) for one in states]))) for name in states[0].fidelity},
+    )
+
+
+def _database() -> str:
+    """Return the name of this process's own database."""
+    return f"bench_price_{getpid()}"
+
+
+def _empty(machine: Machine) -> Context:
+    close_pools()
+    context = machine.create(_database())
+    with session(context) as db:
+        # No crash matters here, and no time is measured.
+        db.execute(f"alter database {_database()} set synchronous_commit = off".encode())
+    return context
+
+
+def _state(machine: Machine, context: Context, asked: Sequence[Asked]) -> State:
+    """Measure what is left, and drop the database."""
+    with session(context) as db:
+        db.execute("vacuum (full, analyze)")
+        (size,) = db.execute(BYTES, [[*data.TABLES, "lexemes", "events"]]).fetchone() or (0,)
+        fidelity = {name: int(count) for name, count in db.execute(FIDELITIES)}
+    found = {ranking: _recall(machine.context(_database(), ranking=ranking), asked) for ranking in RANKINGS}
+    live = {name: len(ids) for name, ids in _live(context).items()}
+    close_pools()
+    machine.drop(_database())
+    return State(found, live, int(size), fidelity)
+
+
+def _live(context: Context) -> dict[str, list[UUID]]:
+    live: dict[str, list[UUID]] = {}
+    with session(context) as db:
+        for name, id_ in db.execute(LIVE):
+            live.setdefault(name, []).append(id_)
+    return live
+
+
+def _recall(context: Context, asked: Sequence[Asked]) -> tuple[float, ...]:
+    """Return recall@k: the mean share of a question's evidence among the first k results."""
+    return tuple(np.mean([_shares(context, question) for question in asked], axis=0).tolist())
+
+
+def _shares(context: Context, asked: Asked) -> list[float]:
+    question = recall.Question(asked.text, max(LIMITS))
+    found = [result.text for result in recall.recall(context, asked.namespace, question, AT).results]
+    return [len(asked.evidence & set(found[:limit])) / len(asked.evidence) for limit in LIMITS]

@@ -1,0 +1,108 @@
+"""A year of an agent's life: facts are told when they were told, recalls touch them, a pass runs every night."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, groupby
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+from tests.benchmarks import hits
+from tests.benchmarks.conversations import BEGIN, Conversation, Turn
+from tests.benchmarks.data import AT
+from tests.benchmarks.hits import DAY
+from workers import recall, search
+from workers.context import Context
+from workers.forgetting import decay, purge
+from workers.remembering import regenerate, store, touch
+
+SEED = 2026
+
+Keeping: TypeAlias = Literal["off", "fading", "lifetimes"]
+"""How facts are kept: for ever and whole; without a lifetime, but fading; with the lifetime that their words give."""
+
+Asking: TypeAlias = Literal["nobody", "words of facts", "other questions", "the same questions"]
+"""What is recalled in that year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a year is lived: how facts are kept, by what and how often a day each namespace is asked."""
+
+    keeping: Keeping
+    asking: Asking = "nobody"
+    a_day: float = 0.0
+    fold: int | None = None
+
+
+Event: TypeAlias = tuple[datetime, int, str, "Sequence[Turn] | str"]
+"""When, which comes first of one instant, in which namespace, and what: turns that are told, or a question."""
+
+
+def live(context: Context, conversations: Sequence[Conversation], life: Life) -> None:
+    """Let the year until the present pass over an empty database, that of all conversations at once."""
+    events = sorted(chain.from_iterable(_events(one, i, life) for i, one in enumerate(conversations)), key=_when)
+    evening = BEGIN
+    for at, _, name, what in [*events, (AT, 2, "", "")]:
+        while evening + DAY <= at:
+            evening += DAY
+            _night(context, life, evening)
+        if not isinstance(what, str):
+            _tell(context, name, what, life, at)
+        elif what:
+            _ask(context, name, what, at)
+    for one in conversations:
+        search.count_lexemes(context, one.name, AT)
+
+
+def _when(event: Event) -> tuple[datetime, int]:
+    return event[:2]
+
+
+def _events(conversation: Conversation, number: int, life: Life) -> list[Event]:
+    turns = groupby(conversation.turns, lambda turn: turn.at)
+    told: list[Event] = [(at, 0, conversation.name, list(told)) for at, told in turns if at < AT]
+    topics = _topics(conversation, life)
+    seed = [SEED, number, life.fold or 0]
+    asked = hits.recalls(topics, life.a_day, BEGIN, (AT - BEGIN).days, seed) if topics else []
+    return [*told, *((at, 1, conversation.name, text) for at, text in asked)]
+
+
+def _topics(conversation: Conversation, life: Life) -> list[hits.Topic]:
+    match life.asking:
+        case "words of facts":
+            return hits.of_facts(conversation)
+        case "other questions" | "the same questions":
+            return hits.of_questions(conversation, life.fold)
+    return []
+
+
+def _tell(context: Context, name: str, turns: Sequence[Turn], life: Life, at: datetime) -> None:
+    given = [turn.fact for turn in turns]
+    if life.keeping == "off":
+        given = [fact.model_copy(update={"decay_class": "permanent"}) for fact in given]
+    store.store_many(context, name, given, at, classify=life.keeping == "lifetimes")
+
+
+def _ask(context: Context, name: str, text: str, at: datetime) -> None:
+    """Recall, and do afterwards what the tasks do: touch all that was returned, restore vectors that had faded."""
+    found = recall.recall(context, name, recall.Question(text), at).results
+    touched = touch.touch(context, name, [result.id for result in found], at)
+    if touched.faded:
+        regenerate.regenerate(context, name, touched.faded, at)
+
+
+def _night(context: Context, life: Life, at: datetime) -> None:
+    if life.keeping == "off":
+        return
+    run = uuid4()
+    for part in decay.plan(context, run, at):
+        decay.apply(context, part, lambda: None)
+    decay.finish(context, run)
+    while purge.purge_batch(context, at).facts:
+        pass
+
+
+def halves(life: Life) -> list[Life]:
+    """Return the lives that answer for all questions: two with a half of them asked each, if those asked are others."""
+    return [replace(life, fold=fold) for fold in (0, 1)] if life.asking == "other questions" else [life]
