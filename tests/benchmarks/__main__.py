@@ -4,7 +4,21 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.benchmarks import figures, graphs, lives, machine, passes, quality, queued, recalls, space, stores
+from tests.benchmarks import (
+    evidence,
+    figures,
+    graphs,
+    lives,
+    machine,
+    passes,
+    peers,
+    price,
+    quality,
+    queued,
+    recalls,
+    space,
+    stores,
+)
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.scale import QUICK, Size
@@ -21,7 +35,7 @@ def main() -> None:
     with machine.started(given.keep) as servers:
         for name in given.names or benchmarks:
             console.print(f"[bold]{name}[/bold]")
-            answers = Answers(f"python -m tests.benchmarks {name}{_options(given)}")
+            answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
             figures.save(answers, given.results / f"{name}.json", told)
     _tell(given.results, list(benchmarks))
@@ -37,6 +51,9 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
         "quality": lambda servers, answers: quality.measure(servers, answers, given.conversations, given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
+        "peers": lambda servers, answers: peers.measure(servers, size, answers),
+        "evidence": lambda servers, answers: evidence.measure(servers, answers, given.conversations),
+        "price": lambda servers, answers: price.measure(servers, size, answers, given.conversations),
     }
 
 
@@ -52,8 +69,9 @@ def _tell(folder: Path, names: list[str]) -> None:
         console.print(f"drawn: {path}")
 
 
-def _options(given: argparse.Namespace) -> str:
-    return " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
+def _options(given: argparse.Namespace, name: str) -> str:
+    sized = " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
+    return sized + (" --conversations FILE" if given.conversations and name in {"evidence", "price"} else "")
 
 
 FACTS = 1_000_000
@@ -61,7 +79,19 @@ FACTS = 1_000_000
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    names = ["passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space"]
+    names = [
+        "passes",
+        "lives",
+        "recalls",
+        "graphs",
+        "queued",
+        "stores",
+        "quality",
+        "space",
+        "peers",
+        "evidence",
+        "price",
+    ]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default all")
     parser.add_argument("--quick", action="store_true", help="20,000 facts, for a run of minutes")
     parser.add_argument("--facts", type=int, default=FACTS, help="facts in the largest table (%(default)s)")
@@ -69,7 +99,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
-    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations for the quality of recall")
+    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations to measure recall on")
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a sentence-transformers model for the same")
     given = parser.parse_args()
     if unknown := set(given.names) - set(names):

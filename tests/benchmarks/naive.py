@@ -1,6 +1,6 @@
 """What most would write instead: words OR-ed and ranked by PostgreSQL, and HNSW on vectors with a filter."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgvector import HalfVector
 
@@ -49,11 +49,16 @@ def measure(answers: Answers, context: Context, asked: "Sequence[Asked]", size: 
         answers.add(f"naive hybrid p50, {size.small:,} facts in 10 namespaces, {name}", "ms", p50)
 
 
+def words(db: Connection, tenant: int, text: str) -> str:
+    """Return all words of a question, OR-ed."""
+    return " | ".join(f"'{term.lexeme}'" for term in lexemes.of_query(db, tenant, text) if term.stem)
+
+
 def _both(context: Context, db: Connection, asked: "Asked") -> tuple[float, float, float]:
     tenant = namespaces.find(db, asked.namespace)
-    given = {"namespace": tenant.id if tenant else 0, "limit": ARM_SIZE}
-    words = " | ".join(f"'{term.lexeme}'" for term in lexemes.of_query(db, given["namespace"], asked.text) if term.stem)
-    text = seconds(lambda: db.execute(TEXT, given | {"words": words}).fetchall())
+    given: dict[str, Any] = {"namespace": tenant.id if tenant else 0, "limit": ARM_SIZE}
+    given |= {"words": words(db, given["namespace"], asked.text)}
+    text = seconds(lambda: db.execute(TEXT, given).fetchall())
     query = HalfVector(context.queries.embed(asked.text))
     near = seconds(lambda: db.execute(NEAR, given | {"query": query}).fetchall())
     return text, near, text + near

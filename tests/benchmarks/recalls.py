@@ -89,13 +89,18 @@ def _indexing_all(machine: Machine, context: Context) -> Context:
 
 def questions(context: Context, count: int, seed: int = 1) -> list[Asked]:
     """Return queries of 3 to 8 words out of random facts, every third with words of another fact among them."""
+    return [asked for asked, _ in known_items(context, count, seed)]
+
+
+def known_items(context: Context, count: int, seed: int = 1) -> list[tuple[Asked, str]]:
+    """Return those queries, each with the text of the fact that its words are of."""
     rng = random.Random(seed)
     with session(context) as db:
         (there,) = db.execute(STORED).fetchone() or (1,)
         given = {"share": min(100.0, 100 * count * SAMPLED / there), "limit": count * SAMPLED}
         sampled = db.execute(SAMPLE, given).fetchall()
     rng.shuffle(sampled)
-    return [_question(rng, sampled[i], sampled[-1 - i][1] if i % 3 == 0 else "") for i in range(count)]
+    return [(_question(rng, sampled[i], sampled[-1 - i][1] if i % 3 == 0 else ""), sampled[i][1]) for i in range(count)]
 
 
 def _question(rng: random.Random, fact: tuple[str, str], other: str) -> Asked:

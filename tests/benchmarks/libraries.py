@@ -1,0 +1,221 @@
+"""Libraries that give agents a memory, each as its users call it, with Ebb's own embedder in all of them.
+
+None calls a model or a network: mem0 keeps each text as it is instead of letting an LLM choose (`infer=False`).
+LangMem is not among them, for its memory is LangGraph's store, and what it adds is an LLM.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+from unittest.mock import patch
+from uuid import uuid4
+
+from api.system import servers
+from tests.benchmarks.conversations import MAX_TEXT, Turn
+from tests.benchmarks.data import AT
+from tests.benchmarks.figures import Answers, console
+from tests.benchmarks.machine import Machine
+from tests.benchmarks.texts import embedder
+from workers import intake, recall, search
+from workers.remembering import store
+from workers.storage.connection import close_pools
+
+BATCH = 1000
+SILENT = {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "OPENAI_API_KEY": "unused"}
+
+
+class Library(Protocol):
+    """What all of them can do, within one namespace of many."""
+
+    def add_many(self, namespace: str, texts: Sequence[str]) -> None:
+        """Keep texts, in batches if it has any."""
+
+    def add(self, namespace: str, text: str) -> None:
+        """Keep one text."""
+
+    def search(self, namespace: str, query: str, limit: int) -> list[str]:
+        """Return the texts that fit best."""
+
+
+class Ebb:
+    """Ebb in this process, without its queue, as the others have none."""
+
+    def __init__(self, machine: Machine, _: Path) -> None:
+        self.context = machine.create("bench_peer_ebb")
+
+    def add_many(self, namespace: str, texts: Sequence[str]) -> None:
+        """Keep texts as one batch, and count their words as a task does once a day."""
+        given = [intake.new_fact({"text": text}, MAX_TEXT) for text in texts]
+        store.store_many(self.context, namespace, given, AT, classify=False)
+        search.count_lexemes(self.context, namespace, AT)
+
+    def add(self, namespace: str, text: str) -> None:
+        """Keep one text."""
+        store.store_many(self.context, namespace, [intake.new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
+
+    def tell(self, namespace: str, turns: Sequence[Turn]) -> None:
+        """Keep turns with the sessions that they were told in, which the others have no word for."""
+        store.store_many(self.context, namespace, [turn.fact for turn in turns], AT, classify=False)
+        search.count_lexemes(self.context, namespace, AT)
+
+    def search(self, namespace: str, query: str, limit: int) -> list[str]:
+        """Return the texts that fit best; nothing is touched by that."""
+        found = recall.recall(self.context, namespace, recall.Question(query, limit), AT).results
+        return [result.text for result in found]
+
+
+class Chroma:
+    """One collection in a folder, namespaces as metadata that searches filter by."""
+
+    def __init__(self, _: Machine, folder: Path) -> None:
+        chromadb = import_module("chromadb")
+        own = import_module("chromadb.config").Settings(anonymized_telemetry=False)
+        client = chromadb.PersistentClient(path=str(folder / f"chroma-{uuid4().hex}"), settings=own)
+        near = {"hnsw": {"space": "cosine"}}
+        self.collection = client.create_collection("memories", embedding_function=None, configuration=near)
+
+    def add_many(self, namespace: str, texts: Sequence[str]) -> None:
+        """Keep texts in batches."""
+        for part in _parts(texts):
+            self.collection.add(
+                ids=[uuid4().hex for _ in part],
+                documents=list(part),
+                embeddings=embedder().embed(part),
+                metadatas=[{"namespace": namespace}] * len(part),
+            )
+
+    def add(self, namespace: str, text: str) -> None:
+        """Keep one text."""
+        self.add_many(namespace, [text])
+
+    def search(self, namespace: str, query: str, limit: int) -> list[str]:
+        """Return the texts nearest by cosine."""
+        near = embedder().embed([query])
+        found = self.collection.query(query_embeddings=near, n_results=limit, where={"namespace": namespace})
+        return list(found["documents"][0])
+
+
+class LangGraph:
+    """LangGraph's PostgresStore on the same PostgreSQL, with its HNSW index."""
+
+    def __init__(self, machine: Machine, _: Path) -> None:
+        module = import_module("langgraph.store.postgres")
+        self.put = import_module("langgraph.store.base").PutOp
+        machine.drop("bench_peer_langgraph")
+        url = servers.ensure_database(machine.postgres, "bench_peer_langgraph")
+        index = {"dims": embedder().dims, "embed": _vectors, "fields": ["text"]}
+        self.opened = module.PostgresStore.from_conn_string(url, index=index)
+        self.store = self.opened.__enter__()
+        self.store.setup()
+
+    def add_many(self, namespace: str, texts: Sequence[str]) -> None:
+        """Keep texts in batches."""
+        for part in _parts(texts):
+            self.store.batch([self.put((namespace,), uuid4().hex, {"text": text}) for text in part])
+
+    def add(self, namespace: str, text: str) -> None:
+        """Keep one text."""
+        self.store.put((namespace,), uuid4().hex, {"text": text})
+
+    def search(self, namespace: str, query: str, limit: int) -> list[str]:
+        """Return the texts nearest by cosine."""
+        return [item.value["text"] for item in self.store.search((namespace,), query=query, limit=limit)]
+
+
+class Mem0:
+    """mem0 on the same PostgreSQL, with its HNSW index and its own hybrid score; without an LLM."""
+
+    def __init__(self, machine: Machine, folder: Path) -> None:
+        machine.drop("bench_peer_mem0")
+        url = servers.ensure_database(machine.postgres, "bench_peer_mem0")
+        with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(folder / "mem0")}):
+            near = {"connection_string": url, "embedding_model_dims": embedder().dims, "hnsw": True}
+            self.memory = import_module("mem0").Memory.from_config(
+                {
+                    "vector_store": {"provider": "pgvector", "config": near},
+                    "history_db_path": str(folder / f"mem0-{uuid4().hex}.db"),
+                }
+            )
+        self.memory.embedding_model = _Mem0Embedder()
+
+    def add_many(self, namespace: str, texts: Sequence[str]) -> None:
+        """Keep texts as the messages of one call each; mem0 embeds and writes them one by one."""
+        for part in _parts(texts):
+            self.memory.add([_message(text) for text in part], user_id=namespace, infer=False)
+
+    def add(self, namespace: str, text: str) -> None:
+        """Keep one text."""
+        self.memory.add([_message(text)], user_id=namespace, infer=False)
+
+    def search(self, namespace: str, query: str, limit: int) -> list[str]:
+        """Return the texts of the best score, however low."""
+        found = self.memory.search(query, filters={"user_id": namespace}, top_k=limit, threshold=0.0)
+        return [one["memory"] for one in found["results"]]
+
+
+class _Mem0Embedder:
+    """Ebb's embedder, as mem0 calls one."""
+
+    config = None
+
+    def embed(self, text: str, _action: Any = None) -> list[float]:
+        return _vectors([text])[0]
+
+    def embed_batch(self, texts: Sequence[str], _action: Any = None) -> list[list[float]]:
+        return _vectors(texts)
+
+
+PEERS: dict[str, tuple[str, type[Any]]] = {
+    "Ebb": ("", Ebb),
+    "chromadb": ("chromadb", Chroma),
+    "langgraph-checkpoint-postgres": ("langgraph.store.postgres", LangGraph),
+    "mem0ai": ("mem0", Mem0),
+}
+"""By their names at PyPI: the module that there must be, and how it is called."""
+
+
+def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
+    """Yield each library that is installed, by name and version and empty; say of the others that they are not."""
+    for name, (module, library) in PEERS.items():
+        if not _installed(module):
+            console.print(f"  {name} is not measured, for it is not installed: pip install 'ebb[peers]'")
+            answers.details[f"{name} skipped"] = "not installed"
+            continue
+        with tempfile.TemporaryDirectory(dir=machine.folder) as folder:
+            one = library(machine, Path(folder))
+            yield (f"{name} {version(name)}" if module else name), one
+            _close(one)
+
+
+def _installed(module: str) -> bool:
+    try:
+        return not module or find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _close(library: Library) -> None:
+    """End what a library left open."""
+    if isinstance(library, LangGraph):
+        library.opened.__exit__(None, None, None)
+    if isinstance(library, Mem0):
+        library.memory.vector_store.connection_pool.close()
+    close_pools()
+
+
+def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
+    return [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+
+
+def _message(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def _vectors(texts: Sequence[str]) -> list[list[float]]:
+    vectors: list[list[float]] = embedder().embed(list(texts)).tolist()
+    return vectors
