@@ -17,6 +17,8 @@ UUIDs as text. Besides what a method says, each may raise:
 
 Writes take `wait=False`: they answer `{"task"}` as soon as the write is in the outbox, from which it cannot be lost,
 and `state(task)` tells what became of it. Whoever sends a write again may: each may run twice, and is done once.
+
+Listings come in pages where they have a `limit`: `next` is what to give as `cursor` for the one after, or none.
 """
 
 import json
@@ -97,9 +99,10 @@ class Client(Operator, Keeper):
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
     def lookup(self, entity: str, key: str | None = None, **options: Unpack[LookupOptions]) -> Answer:
-        """Return `{"results"}`: all facts about an entity, or one key of it, the most confident first, then the newest.
+        """Return `{"results", "next"}`: facts about an entity, or one key, the most confident first, then the newest.
 
-        Nothing is embedded. Results are as those of `recall`, with `confidence` in place of `score`.
+        Those are all, or up to `limit`. Nothing is embedded. Results are as those of `recall`, with `confidence` in
+        place of `score`.
         """
         arguments = {"entity": entity, "key": key, "namespace": self.namespace, **options}
         return self.call("memory.lookup", arguments, RECALL_SECONDS)
@@ -158,24 +161,32 @@ class Client(Operator, Keeper):
         return self.call("memory.fact", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
 
     def facts(
-        self, limit: int = 100, *, before: str | None = None, offset: int = 0, ids: Sequence[str] | None = None
+        self,
+        limit: int = 100,
+        *,
+        before: str | None = None,
+        offset: int = 0,
+        ids: Sequence[str] | None = None,
+        cursor: str | None = None,
     ) -> Answer:
-        """Return `{"facts"}` as from `fact`: those of `ids`, in that order, or up to `limit` of all, the newest first.
+        """Return `{"facts", "next"}` as from `fact`: those of `ids`, so ordered, or `limit` of all, the newest first.
 
-        To turn the pages give the last id as `before`; an `offset` shifts with what others store meanwhile.
+        To turn the pages give `next` as `cursor`, or an id as `before`; an `offset` shifts with what others store.
         """
         arguments = {"limit": limit, "before": before, "offset": offset, "ids": None if ids is None else list(ids)}
+        arguments |= {"cursor": cursor}
         return self.call("memory.facts", arguments | {"namespace": self.namespace}, STORE_SECONDS)
 
-    def history(self, id: str) -> Answer:  # noqa: A002 - the contract's name
-        """Return `{"id", "text", "state", "pinned", "pinned_until", "events"}` of a fact, forgotten ones too.
+    def history(self, id: str, limit: int | None = None, cursor: str | None = None) -> Answer:  # noqa: A002
+        """Return `{"id", "text", "state", "pinned", "pinned_until", "events", "next"}` of a fact, forgotten ones too.
 
-        `events` are `{"at", "what", "details"}`, oldest first.
+        `events` are `{"at", "what", "details"}`, oldest first, all or up to `limit`.
 
         Raises:
             NotFoundError: the namespace never had such a fact, or it was purged.
         """
-        return self.call("memory.history", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
+        arguments = {"id": id, "namespace": self.namespace, "limit": limit, "cursor": cursor}
+        return self.call("memory.history", arguments, RECALL_SECONDS)
 
     def pin(
         self,
@@ -201,13 +212,14 @@ class Client(Operator, Keeper):
         arguments = {"namespace": self.namespace, "days": days, "shown": shown}
         return self.call("memory.forecast", arguments, STORE_SECONDS)
 
-    def contradictions(self, limit: int = 100) -> Answer:
-        """Return `{"contradictions", "total"}`: pairs of facts with one entity and key but different values.
+    def contradictions(self, limit: int = 100, cursor: str | None = None) -> Answer:
+        """Return `{"contradictions", "total", "next"}`: pairs of facts with one entity and key but different values.
 
         Each is `{"entity", "key", "found_at", "facts"}`, its facts `{"id", "value", "text", "created_at"}`, the older
         first.
         """
-        return self.call("memory.contradictions", {"namespace": self.namespace, "limit": limit}, STORE_SECONDS)
+        arguments = {"namespace": self.namespace, "limit": limit, "cursor": cursor}
+        return self.call("memory.contradictions", arguments, STORE_SECONDS)
 
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
@@ -261,12 +273,15 @@ class Client(Operator, Keeper):
         arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
         return self.write("memory.unrelate", arguments, wait=wait)
 
-    def relations(self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000) -> Answer:
-        """Return `{"edges", "total"}`: relations in use, strongest first, or with `decayed` those below the minimum.
+    def relations(
+        self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000, cursor: str | None = None
+    ) -> Answer:
+        """Return `{"edges", "total", "next"}`: relations in use, strongest first, or with `decayed` those out of use.
 
         An edge is as from `relate`.
         """
         arguments = {"namespace": self.namespace, "decayed": decayed, "entity": entity, "limit": limit}
+        arguments |= {"cursor": cursor}
         return self.call("memory.relations", arguments, STORE_SECONDS)
 
     def stats(self) -> Answer:

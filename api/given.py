@@ -70,12 +70,14 @@ class RecallOptions(TypedDict, total=False):
 class LookupOptions(TypedDict, total=False):
     """What to look up: only facts with a tag; what was true as of an instant, or had been told by then, only to read.
 
-    `touch=False` reads without strengthening.
+    `limit` facts at a time, the ones behind `cursor`. `touch=False` reads without strengthening.
     """
 
     tag: str
     as_of: str | float
     known_as_of: str | float
+    limit: int
+    cursor: str
     touch: bool
 
 

@@ -151,6 +151,22 @@ class ContextRequest(Request):
     touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
 
 
+class SettingsRequest(Request):
+    """Settings of the namespace by their paths: which shall hold, and which shall be as elsewhere again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"set": {"hygiene.confidenceDecay.halfLife": 60, "hygiene.episodicTTL": False}},
+                {"unset": ["hygiene.confidenceDecay"]},
+            ]
+        }
+    )
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    unset: list[str] = Field(default_factory=list)
+
+
 class LinkRequest(Request):
     """A link from one fact to another."""
 
@@ -241,7 +257,19 @@ class Pinned(Answer):
     until: datetime | None
 
 
-class History(Answer):
+class Page(Answer):
+    """Part of a listing; `next` is what to give as `cursor` for the part after, null behind the last."""
+
+    next: str | None = None
+
+
+class Facts(Page):
+    """Facts as they are now, the newest first."""
+
+    facts: list[Fact]
+
+
+class History(Page):
     """A fact as it stands, and what happened to it, oldest first."""
 
     id: UUID
@@ -276,8 +304,8 @@ class Known(Answer):
     fidelity: str
 
 
-class LookedUp(Answer):
-    """All facts about an entity, or one key of it, the most confident first."""
+class LookedUp(Page):
+    """Facts about an entity, or one key of it, the most confident first."""
 
     results: list[Known]
 
@@ -346,7 +374,7 @@ class Forecast(Answer):
     days: list[dict[str, Any]]
 
 
-class Contradictions(Answer):
+class Contradictions(Page):
     """Pairs of facts that say different values of the same."""
 
     contradictions: list[dict[str, Any]]
@@ -355,6 +383,14 @@ class Contradictions(Answer):
 
 class Resolved(Answer):
     """Which fact was kept and which it superseded, or which two both hold."""
+
+
+class NamespaceSettings(Answer):
+    """How a namespace is kept: all settings that hold there, and those of them that it has set itself."""
+
+    settings: dict[str, Any]
+    own: dict[str, Any]
+    changed: bool
 
 
 class Decayed(Answer):

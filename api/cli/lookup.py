@@ -1,7 +1,7 @@
 """`ebb lookup`: what is known of somebody or something, by name."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,8 +22,9 @@ def lookup(
 ) -> None:
     """Show all facts about an entity, or one of its properties, the most confident first; nothing is embedded."""
     options = {"tag": tag, "as_of": as_of, "known_as_of": known_as_of}
+    given: Any = {name: one for name, one in options.items() if one}
     with client(home, namespace) as memory:
-        found = memory.lookup(entity, key, touch=touch, **{name: one for name, one in options.items() if one})
+        found = memory.lookup(entity, key, touch=touch, **given)
     if as_json:
         output.print_json(found)
         return

@@ -9,6 +9,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.http import (
+    choosing,
     dashboard,
     facts,
     graph,
@@ -36,6 +37,7 @@ GROUPS = (
     graph,
     passing,
     hygiene,
+    choosing,
     telling,
     tasks,
     health,

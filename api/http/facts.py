@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from api import schemas
+from api.http.paging import Cursor, Limit
 from api.http.problems import RefusedError, responses
 from api.http.sending import ACCEPTED, Reader, Writer
 from workers.errors import NotFoundError
@@ -27,6 +28,12 @@ def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dic
         response.status_code = HTTPStatus.CREATED
         response.headers["Location"] = f"{routes.prefix}/{answer['id']}"
     return answer
+
+
+@routes.get("", response_model=schemas.Facts)
+def facts(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str, Any]:
+    """Return the facts of the namespace as they are now, the newest first; reading them so is no use of them."""
+    return memory.facts(limit, cursor=cursor)
 
 
 @routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
@@ -67,9 +74,9 @@ def reinforce(id: Id, memory: Writer, wish: schemas.ReinforceRequest | None = No
 
 
 @routes.get("/{id}/history", response_model=schemas.History, responses=responses(404))
-def history(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002
+def history(id: Id, memory: Reader, limit: Limit = schemas.MOST_RESULTS, cursor: Cursor = None) -> dict[str, Any]:  # noqa: A002
     """Tell everything that happened to a fact, oldest first, also of a forgotten one."""
-    return memory.history(str(id))
+    return memory.history(str(id), limit, cursor)
 
 
 @routes.post("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))

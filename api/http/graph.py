@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 
 from api import schemas
+from api.http.paging import Cursor, link_next
 from api.http.problems import responses
 from api.http.sending import ACCEPTED, Admin, Reader, Writer
 
@@ -20,15 +21,23 @@ def link(wish: schemas.LinkRequest, memory: Writer) -> dict[str, Any]:
 @routes.get("/graph/edges", response_model=list[schemas.Edge])
 def edges(
     memory: Reader,
+    request: Request,
+    response: Response,
     decayed: Annotated[
         bool, Query(description="Those that faded below the minimum, and are recalled no more.")
     ] = False,
     entity: Annotated[str | None, Query(description="Only those from or to this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=schemas.MOST_FACTS)] = 1_000,
+    cursor: Cursor = None,
 ) -> list[dict[str, Any]]:
-    """Return edges with their current weights, strongest first: those in use, or those below the minimum (R18)."""
-    found: list[dict[str, Any]] = memory.relations(decayed=decayed, entity=entity, limit=limit)["edges"]
-    return found
+    """Return edges with their current weights, strongest first: those in use, or those below the minimum (R18).
+
+    Where there are more than `limit`, the header `Link` has the address of those that follow (RFC 8288).
+    """
+    found = memory.relations(decayed=decayed, entity=entity, limit=limit, cursor=cursor)
+    link_next(request, response, found["next"])
+    edges: list[dict[str, Any]] = found["edges"]
+    return edges
 
 
 @routes.post("/graph/edges", response_model=schemas.Edge, responses=ACCEPTED)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from api import schemas
+from api.http.paging import Cursor, Limit
 from api.http.problems import responses
 from api.http.sending import Reader
 
@@ -28,14 +29,16 @@ def lookup(
     tag: str | None = None,
     as_of: Annotated[str | None, Query(description="what was true then, ISO 8601 with zone or a date")] = None,
     known_as_of: Annotated[str | None, Query(description="what had been told by then")] = None,
+    limit: Limit = schemas.MOST_RESULTS,
+    cursor: Cursor = None,
     touch: Annotated[bool | None, Query(description="whether this counts as use")] = None,
 ) -> dict[str, Any]:
-    """Return all facts about an entity, or one key of it, the most confident first, then the newest.
+    """Return the facts about an entity, or one key of it, the most confident first, then the newest.
 
     Nothing is embedded. That is use, and strengthens them, unless the key may only read.
     """
-    options = {"tag": tag, "as_of": as_of, "known_as_of": known_as_of}
-    given = {name: value for name, value in options.items() if value is not None}
+    options = {"tag": tag, "as_of": as_of, "known_as_of": known_as_of, "limit": limit, "cursor": cursor}
+    given: Any = {name: value for name, value in options.items() if value is not None}
     return memory.lookup(entity, key, touch=touches(memory, touch), **given)
 
 

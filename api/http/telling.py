@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from api import schemas
+from api.http.paging import Cursor, Limit
 from api.http.problems import responses
 from api.http.sending import ACCEPTED, Reader, Writer
 
@@ -28,9 +29,9 @@ def forecast(
 
 
 @routes.get("/contradictions", response_model=schemas.Contradictions)
-def contradictions(memory: Reader, limit: Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS)] = 100) -> dict[str, Any]:
-    """Return pairs of facts with one entity and key but different values."""
-    return memory.contradictions(limit)
+def contradictions(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str, Any]:
+    """Return pairs of facts with one entity and key but different values, found last first."""
+    return memory.contradictions(limit, cursor)
 
 
 @routes.post("/contradictions/resolve", response_model=schemas.Resolved, responses=ACCEPTED | responses(404))

@@ -24,6 +24,7 @@ MARK = "zebra"
 
 WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/facts"): ("write", "/memory/facts", {"text": "A brook.", "supersedes": "{fact}"}),
+    ("GET", "/memory/facts"): ("read", "/memory/facts?limit=1000", None),
     ("GET", "/memory/facts/{id}"): ("read", "/memory/facts/{fact}", None),
     ("DELETE", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}?purge=true", None),
     ("POST", "/memory/facts/{id}/restore"): ("write", "/memory/facts/{gone}/restore", None),
@@ -51,6 +52,8 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/consolidate"): ("admin", "/memory/consolidate", {"apply": True}),
     ("GET", "/memory/janitor"): ("read", "/memory/janitor", None),
     ("POST", "/memory/janitor"): ("admin", "/memory/janitor", None),
+    ("GET", "/memory/settings"): ("read", "/memory/settings", None),
+    ("PATCH", "/memory/settings"): ("admin", "/memory/settings", {"set": {"hygiene.schedule": "manual"}}),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
     ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),
     ("GET", "/dashboard/namespaces"): ("read", "/dashboard/namespaces?prefix=owner", None),

@@ -23,8 +23,9 @@ def add(memory: Memory, fact: dict[str, Any], at: float = 0, **fields: Any) -> U
 
 def pairs(memory: Memory, at: float = 10, namespace: str = "default") -> list[set[UUID]]:
     """Return the pairs that are listed, having seen that as many are counted."""
-    found, total = contradictions.contradicting(memory.context, namespace, day(at), 1000)
-    assert total == len(found) == memory.stats(at, namespace).contradictions
+    page = contradictions.contradicting(memory.context, namespace, day(at), 1000)
+    found = page.pairs
+    assert page.total == len(found) == memory.stats(at, namespace).contradictions
     return [set(pair.ids) for pair in found]
 
 
@@ -34,7 +35,7 @@ def keep(memory: Memory, id_: UUID, *others: UUID, at: float = 10) -> None:
 
 def test_two_values_of_one_key_contradict_each_other(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON, at=5)
-    ((found,), _) = contradictions.contradicting(memory.context, "default", day(10), 10)
+    (found,) = contradictions.contradicting(memory.context, "default", day(10), 10).pairs
     assert (found.entity, found.key, found.found_at) == ("Ana", "city", day(5))
     assert dict(zip(found.ids, found.values, strict=True)) == {old: "Porto", new: "Lisbon"}
 

@@ -15,7 +15,7 @@ many = settings(deadline=None, max_examples=15, suppress_health_check=[HealthChe
 def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0, **name: object) -> list[str]:
     """Return the texts of what is looked up, in order."""
     namespace = str(name.pop("namespace", "default"))
-    results = recall.lookup(memory.context, namespace, Name(entity, key, **name), day(at))  # type: ignore[arg-type]
+    results, _ = recall.lookup(memory.context, namespace, Name(entity, key, **name), day(at))  # type: ignore[arg-type]
     return [one.text for one in results]
 
 

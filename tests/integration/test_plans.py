@@ -359,6 +359,6 @@ def test_whether_a_namespace_has_graphs_at_all_is_one_look_into_each(filled: Mem
 def test_relations_of_an_entity_are_found_by_its_name(filled: Memory) -> None:
     values = {
         "namespace": 3, "entity": "guest 7", "decayed": False, "now": day(0), "half_life": 90, "minimum": 0.1,
-        "limit": 100,
+        "limit": 100, "weight": 0.5, "source": "Guest 7", "target": "Room 1", "type": "sleeps_in",
     }  # fmt: skip
     assert {"relations_once", "relations_target"} <= indexes(filled, relations.LIST, values).keys()

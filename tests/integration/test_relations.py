@@ -38,7 +38,8 @@ def relate(
 
 def told(memory: Memory, at: float, *, decayed: bool = False, entity: str | None = None, **more: Any) -> list[Listed]:
     options = {"namespace": "default", "limit": 100} | more
-    return relations.told(memory.context, now=day(at), decayed=decayed, entity=entity, **options)
+    found, _ = relations.told(memory.context, now=day(at), decayed=decayed, entity=entity, **options)
+    return found
 
 
 def weights(memory: Memory, at: float, **options: Any) -> dict[str, float]:

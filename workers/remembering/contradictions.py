@@ -1,6 +1,7 @@
 """Contradictions: two facts that cannot both be true are found when the second is stored, listed, and settled."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.remembering.supersede import close_within, link_within, locked_states
 from workers.storage import contradictions, namespaces
 from workers.storage.connection import Connection, transaction
-from workers.storage.contradictions import Contradiction
+from workers.storage.contradictions import Behind, Contradiction
 from workers.storage.facts import Fact
 from workers.storage.supersession import Closed, State
 
@@ -21,13 +22,25 @@ def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime
         contradictions.find(db, tenant, told, now)
 
 
-def contradicting(context: Context, namespace: str, now: datetime, limit: int) -> tuple[list[Contradiction], int]:
-    """Return pairs of remembered facts that contradict each other, found last first, and how many there are in all."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Pairs that contradict each other, how many there are in all, and where their listing goes on, if it does."""
+
+    pairs: list[Contradiction] = field(default_factory=list)
+    total: int = 0
+    rest: Behind | None = None
+
+
+def contradicting(context: Context, namespace: str, now: datetime, limit: int, behind: Behind | None = None) -> Page:
+    """Return pairs of remembered facts that contradict each other, found last first."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return [], 0
-        return contradictions.unsettled(db, tenant.id, now, limit), contradictions.count(db, tenant.id, now)
+            return Page()
+        found = contradictions.unsettled(db, tenant.id, now, limit + 1, behind)
+        total = contradictions.count(db, tenant.id, now)
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(found[:limit], total, None if last is None else Behind(last.found_at, *sorted(last.ids)))
 
 
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from workers.context import Context
 from workers.storage import namespaces, relations
 from workers.storage.connection import transaction
-from workers.storage.relations import Fading, Listed, Place, Relation
+from workers.storage.relations import Behind, Fading, Listed, Place, Relation
 
 BATCH = 5_000
 """Relations in one transaction of a pass."""
@@ -74,14 +74,29 @@ def unrelate(context: Context, namespace: str, source: str, target: str, kind: s
 
 
 def told(
-    context: Context, namespace: str, now: datetime, *, decayed: bool, entity: str | None, limit: int
-) -> list[Listed]:
-    """Return relations with their weights at `now`, strongest first: those in use, or those that have decayed."""
+    context: Context,
+    namespace: str,
+    now: datetime,
+    *,
+    decayed: bool,
+    entity: str | None,
+    limit: int,
+    behind: Behind | None = None,
+) -> tuple[list[Listed], Behind | None]:
+    """Return relations with their weights at `now`, strongest first: those in use, or those that have decayed.
+
+    And where the listing goes on, if it does; what follows there is weighed as of the first page.
+    """
+    at = now if behind is None else behind.at
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return []
-        return relations.among(db, tenant.id, now, fading(context), decayed=decayed, entity=entity, limit=limit)
+            return [], None
+        by = fading(context)
+        found = relations.among(db, tenant.id, at, by, decayed=decayed, entity=entity, limit=limit + 1, behind=behind)
+    last = found[limit - 1] if len(found) > limit else None
+    rest = None if last is None else Behind(at, last.weight, last.source, last.target, last.type)
+    return found[:limit], rest
 
 
 def decay(

@@ -1,7 +1,7 @@
 """Contradictions: facts that say different values of the same key of the same entity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -51,6 +51,8 @@ OPEN = """
     join remembered as two on two.namespace = contradictions.namespace and two.id = other
     where contradictions.namespace = %(namespace)s and accepted_at is null
         and one.ends_at > %(now)s and two.ends_at > %(now)s
+        and (%(found_at)s::timestamptz is null or found_at < %(found_at)s
+            or found_at = %(found_at)s and (fact, other) > (%(fact)s::uuid, %(other)s::uuid))
     order by found_at desc, fact, other
     limit %(limit)s
 """
@@ -82,6 +84,15 @@ class Contradiction:
     created_at: list[datetime]
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Where a listing goes on: behind a pair."""
+
+    found_at: datetime
+    fact: UUID
+    other: UUID
+
+
 def find(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> int:
     """Note which live facts contradict these, which were just written; return how many pairs are new.
 
@@ -92,10 +103,13 @@ def find(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> 
     return db.execute(FIND, given).rowcount
 
 
-def unsettled(db: Connection, namespace: int, now: datetime, limit: int) -> list[Contradiction]:
+def unsettled(
+    db: Connection, namespace: int, now: datetime, limit: int, behind: Behind | None = None
+) -> list[Contradiction]:
     """Return pairs of facts that contradict each other and are remembered at `now`, found last first."""
+    place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)
     with db.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(OPEN, {"namespace": namespace, "now": now, "limit": limit}).fetchall()
+        return cursor.execute(OPEN, {"namespace": namespace, "now": now, "limit": limit} | place).fetchall()
 
 
 def count(db: Connection, namespace: int, now: datetime) -> int:

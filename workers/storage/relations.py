@@ -1,7 +1,7 @@
 """Relations: which entities have to do with each other, and how much, as of when that was last observed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -41,15 +41,20 @@ REMOVE = """
 """
 
 LIST = """
-    select source, target, type, last_observed, pinned, weight, count(*) over () as total
+    select source, target, type, last_observed, pinned, weight, total
     from (
-        select source, target, type, last_observed, pinned,
-            relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
-        from relations
-        where namespace = %(namespace)s
-            and (%(entity)s::text is null or lower(source) = lower(%(entity)s) or lower(target) = lower(%(entity)s))
-    ) as weighed
-    where (weight < %(minimum)s) = %(decayed)s
+        select *, count(*) over () as total
+        from (
+            select source, target, type, last_observed, pinned,
+                relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
+            from relations
+            where namespace = %(namespace)s
+                and (%(entity)s::text is null or lower(source) = lower(%(entity)s) or lower(target) = lower(%(entity)s))
+        ) as weighed
+        where (weight < %(minimum)s) = %(decayed)s
+    ) as listed
+    where %(weight)s::float8 is null or weight < %(weight)s or weight = %(weight)s
+        and (lower(source), lower(target), type) > (lower(%(source)s::text), lower(%(target)s::text), %(type)s::text)
     order by weight desc, lower(source), lower(target), type
     limit %(limit)s
 """
@@ -129,6 +134,17 @@ class Listed(Relation):
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """Where a listing goes on: behind a relation, weighed at the instant at which the listing began."""
+
+    at: datetime
+    weight: float
+    source: str
+    target: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What a part of a pass examined: how many, of whom so many have changed, are below the minimum, or pinned."""
 
@@ -171,10 +187,20 @@ def remove(db: Connection, namespace: int, source: str, target: str, kind: str) 
 
 
 def among(
-    db: Connection, namespace: int, now: datetime, fading: Fading, *, decayed: bool, entity: str | None, limit: int
+    db: Connection,
+    namespace: int,
+    now: datetime,
+    fading: Fading,
+    *,
+    decayed: bool,
+    entity: str | None,
+    limit: int,
+    behind: Behind | None = None,
 ) -> list[Listed]:
     """Return the relations of a namespace, or of one entity, that are below the minimum weight or that are not."""
-    given = {"namespace": namespace, "entity": entity, "decayed": decayed, "now": now, "limit": limit}
+    given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}
+    given |= dict.fromkeys(("weight", "source", "target", "type")) if behind is None else asdict(behind)
+    given |= {"now": now if behind is None else behind.at}
     with db.cursor(row_factory=class_row(Listed)) as cursor:
         rows = cursor.execute(LIST, given | {"half_life": fading.half_life, "minimum": fading.minimum})
         return rows.fetchall()

@@ -14,12 +14,15 @@ from workers.forgetting.decay import Report
 from workers.forgetting.forecast import CHANGES, Day
 from workers.forgetting.forget import Fate
 from workers.forgetting.pin import Pinned
+from workers.intake import cursors
 from workers.recall import Recalled, Result
 from workers.remembering.add import Stored
+from workers.remembering.contradictions import Page
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
 from workers.telling.history import History
 from workers.telling.inject import Injection, Line
+from workers.telling.show import Place
 
 OVER_BUDGET = "over the token budget"
 
@@ -80,6 +83,7 @@ def history(told: History) -> dict[str, Any]:
         "pinned": told.pinned,
         "pinned_until": None if told.pinned_until is None else shown(told.pinned_until),
         "events": [{"at": shown(one.at), "what": one.what, "details": one.details} for one in told.happenings],
+        "next": cursors.following(told.rest),
     }
 
 
@@ -93,9 +97,9 @@ def fact(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
-def facts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return facts, each so."""
-    return {"facts": [fact(row) for row in rows]}
+def facts(rows: Sequence[Mapping[str, Any]], rest: Place | None = None) -> dict[str, Any]:
+    """Return facts, each so, and where their listing goes on."""
+    return {"facts": [fact(row) for row in rows], "next": cursors.following(rest)}
 
 
 def _plain(value: Any) -> Any:
@@ -230,9 +234,10 @@ def _day(day: Day) -> dict[str, Any]:
     }
 
 
-def contradicting(found: Sequence[Contradiction], total: int) -> dict[str, Any]:
+def contradicting(page: Page) -> dict[str, Any]:
     """Return pairs of facts that contradict each other, the older one first, and how many there are in all."""
-    return {"contradictions": [_contradiction(one) for one in found], "total": total}
+    told = [_contradiction(one) for one in page.pairs]
+    return {"contradictions": told, "total": page.total, "next": cursors.following(page.rest)}
 
 
 def _contradiction(one: Contradiction) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from celery.exceptions import Ignore
 
 from workers import intake
 from workers.celery import app
-from workers.intake import graph
+from workers.intake import cursors, graph
 from workers.remembering import autolink as autolinking
 from workers.remembering import links as linking
 from workers.remembering import relations as relating
 from workers.remembering.relations import MOST_SHOWN, Passed
 from workers.storage import signals
-from workers.storage.relations import START, Place, Relation
+from workers.storage.relations import START, Behind, Place, Relation
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 
 MOST_EDGES = 10_000
@@ -111,18 +111,25 @@ def unrelate(
 
 @app.task(base=EbbTask, name="memory.relations")
 def relations(
-    namespace: Any = "default", decayed: Any = False, entity: Any = None, limit: Any = 1_000, now: Any = None
+    namespace: Any = "default",
+    decayed: Any = False,
+    entity: Any = None,
+    limit: Any = 1_000,
+    cursor: Any = None,
+    now: Any = None,
 ) -> dict[str, Any]:
     """Return relations with their current weights: those in use, or those below the minimum (R18); and how many."""
-    found = relating.told(
+    found, rest = relating.told(
         context,
         intake.namespace_name(namespace),
         instant(now),
         decayed=graph.flag(decayed, "decayed"),
         entity=None if entity is None else graph.entity_name(entity, "entity"),
         limit=intake.whole(limit, "limit", MOST_EDGES),
+        behind=cursors.place(cursor, Behind),
     )
-    return {"edges": [edge(one) for one in found], "total": found[0].total if found else 0}
+    edges = [edge(one) for one in found]
+    return {"edges": edges, "total": found[0].total if found else 0, "next": cursors.following(rest)}
 
 
 @app.task(base=EbbTask, bind=True, name="relations.decay")

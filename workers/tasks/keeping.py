@@ -14,6 +14,7 @@ from workers.forgetting import forget as forgetting
 from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import restore as restoring
+from workers.intake import cursors
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import regenerate
@@ -67,11 +68,14 @@ def pin(
 def history(
     id: Any,  # noqa: A002 - the contract's name
     namespace: Any = "default",
+    limit: Any = None,
+    cursor: Any = None,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return a fact and everything that happened to it, oldest first."""
-    name = intake.namespace_name(namespace)
-    return answers.history(telling.history(context, name, intake.fact_id(id), instant(now)))
+    """Return a fact and everything that happened to it, oldest first; with `limit` in pages."""
+    name, most = intake.namespace_name(namespace), None if limit is None else intake.whole(limit, "limit", MOST_FACTS)
+    place = cursors.place(cursor, telling.Place)
+    return answers.history(telling.history(context, name, intake.fact_id(id), instant(now), most, place))
 
 
 @app.task(base=EbbTask, name="memory.purge")

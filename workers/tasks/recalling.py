@@ -13,12 +13,14 @@ from workers import intake
 from workers import recall as finding
 from workers.celery import app, settings
 from workers.errors import EmbeddingError, NotFoundError
+from workers.intake import cursors
+from workers.recall.looking_up import Behind
 from workers.remembering import regenerate as regenerating
 from workers.remembering import touch as touching
 from workers.stopwatch import timed
 from workers.storage import signals
 from workers.tasks import answers
-from workers.tasks.task import MOST_RESULTS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
 
 DEFAULT_BOOST = 0.2
 
@@ -92,12 +94,18 @@ def lookup(
     tag: Any = None,
     as_of: Any = None,
     known_as_of: Any = None,
+    limit: Any = None,
+    cursor: Any = None,
     touch: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return all facts about an entity, or one key of it; they are touched as by a recall unless `touch` is false."""
+    """Return all facts about an entity, or one key of it; they are touched as by a recall unless `touch` is false.
+
+    With `limit` they come in pages, and `cursor` is the `next` of the one before.
+    """
     at = instant(now)
     namespace = intake.namespace_name(namespace)
+    most, behind = None if limit is None else intake.whole(limit, "limit", MOST_FACTS), cursors.place(cursor, Behind)
     name = finding.Name(
         entity=intake.required_name(entity, "entity"),
         key=intake.optional_name(key, "key"),
@@ -106,10 +114,10 @@ def lookup(
         known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
     )
     with signals.active(context.redis, self.request.id or "", time.time()):
-        found = finding.lookup(context, namespace, name, at)
+        found, rest = finding.lookup(context, namespace, name, at, most, behind)
     if touch and as_of is None and known_as_of is None:
         self.touch_afterwards(namespace, (result.id for result in found), at)
-    return answers.looked_up(found)
+    return answers.looked_up(found) | {"next": cursors.following(rest)}
 
 
 @app.task(base=EbbTask, name="memory.touch", ignore_result=True)

@@ -9,8 +9,10 @@ from workers import intake
 from workers.celery import app
 from workers.errors import InvalidInputError
 from workers.forgetting import forecast as forecasting
+from workers.intake import cursors
 from workers.remembering import contradictions
 from workers.storage import signals
+from workers.storage.contradictions import Behind
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
 from workers.telling import show as showing
@@ -51,6 +53,7 @@ def facts(
     before: Any = None,
     offset: Any = 0,
     ids: Any = None,
+    cursor: Any = None,
     now: Any = None,
 ) -> dict[str, Any]:
     """Return facts as they are now: those of `ids`, or else a page of all, the newest first."""
@@ -58,8 +61,9 @@ def facts(
     if ids is not None:
         return answers.facts(showing.among(context, name, intake.fact_ids(ids, MOST_RESULTS), at))
     most, skipped = intake.whole(limit, "limit", MOST_FACTS), 0 if offset == 0 else intake.whole(offset, "offset", MANY)
-    place = None if before is None else intake.fact_id(before)
-    return answers.facts(showing.page(context, name, most, at, before=place, offset=skipped))
+    place = cursors.place(cursor, showing.Place)
+    last = place.before if place else None if before is None else intake.fact_id(before)
+    return answers.facts(*showing.page(context, name, most, at, before=last, offset=skipped))
 
 
 @app.task(base=EbbTask, name="memory.forecast")
@@ -71,10 +75,13 @@ def forecast(namespace: Any = "default", days: Any = 7, shown: Any = 3, now: Any
 
 
 @app.task(base=EbbTask, name="memory.contradictions")
-def list_contradictions(namespace: Any = "default", limit: Any = 100, now: Any = None) -> dict[str, Any]:
+def list_contradictions(
+    namespace: Any = "default", limit: Any = 100, cursor: Any = None, now: Any = None
+) -> dict[str, Any]:
     """Return which remembered facts contradict each other."""
     name, most = intake.namespace_name(namespace), intake.whole(limit, "limit", MOST_RESULTS)
-    return answers.contradicting(*contradictions.contradicting(context, name, instant(now), most))
+    behind = cursors.place(cursor, Behind)
+    return answers.contradicting(contradictions.contradicting(context, name, instant(now), most, behind))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.resolve")

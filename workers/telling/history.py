@@ -1,5 +1,6 @@
 """History: everything that happened to a fact, oldest first, and how it stands."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,6 +25,14 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a listing goes on: with what happened at an instant, after so many things of the same instant."""
+
+    at: datetime
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """A fact as it stands at an instant, and all that happened to it, oldest first."""
 
@@ -33,12 +42,15 @@ class History:
     pinned: bool
     pinned_until: datetime | None
     happenings: list[Happening]
+    rest: Place | None = None
 
 
-def history(context: Context, namespace: str, id_: UUID, now: datetime) -> History:
+def history(
+    context: Context, namespace: str, id_: UUID, now: datetime, limit: int | None = None, place: Place | None = None
+) -> History:
     """Return what happened to a fact of a namespace; recalls are counted, not listed.
 
-    Its links are those to facts that are not forgotten.
+    Without limit that is all of it. Its links are those to facts that are not forgotten.
 
     Raises:
         InvalidInputError: the namespace has no such fact, or has none any more.
@@ -51,14 +63,27 @@ def history(context: Context, namespace: str, id_: UUID, now: datetime) -> Histo
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     told = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    page, rest = _page([told[0], *sorted(told[1:], key=lambda one: one.at)], limit, place)
     return History(
         id=id_,
         text=account.text,
         state=account.state,
         pinned=account.pinned,
         pinned_until=account.pinned_until,
-        happenings=[told[0], *sorted(told[1:], key=lambda one: one.at)],
+        happenings=page,
+        rest=rest,
     )
+
+
+def _page(told: list[Happening], limit: int | None, place: Place | None) -> tuple[list[Happening], Place | None]:
+    """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
+    instants = [one.at for one in told[1:]]
+    begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.told, 0)
+    end = len(told) if limit is None else min(begin + limit, len(told))
+    if end >= len(told):
+        return told[begin:], None
+    at = told[end].at
+    return told[begin:end], Place(at, end - 1 - bisect_left(instants, at))
 
 
 def _linked(id_: UUID, link: Link) -> Happening:

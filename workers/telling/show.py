@@ -1,6 +1,7 @@
 """Show: single facts as they are now, to whoever knows their ids, or turns the pages of a namespace."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,13 @@ from workers.storage import exports
 from workers.storage import namespaces as tenants
 from workers.storage.connection import transaction
 from workers.telling.export import shaped
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a listing goes on: with what is older than a fact."""
+
+    before: UUID
 
 
 def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
@@ -38,13 +46,17 @@ def among(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) 
 
 def page(
     context: Context, namespace: str, limit: int, now: datetime, *, before: UUID | None = None, offset: int = 0
-) -> list[dict[str, Any]]:
-    """Return the next facts that readers see, newest first, in the terms of an export; reading does not touch them."""
+) -> tuple[list[dict[str, Any]], Place | None]:
+    """Return the next facts that readers see, newest first, in the terms of an export, and where to go on.
+
+    Reading does not touch them.
+    """
     with transaction(context.database_url) as db:
         tenant = tenants.find(db, namespace)
-        ids = [] if tenant is None else exports.page(db, tenant.id, now, limit, before=before, offset=offset)
-        rows = exports.shown(db, namespace, ids, now)
-    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+        ids = [] if tenant is None else exports.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
+        rows = exports.shown(db, namespace, ids[:limit], now)
+    rest = Place(ids[limit - 1]) if len(ids) > limit else None
+    return _shaped([rows[id_] for id_ in ids[:limit] if id_ in rows], now, context), rest
 
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:

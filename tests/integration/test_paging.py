@@ -1,0 +1,140 @@
+"""Whoever turns the pages of a listing gets each row once and in order, however long the pages are."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import recall
+from workers.errors import InvalidInputError
+from workers.intake import cursors
+from workers.recall import Name, looking_up
+from workers.remembering import contradictions, relations
+from workers.storage import contradictions as pairs
+from workers.storage import relations as edges
+from workers.telling import history, show
+
+few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+limits = st.integers(1, 9)
+
+Page = tuple[list[Any], Any]
+
+
+def turned(page: Callable[[Any], Page], kind: type[Any]) -> Iterator[Any]:
+    """Yield what all pages have, by cursors as doors hand them out."""
+    place = None
+    while True:
+        rows, rest = page(place)
+        yield from rows
+        if rest is None:
+            return
+        assert rows
+        place = cursors.place(cursors.following(rest), kind)
+        assert place == rest
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from("äbC"), st.sampled_from("dé"), st.sampled_from([1, 0.5, 0.05])), max_size=20),
+       limits)  # fmt: skip
+def test_relations_are_each_told_once_though_many_weigh_the_same(
+    memory: Memory, given: list[tuple[str, str, float]], limit: int
+) -> None:
+    name = f"tenant-{uuid4()}"
+    for place, (source, target, weight) in enumerate(given):
+        relations.relate(memory.context, name, source, f"{target}{place % 4}", "knows", day(0), weight=weight)
+    for decayed in (False, True):
+        options: dict[str, Any] = {"decayed": decayed, "entity": None}
+        whole, rest = relations.told(memory.context, name, day(1), limit=10_000, **options)
+        assert rest is None
+
+        def page(behind: Any, options: Any = options) -> Page:
+            later = day(1 if behind is None else 200)
+            return relations.told(memory.context, name, later, limit=limit, behind=behind, **options)
+
+        assert list(turned(page, edges.Behind)) == whole
+
+
+@few
+@given(st.lists(st.sampled_from(range(3)), max_size=6), limits)
+def test_contradictions_are_each_told_once(memory: Memory, days: list[int], limit: int) -> None:
+    name = f"tenant-{uuid4()}"
+    for place, at in enumerate(days):
+        value = {"entity": "Ana", "key": "city", "value": f"Town {place}"}
+        memory.add(f"Ana lives in town {place}.", at=at, namespace=name, **value)
+
+    def page(behind: Any, most: int = limit) -> Page:
+        found = contradictions.contradicting(memory.context, name, day(5), most, behind)
+        assert found.total == len(days) * (len(days) - 1) // 2
+        return found.pairs, found.rest
+
+    assert list(turned(page, pairs.Behind)) == page(None, 1000)[0]
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from([0.5, 0.9]), st.sampled_from(range(3))), max_size=9), limits)
+def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
+    memory: Memory, facts: list[tuple[float, int]], limit: int
+) -> None:
+    name = f"tenant-{uuid4()}"
+    for place, (confidence, at) in enumerate(facts):
+        fact = {"entity": "Ana", "decay_class": "session", "confidence": confidence}
+        memory.add(f"Fact {place}.", at=0.8 + at / 100, namespace=name, **fact)
+    whole, _ = recall.lookup(memory.context, name, Name("ana"), day(1.5))
+
+    def page(behind: Any) -> Page:
+        found, rest = recall.lookup(
+            memory.context, name, Name("ana"), day(1.5 if behind is None else 1.6), limit, behind
+        )
+        memory.touch(*(one.id for one in found), at=1.55, namespace=name)
+        return found, rest
+
+    assert [one.id for one in turned(page, looking_up.Behind)] == [one.id for one in whole]
+
+
+@few
+@given(st.integers(0, 12), limits)
+def test_facts_are_each_told_once(memory: Memory, count: int, limit: int) -> None:
+    name = f"tenant-{uuid4()}"
+    added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
+    pages = turned(
+        lambda place: show.page(memory.context, name, limit, day(20), before=place and place.before), show.Place
+    )
+    assert [one["id"] for one in pages] == sorted(added, reverse=True)
+
+
+@few
+@given(st.lists(st.sampled_from(range(1, 4)), max_size=10), limits)
+def test_what_happened_is_told_once_though_much_happened_at_once(memory: Memory, days: list[int], limit: int) -> None:
+    name = f"tenant-{uuid4()}"
+    id_ = memory.add("Tea at four.", namespace=name)
+    for place, at in enumerate(sorted(days)):
+        (memory.unpin if place % 2 else memory.pin)(id_, at=at, namespace=name)
+
+    def page(place: Any, most: int | None = limit) -> Page:
+        told = history.history(memory.context, name, id_, day(5), most, place)
+        return told.happenings, told.rest
+
+    whole, _ = page(None, None)
+    assert len(whole) == len(days) + 1
+    assert list(turned(page, history.Place)) == whole
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [7, "", "x", "[]", "é", "eyJ9", "bnVsbA", "W10", "A" * 20_000,
+     cursors.following(edges.Behind(day(0), 1.0, "a", "b", "c")), cursors.following(history.Place(day(0), 3))],
+)  # fmt: skip
+def test_what_is_no_cursor_of_a_listing_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"cursor: .* is none of this listing; give the `next`"):
+        cursors.place(wrong, pairs.Behind)
+
+
+def test_a_cursor_with_what_no_listing_wrote_is_refused() -> None:
+    for source, at in (("a\0", day(0)), ("a", day(0).replace(tzinfo=None))):
+        forged = cursors.following(edges.Behind(at, 1.0, source, "b", "c"))
+        with pytest.raises(InvalidInputError):
+            cursors.place(forged, edges.Behind)
