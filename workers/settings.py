@@ -140,6 +140,9 @@ class Settings(BaseModel):
     max_queue: int = Field(1_000, ge=1, description="tasks that may wait in a queue; past that the API answers 429")
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
+    flower_url: str = Field(
+        "", pattern=r"^(https?://[^\s\"'<>]+)?$", description="where people find Flower, for a link on the dashboard"
+    )
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
     log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")

@@ -53,10 +53,11 @@ def celery(home: Home, settings: Settings, *, children: int, port: int) -> list[
     ]
 
 
-def api(host: str, port: int) -> Program:
-    """Return the HTTP API."""
+def api(host: str, port: int, flower_url: str) -> Program:
+    """Return the HTTP API, which tells people where Flower is."""
     command = launched("KILL", [sys.executable, "-m", "api.http"])
-    return Program("api", command, environment={"EBB_HOST": host, "EBB_PORT": str(port)})
+    environment = {"EBB_HOST": host, "EBB_PORT": str(port), "EBB_FLOWER_URL": flower_url}
+    return Program("api", command, environment=environment)
 
 
 def _worker(name: str, queues: str, children: int, settings: Settings) -> Program:

@@ -81,7 +81,8 @@ def start(
         own_port = api_port or _port_after(port)
         embedded, database_url, redis_url = _servers(settings, home, report)
         state = State(database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port))
-        own = [*programs.celery(home, settings, children=children, port=port), programs.api(settings.host, own_port)]
+        api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
+        own = [*programs.celery(home, settings, children=children, port=port), api]
         supervision.configure(home, [*embedded, *own])
         home.write_state(state)
         sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}

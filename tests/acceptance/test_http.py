@@ -262,34 +262,6 @@ def test_ready_says_of_each_part_that_it_is_well(served: httpx2.Client) -> None:
     }
 
 
-def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(
-    live: LiveSystem, api: httpx2.Client
-) -> None:
-    stored(api)
-    api.post("/memory/recall", json={"query": "Where is the key?"})
-    live.settle()
-    live.own_keys.delete("ebb:measured")
-    answer = api.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain")
-    figures = {
-        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
-        for line in answer.text.splitlines()
-        if not line.startswith("#")
-    }
-    ((facts,),) = live.rows("select count(*) from activity where not retired")
-    assert sum(figures[f'ebb_facts_by_tier{{tier="{tier}"}}'] for tier in ("hot", "warm", "cold")) == facts
-    assert figures['ebb_queue_tasks{queue="recall"}'] == 0
-    assert figures['ebb_workers{queue="maintenance"}'] == 1
-    assert figures["ebb_outbox_writes"] == 0
-    assert figures["ebb_due_facts"] >= 0
-    assert figures['ebb_forgotten_facts{reason="asked"}'] >= 1
-    for arm in ("all", "embed", "text", "vector", "weigh"):
-        assert figures[f'ebb_recall_seconds_count{{arm="{arm}"}}'] >= 1
-    assert figures["ebb_write_to_readable_seconds_count"] >= 1
-    assert 0 < figures["ebb_write_to_readable_seconds_sum"] < 60
-    assert figures['ebb_http_request_seconds_count{method="POST",route="/memory/recall",status="200"}'] >= 1
-
-
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     assert "this machine" in problem(api.get("/memory/stats", headers={"origin": "https://evil.example"}), 403)
     assert "this machine" in problem(api.get("/memory/stats", headers={"host": "evil.example"}), 403)

@@ -67,7 +67,7 @@ def test_no_secret_stands_in_the_file_and_none_may_be_left_out() -> None:
 
 def test_ports_are_opened_on_this_machine_alone_and_only_those_that_people_need() -> None:
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert set(ports) == {"api", "flower", "prometheus"}
+    assert set(ports) == {"api", "flower", "prometheus", "grafana"}
     assert all(re.match(r"\$\{\w+_ADDRESS:-127\.0\.0\.1:\d+\}:\d+$", port) for (port,) in ports.values())
 
 
@@ -85,6 +85,24 @@ def test_images_are_pinned() -> None:
     images = [service["image"] for service in SERVICES.values()] + re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     assert all(re.search(r":v?\d+\.\d+", image) for image in images), images
     assert "PIP_CONSTRAINT=constraints.txt" in DOCKERFILE
+
+
+def test_grafana_has_prometheus_and_the_dashboard_and_starts_with_a_password_alone() -> None:
+    grafana, configs = SERVICES["grafana"], FILE["configs"]
+    mounted = {one["target"]: configs[one["source"]] for one in grafana["configs"]}
+    (source,) = yaml.safe_load(mounted["/etc/grafana/provisioning/datasources/ebb.yaml"]["content"])["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    (folder,) = yaml.safe_load(mounted["/etc/grafana/provisioning/dashboards/ebb.yaml"]["content"])["providers"]
+    (board,) = (one for target, one in mounted.items() if target.startswith(folder["options"]["path"] + "/"))
+    assert json.loads((ROOT / board["file"]).read_text(encoding="utf-8"))["title"] == "Ebb"
+    (job,) = yaml.safe_load(configs["prometheus"]["content"])["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["api:5556"]}]
+    shell, option, command = grafana["entrypoint"]
+    script = command.replace("$$", "$").replace("exec /run.sh", "echo started")
+    for password, code in (("", 1), ("secret", 0)):
+        environment = {"GF_SECURITY_ADMIN_PASSWORD": password}
+        done = subprocess.run([f"/bin/{shell}", option, script], check=False, env=environment, capture_output=True)
+        assert (done.returncode, b"started" in done.stdout) == (code, not code)
 
 
 def test_what_the_image_is_made_of_is_there() -> None:

@@ -1,0 +1,118 @@
+"""What /metrics tells Prometheus, and that Grafana's dashboard asks for nothing else."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+from live_api import serving
+from live_system import LiveSystem
+from prometheus_client.parser import text_string_to_metric_families
+
+pytestmark = pytest.mark.acceptance
+
+DASHBOARD: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "api" / "http" / "grafana.json").read_text(encoding="utf-8")
+)
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
+
+
+@pytest.fixture(scope="module")
+def told(live: LiveSystem) -> str:
+    """Return the metrics of a system in which everything has happened once."""
+    with serving(live) as api:
+        made = api.post("/memory/facts", json={"text": "The spare key hangs behind the kitchen clock."})
+        api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()
+        live.settle()
+        api.delete(f"/memory/facts/{made.json()['id']}").raise_for_status()
+        api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
+        live.own_keys.delete("ebb:measured")
+        answer = api.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain")
+        return answer.text
+
+
+def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(live: LiveSystem, told: str) -> None:
+    figures = {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in told.splitlines()
+        if not line.startswith("#")
+    }
+    ((facts,),) = live.rows("select count(*) from activity where not retired")
+    assert sum(figures[f'ebb_facts_by_tier{{tier="{tier}"}}'] for tier in ("hot", "warm", "cold")) == facts
+    assert figures['ebb_queue_tasks{queue="recall"}'] == 0
+    assert figures['ebb_workers{queue="maintenance"}'] == 1
+    assert figures["ebb_outbox_writes"] == 0
+    assert figures["ebb_due_facts"] >= 0
+    assert figures['ebb_forgotten_facts{reason="asked"}'] >= 1
+    for arm in ("all", "embed", "text", "vector", "weigh"):
+        assert figures[f'ebb_recall_seconds_count{{arm="{arm}"}}'] >= 1
+    assert figures["ebb_write_to_readable_seconds_count"] >= 1
+    assert 0 < figures["ebb_write_to_readable_seconds_sum"] < 60
+    assert figures['ebb_http_request_seconds_count{method="POST",route="/memory/recall",status="200"}'] >= 1
+
+
+@pytest.fixture(scope="module")
+def exposed(told: str) -> dict[str, set[str]]:
+    """Return each series' name with its labels."""
+    labels: dict[str, set[str]] = defaultdict(set)
+    for family in text_string_to_metric_families(told):
+        for sample in family.samples:
+            labels[sample.name] |= set(sample.labels)
+    return labels
+
+
+def selectors(expression: Any) -> Iterator[Any]:
+    """Yield what an expression of PromQL selects."""
+    if isinstance(expression, promql_parser.VectorSelector):
+        yield expression
+    below = [getattr(expression, name, None) for name in ("lhs", "rhs", "expr", "vector_selector")]
+    for one in [*below, *(getattr(expression, "args", None) or [])]:
+        if one is not None:
+            yield from selectors(one)
+
+
+def parsed(target: dict[str, Any]) -> Any:
+    return promql_parser.parse(target["expr"].replace("$__rate_interval", "1m"))
+
+
+def test_the_dashboard_asks_for_metrics_and_labels_that_are_there(exposed: dict[str, set[str]]) -> None:
+    for title, target in ASKED:
+        found = list(selectors(parsed(target)))
+        assert found, title
+        for selector in found:
+            assert selector.name in exposed, title
+            matched = {matcher.name for matcher in selector.matchers.matchers}
+            grouped = {name for names in re.findall(r"by \((.*?)\)", target["expr"]) for name in names.split(", ")}
+            legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            assert matched | grouped | legend <= exposed[selector.name], title
+            assert legend <= grouped, title
+
+
+def test_the_dashboard_leaves_out_no_metric(exposed: dict[str, set[str]]) -> None:
+    shown = {selector.name for _, target in ASKED for selector in selectors(parsed(target))}
+    families = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in exposed}
+    assert families == {re.sub(r"_(bucket|count)$", "", name) for name in shown}
+
+
+def test_a_dashboard_that_asks_for_something_else_would_be_found_out(exposed: dict[str, set[str]]) -> None:
+    (wrong,) = selectors(promql_parser.parse("rate(ebb_dreams_total[1m])"))
+    assert wrong.name not in exposed
+
+
+def test_panels_lie_side_by_side_and_each_says_what_it_shows() -> None:
+    places = set()
+    for panel in DASHBOARD["panels"]:
+        grid = panel["gridPos"]
+        own = {(grid["x"] + x, grid["y"] + y) for x in range(grid["w"]) for y in range(grid["h"])}
+        assert not own & places, panel["title"]
+        assert max(x for x, _ in own) < 24
+        places |= own
+    assert all(panel["description"].endswith(".") for panel in PANELS)
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(ids) == len(set(ids))
