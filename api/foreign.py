@@ -7,6 +7,7 @@ gzipped or not. It is read whole.
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -23,6 +24,9 @@ NOBODY = ("anonymous", "default")
 SAYS = ("memory", "text", "content")
 ABOUT = ("agent_id", "app_id", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
 """What mem0 says of a memory beyond what a fact has; it is kept in the metadata."""
+
+LATEST = 1e18
+"""Milliseconds that no calendar has, and that are refused as they are."""
 
 Record = Mapping[str, Any]
 
@@ -46,7 +50,7 @@ def _records(content: bytes) -> Iterator[Any]:
     """Yield what an export holds; a line that is no JSON as its text, which no fact is."""
     try:
         text = (gzip.decompress(content) if content.startswith(GZIP) else content).decode("utf-8-sig")
-    except (UnicodeDecodeError, OSError, EOFError) as error:
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
         raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
     try:
         whole = json.loads(text)
@@ -94,7 +98,9 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
     """
     content = record.get("data")
     inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
-    metadata = (_object(record.get("metadata")) or {}) | {name: record[name] for name in ABOUT if record.get(name)}
+    metadata = _object(record.get("metadata")) or {}
+    if isinstance(metadata, dict):
+        metadata |= {name: record[name] for name in ABOUT if record.get(name)}
     created, updated = _instant(record.get("created_at")), _instant(record.get("updated_at"))
     ends = record.get("expiration_date")
     fact = {
@@ -103,7 +109,7 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "namespace": record.get("user_id") or record.get("agent_id"),
         "session": record.get("run_id"),
         "category": record.get("category"),
-        "tags": _tags([*(record.get("categories") or []), *(record.get("tags") or [])]),
+        "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
         "metadata": metadata or None,
         "created_at": created,
         "last_seen_at": updated or created,
@@ -145,13 +151,13 @@ def _tags(given: Any) -> list[str]:
     if isinstance(given, str):
         parsed = _parsed(given)
         given = parsed if isinstance(parsed, list) else given.split(",")
-    return cleaned_tags([tag for tag in given or [] if isinstance(tag, str)])
+    return cleaned_tags([tag for tag in given if isinstance(tag, str)]) if isinstance(given, list) else []
 
 
 def _seconds(milliseconds: Any) -> Any:
     """Return epoch seconds; what is no number stays, and is refused where all facts are checked."""
     known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
-    return (milliseconds / 1000 or None) if known else milliseconds
+    return (milliseconds / 1000 or None) if known and abs(milliseconds) < LATEST else milliseconds
 
 
 def _share(given: Any) -> Any:

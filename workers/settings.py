@@ -224,11 +224,11 @@ class Settings(BaseModel):
 
 
 def _check_cron(given: str) -> None:
-    from celery.schedules import crontab  # noqa: PLC0415 - it takes a while to load, and the default needs no check
+    from celery.schedules import ParseException, crontab  # noqa: PLC0415 - it takes a while to load, and the default needs no check
 
     try:
         crontab.from_string(given)
-    except ValueError as error:
+    except (ValueError, ParseException) as error:
         fault = str(error).rstrip(".") if len(given.split()) == CRON_FIELDS else "it has not five fields"
         raise ValueError(
             f"{fault}; give minute, hour, day, month and weekday (0 is Sunday), such as 30 4 * * 0"

@@ -8,6 +8,7 @@ from workers.intake.arguments import optional_name
 from workers.intake.values import LONGEST_FIELD, LONGEST_METADATA, show
 
 LONGEST_DOCUMENT = LONGEST_METADATA // 2
+MOST_MINUTES = 10**9
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 
@@ -22,6 +23,18 @@ def item_path(given: Any) -> str:
     path = "".join(f"{json.dumps(label, ensure_ascii=_escaped(label))}/" for label in given)
     if len(path) > LONGEST_FIELD:
         raise InvalidInputError(f"path: {show(given)} is longer than {LONGEST_FIELD} characters; shorten its labels.")
+    return path
+
+
+def item_place(given: Any) -> str:
+    """Return the path at which something is kept, which has a label at least.
+
+    Raises:
+        InvalidInputError: it is no list of texts, empty or too long.
+    """
+    path = item_path(given)
+    if not path:
+        raise InvalidInputError("path: is empty; give a list of one label or more.")
     return path
 
 
@@ -79,12 +92,14 @@ def minutes(given: Any) -> float | None:
     """Return how many minutes an item lives after each use, or none.
 
     Raises:
-        InvalidInputError: it is no number above 0.
+        InvalidInputError: it is no number above 0, or beyond all calendars.
     """
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
-        raise InvalidInputError(f"ttl: {show(given)} is not allowed; give minutes above 0, or leave it out.")
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MOST_MINUTES:
+        raise InvalidInputError(
+            f"ttl: {show(given)} is not allowed; give minutes above 0 and up to {MOST_MINUTES:,}, or leave it out."
+        )
     return float(given)
 
 

@@ -3,7 +3,6 @@
 import time
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from celery import Task
 from celery.exceptions import Ignore
@@ -63,11 +62,12 @@ def unlink(
 def autolink(ids: list[str], namespace: str, now: Any = None) -> None:
     """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds."""
     at, until = instant(now), time.monotonic() + WORK_SECONDS
-    for place, id_ in enumerate(ids):
+    facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
+    for place, fact in enumerate(facts):
         if time.monotonic() > until:
-            autolink.apply_async(kwargs={"ids": ids[place:], "namespace": namespace, "now": at.isoformat()})
+            autolink.apply_async(kwargs={"ids": ids[place:], "namespace": name, "now": at.isoformat()})
             return
-        autolinking.autolink(context, namespace, UUID(id_), at)
+        autolinking.autolink(context, name, fact, at)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.relate")

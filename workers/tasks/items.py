@@ -10,7 +10,7 @@ from workers import intake
 from workers.celery import app, settings
 from workers.core.filters import satisfies
 from workers.intake.items import document as checked
-from workers.intake.items import filters, item_key, item_path, labels, minutes, optional_text
+from workers.intake.items import filters, item_key, item_path, item_place, labels, minutes, optional_text
 from workers.remembering import items as keeping
 from workers.remembering.items import Put
 from workers.storage import signals
@@ -36,7 +36,7 @@ def put_item(
     """Keep a document under a path and key, in place of what was there; return its fact's id."""
     task_id = self.request.id or ""
     at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
-    given = Put(item_path(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
+    given = Put(item_place(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
     done = keeping.put(context, name, given, uuid5(uuid_of(task_id), "item"), at)
     signals.mark_grown(context.redis, name)
     return {"id": str(done)}
@@ -56,12 +56,15 @@ def items(
 ) -> dict[str, Any]:
     """Return items below a path, the newest first, or the best for a query, or the one with a key; that is use."""
     at, name, prefix = instant(now), intake.namespace_name(namespace), item_path(path)
-    most, skipped = intake.whole(limit, "limit", MOST_ITEMS), intake.whole(offset + 1, "offset", MOST_ITEMS) - 1
+    most, skipped = (
+        intake.whole(limit, "limit", MOST_ITEMS),
+        0 if offset == 0 else intake.whole(offset, "offset", MOST_ITEMS),
+    )
     wanted = filters(filter)
     one = None if key is None else item_key(key)
 
     takes = partial(satisfies, wanted=wanted) if wanted else None
-    if query is None or not query.strip():
+    if query is None or (isinstance(query, str) and not query.strip()):
         plain = keeping.find(context, name, prefix, at, key=one, takes=takes, most=skipped + most)
         found: list[tuple[Item, float | None]] = [(item, None) for item in plain]
     else:
@@ -79,7 +82,7 @@ def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: 
     """Forget what is kept under a path and key; return whether there was something."""
     at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     name = intake.namespace_name(namespace)
-    return {"dropped": keeping.drop(context, name, item_path(path), item_key(key), at)}
+    return {"dropped": keeping.drop(context, name, item_place(path), item_key(key), at)}
 
 
 @app.task(base=EbbTask, name="memory.item_paths")

@@ -69,8 +69,9 @@ def runs(namespace: Any = "default", limit: Any = 20, before: Any = None, everyt
 @app.task(base=EbbTask, name="decay.apply", ignore_result=True)
 def apply(run: str, segment: int, part: int) -> None:
     """Decay what is due in one segment, and close the run if this was its last part."""
-    decay.apply(context, (UUID(run), segment, part), yield_to_users)
-    report = decay.finish(context, UUID(run))
+    own_run = intake.fact_id(run)
+    decay.apply(context, (own_run, segment, part), yield_to_users)
+    report = decay.finish(context, own_run)
     if report.finished and report.asked_by:
         app.backend.mark_as_done(report.asked_by, answers.passed(report))
 

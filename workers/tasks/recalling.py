@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from celery import Task
 
@@ -123,11 +122,12 @@ def lookup(
 @app.task(base=EbbTask, name="memory.touch", ignore_result=True)
 def touch(ids: list[str], namespace: str, at: str) -> None:
     """Note that these facts were recalled, and have those regenerated that had faded."""
-    touched = touching.touch(context, namespace, [UUID(id_) for id_ in ids], datetime.fromisoformat(at))
+    facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
+    touched = touching.touch(context, name, facts, intake.instant(at, "at"))
     if touched.faded and settings.regeneration_enabled:
-        claimed = signals.claim_regeneration(context.redis, namespace, touched.faded)
+        claimed = signals.claim_regeneration(context.redis, name, touched.faded)
         if claimed:
-            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
+            regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in claimed]})
 
 
 @app.task(base=EbbTask, bind=True, name="memory.reinforce")
@@ -150,7 +150,8 @@ def reinforce(
 @app.task(base=EbbTask, name="memory.regenerate", ignore_result=True)
 def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
     """Make the full vectors of facts that had faded and were used again."""
+    facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
     try:
-        regenerating.regenerate(context, namespace, [UUID(id_) for id_ in ids], instant(now))
+        regenerating.regenerate(context, name, facts, instant(now))
     except EmbeddingError as error:
         log.warning("not regenerated until the next hit: %s", error)

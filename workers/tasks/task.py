@@ -18,6 +18,7 @@ from workers.context import Context, utc_now
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
 from workers.storage import outbox, timings
+from workers.tasks import calls
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
@@ -40,6 +41,10 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     retry_backoff = 1
     retry_backoff_max = 8
     throws = (InvalidInputError,)
+
+    def before_start(self, _task_id: str, args: Any, kwargs: Any) -> None:
+        """Refuse a call with arguments that the task has not."""
+        calls.check(self, args, kwargs)
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
         """Take an accepted write out of the outbox once it is committed or refused for good; tell how long it took."""

@@ -1,0 +1,173 @@
+"""Tasks with made-up arguments: each is done, or refused in words; none fails, and nothing is lost."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from celery.exceptions import TimeoutError as NoResultError
+from hypothesis import given
+from hypothesis import strategies as st
+from live_system import LiveSystem
+from made_up import JSON, examples, spoilt
+
+pytestmark = pytest.mark.acceptance
+
+AT = "2026-01-01T00:00:00Z"
+NAME = "made-up"
+WITNESS = "witness"
+KEPT = ["The lighthouse keeper counts ships.", "Rye bread needs a night.", "Nobody loses this."]
+ONE, TWO, NONE = (f"0198c0de-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
+
+HERE = {"namespace": NAME, "now": AT}
+ASKED: dict[str, dict[str, Any]] = {
+    "memory.store": HERE | {"text": "Mira moved.", "touch": True, "classify": True, "tags": ["a"], "kind": "episodic",
+                            "session": "s", "turn": 1, "metadata": {"a": 1}, "supersedes": NONE, "entity": "Mira",
+                            "key": "home", "value": "Halle", "again": False, "decay_class": "stable", "created_at": AT},
+    "memory.store_many": HERE | {"facts": [{"text": "Mira moved."}, {"text": "b"}], "touch": True, "classify": True},
+    "memory.bring_back": HERE | {"records": [{"link": {"source": ONE, "target": TWO}}, {"text": "a"}]},
+    "memory.recall": HERE | {"query": "Mira", "limit": 3, "tag": "a", "category": "b", "kind": "semantic", "as_of": AT,
+                             "known_as_of": AT, "explain": True, "why": ONE, "touch": True},
+    "memory.lookup": HERE | {"entity": "Mira", "key": "home", "tag": "a", "as_of": AT, "known_as_of": AT,
+                             "touch": True},
+    "memory.context": HERE | {"query": "Mira", "limit": 3, "max_tokens": 90, "format": "full", "order": "rank",
+                              "summary_threshold": 9, "prefer_long_term": True, "use_importance_recency": True,
+                              "min_similarity": 0.5, "entity_lookup": True, "entities": ["Mira"], "documents": True,
+                              "tag": "a", "category": "b", "kind": "semantic", "explain": True, "touch": True},
+    "memory.touch": {"ids": [ONE], "namespace": NAME, "at": AT},
+    "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
+    "memory.regenerate": {"ids": [ONE], "namespace": NAME, "now": AT},
+    "memory.forget": HERE | {"ids": [ONE], "purge": False},
+    "memory.restore": HERE | {"ids": [ONE]},
+    "memory.pin": HERE | {"id": ONE, "until": AT, "off": False},
+    "memory.history": HERE | {"id": ONE},
+    "memory.purge": {"now": AT, "dry_run": True, "scheduled": False},
+    "memory.documents": {"namespace": NAME, "name": "folder"},
+    "memory.index": HERE | {"path": "folder/a.md", "chunks": [{"text": "a", "section": "b"}], "digest": "0" * 64,
+                            "folder": "/x"},
+    "memory.unindex": {"namespace": NAME, "paths": ["folder/a.md"]},
+    "memory.link": HERE | {"source": ONE, "target": TWO, "type": "PART_OF", "strength": 0.5},
+    "memory.unlink": {"namespace": NAME, "source": ONE, "target": TWO, "type": "PART_OF"},
+    "memory.autolink": HERE | {"ids": [ONE]},
+    "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False},
+    "memory.unrelate": {"namespace": NAME, "source": "a", "target": "b", "type": "t"},
+    "memory.relations": HERE | {"decayed": False, "entity": "a", "limit": 3},
+    "relations.decay": HERE | {"dry_run": True},
+    "memory.put_item": HERE | {"path": ["a"], "key": "b", "document": '{"a": 1}', "text": "words", "ttl": 5},
+    "memory.items": HERE | {"path": ["a"], "key": "b", "query": "words", "filter": {"a": {"$gt": 1}}, "limit": 3,
+                            "offset": 0, "refresh": True},
+    "memory.drop_item": HERE | {"path": ["a"], "key": "b"},
+    "memory.item_paths": HERE,
+    "memory.settings": HERE | {"set": {"hygiene.schedule": "manual"}, "unset": ["hygiene.episodicTTL"]},
+    "memory.stats": HERE,
+    "memory.fact": HERE | {"id": ONE},
+    "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": [ONE]},
+    "memory.forecast": HERE | {"days": 3, "shown": 2},
+    "memory.contradictions": HERE | {"limit": 3},
+    "memory.resolve": HERE | {"ids": [ONE, TWO], "keep": ONE, "both": False},
+    "memory.doctor": HERE | {"mend": True},
+    "memory.consolidate": HERE | {"apply": True, "force": True, "limit": 3, "scheduled": False},
+    "memory.consolidate_all": {"now": AT},
+    "memory.janitor": HERE | {"scheduled": False},
+    "memory.janitor_snapshot": {"namespace": NAME},
+    "memory.prune_by_llm": HERE,
+    "memory.embed_pending": {},
+    "memory.lexemes": {},
+    "memory.settle_tallies": {},
+    "memory.ann": {},
+    "memory.sweep_outbox": {},
+    "memory.publish_keys": {},
+    "memory.measure": {"now": AT},
+    "memory.health": {},
+    "decay.plan": {"now": AT, "dry_run": True, "force": False, "scheduled": False, "namespace": NAME},
+    "decay.prune": {"now": AT, "hard": True, "soft": True, "dry_run": True, "scheduled": False, "startup": False},
+    "decay.apply": {"run": ONE, "segment": 1, "part": 0},
+    "decay.runs": {"namespace": NAME, "limit": 3, "before": AT, "everything": False},
+    "decay.backfill": HERE | {"dry_run": True, "prune": False},
+}  # fmt: skip
+REFUSALS = ("InvalidInputError", "NotFoundError")
+SILENT = (
+    "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all", "memory.embed_pending",
+    "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.sweep_outbox", "decay.apply",
+)  # fmt: skip
+"""What nobody waits for; how such a task fares stands in the log."""
+
+
+@pytest.fixture(scope="module")
+def known(live: LiveSystem) -> LiveSystem:
+    """Return the system with some facts that must outlive all that is made up."""
+    with live.client(WITNESS) as memory:
+        memory.store_many([{"text": text, "decay_class": "permanent"} for text in KEPT])
+    with live.client(NAME) as memory:
+        facts = [{"id": id_, "entity": "Mira", "key": "home", "value": id_} for id_ in (ONE, TWO)]
+        memory.store_many([{"text": f"Mira lives at {fact['value']}"} | fact for fact in facts])
+    return live
+
+
+def answer(system: LiveSystem, task: str, arguments: dict[str, Any]) -> str | None:
+    """Return how a task fails, or nothing if it is done or refused in words."""
+    result = system.send(task, arguments, str(uuid4()))
+    if task in SILENT:
+        return None
+    try:
+        outcome = result.get(timeout=30, propagate=False)
+    except NoResultError:
+        return "no answer"
+    finally:
+        result.forget()
+    if not isinstance(outcome, Exception):
+        return None if outcome is not None else "nothing"
+    name = type(outcome).__name__
+    said = name in REFUSALS and len(str(outcome)) > 10 and len(str(outcome)) < 5_000
+    return None if said else f"{name}: {outcome}"
+
+
+def test_every_task_is_known_here(live: LiveSystem) -> None:
+    registered = {task.split(" ")[0] for tasks in live.ask("registered").values() for task in tasks}
+    assert {task for task in registered if not task.startswith("celery.")} == set(ASKED)
+
+
+@pytest.mark.parametrize("task", sorted(ASKED))
+def test_right_arguments_are_taken(known: LiveSystem, task: str) -> None:
+    assert answer(known, task, ASKED[task]) is None
+
+
+@pytest.mark.parametrize("task", sorted(ASKED))
+@examples(12)
+@given(data=st.data())
+def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+    arguments = data.draw(spoilt(ASKED[task], JSON))
+    assert answer(known, task, arguments) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "argument", "value"),
+    [
+        ("memory.forget", "purge", "false"),
+        ("memory.purge", "dry_run", "yes"),
+        ("memory.recall", "touch", "false"),
+        ("decay.plan", "dry_run", None),
+        ("memory.consolidate", "apply", "no"),
+        ("memory.items", "offset", "1"),
+        ("memory.items", "query", 7),
+        ("memory.put_item", "path", []),
+        ("memory.put_item", "ttl", 10**400),
+        ("memory.recall", "quary", "Mira"),
+        ("memory.touch", "ids", [7]),
+        ("decay.apply", "run", "x"),
+    ],
+)
+def test_an_argument_that_was_taken_wrongly_once_is_refused_by_its_name(
+    known: LiveSystem, task: str, argument: str, value: Any
+) -> None:
+    result = known.send(task, ASKED[task] | {argument: value})
+    if task not in SILENT:
+        with pytest.raises(Exception, match=argument) as refused:
+            result.get(timeout=30)
+        assert type(refused.value).__name__ == "InvalidInputError"
+
+
+def test_nothing_failed_unseen_and_nothing_was_lost(known: LiveSystem) -> None:
+    known.settle()
+    told = "".join(log.read_text(errors="replace") for log in known.folder.glob("*.log"))
+    assert "Traceback" not in told, told[told.index("Traceback") - 500 :][:3_000]
+    assert sorted(text for _, text in known.facts(WITNESS)) == sorted(KEPT)

@@ -1,0 +1,68 @@
+"""Made-up input for the tests: whatever JSON can carry, mutated from what is right, and how many examples are tried."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+FUZZ = int(os.environ.get("FUZZ", "0"))
+"""How many times as many examples as usual are tried, others in each run; 0: the usual ones, always the same."""
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+ODD_TEXTS = (
+    "", " ", "\0", "a\0b", "\ud800", "\ufeff", "\u202e", "x" * 1_100, "ü" * 600, "NaN", "null", "true", "-1", "1e999",
+    "../..", "a/b", "%s", "{}", "[]", "'", '"', ";--", "<b>", "[red]", "\\", "\n", "9999-12-31T23:59:59-23:59",
+    "0001-01-01T00:00:00+23:59", "2025-02-30", "2025-01-01", "infinity", "-infinity", "now",
+    "00000000-0000-0000-0000-000000000000", "{12345678-1234-5678-1234-567812345678}", "/" * 5, "default", "0",
+)  # fmt: skip
+ODD_NUMBERS = (
+    0,
+    -1,
+    1,
+    2**15,
+    2**31,
+    2**53,
+    2**63,
+    2**64,
+    10**30,
+    10**400,
+    -(10**400),
+    0.0,
+    -0.0,
+    5e-324,
+    1e308,
+    -1e308,
+)
+
+TEXTS = st.one_of(st.sampled_from(ODD_TEXTS), st.text(max_size=20))
+NUMBERS = st.one_of(
+    st.sampled_from(ODD_NUMBERS), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.floats(0, 1)
+)
+SINGLES = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
+JSON = st.recursive(
+    SINGLES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+def examples(usual: int) -> Callable[[Test], Test]:
+    """Return a decorator that tries so many examples, or with `FUZZ` that many times as many."""
+    return settings(
+        max_examples=usual * max(FUZZ, 1),
+        derandomize=not FUZZ,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+def spoilt(right: Mapping[str, Any], junk: st.SearchStrategy[Any] = JSON) -> st.SearchStrategy[dict[str, Any]]:
+    """Return objects in which one to three fields of a right one are anything, missing, or new."""
+    names = st.sampled_from(sorted(right)) if right else st.nothing()
+    changed = st.dictionaries(st.one_of(names, names, TEXTS), junk, min_size=1, max_size=3)
+    gone = st.sets(names, max_size=1) if right else st.just(set())
+    return st.builds(lambda new, out: {k: v for k, v in (dict(right) | new).items() if k not in out}, changed, gone)

@@ -1,0 +1,156 @@
+"""Imports of anything: each line becomes facts or is refused in words, and none is lost without a word."""
+
+import gzip
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import JSON, examples, spoilt
+
+from api import foreign
+from api.importing import parse
+from workers.errors import InvalidInputError
+from workers.intake import new_fact
+from workers.intake.archived import archived
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = "2025-01-01T00:00:00Z"
+IDS = ("0198c0de-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000002")
+
+OPENMEMORY = {
+    "id": "m1", "content": "Mira moved.", "user_id": "mira", "primary_sector": "semantic", "tags": '["a", "b"]',
+    "metadata": '{"a": 1}', "created_at": 1_700_000_000_000, "last_seen_at": 1_700_000_000_000, "salience": 0.4,
+    "coactivations": 1,
+}  # fmt: skip
+MEM0 = {
+    "id": "m1", "memory": "Mira moved.", "data": {"text": "x"}, "user_id": "mira", "agent_id": "a", "run_id": "r",
+    "category": "x", "categories": ["home"], "tags": ["x"], "metadata": {"a": 1}, "created_at": AT, "updated_at": AT,
+    "expiration_date": "2030-01-01", "role": "user",
+}  # fmt: skip
+STATE = {
+    "base": 0.5, "coactivations": 0, "last_seen_at": AT, "confidence": 1.0, "last_confirmed_at": AT,
+    "expires_at": "infinity", "decay_class": "stable", "decay_class_source": "auto", "halvings": 0, "branch": 0,
+    "pinned_until": None, "kept_lifetime": None, "encoded_at": None, "occurred": None, "outrun_at": None,
+}  # fmt: skip
+FACT = {
+    "id": IDS[0], "text": "Mira moved.", "kind": "semantic", "session": "s", "turn": 1, "source_date": AT,
+    "created_at": AT, "entity": "Mira", "key": "home", "value": "Halle", "tags": ["a"], "importance": 0.5,
+    "metadata": {"a": 1}, "valid_from": AT, "valid_until": None, "namespace": "mira", "state": STATE,
+    "events": [{"at": AT, "what": "pinned", "details": {}}],
+}  # fmt: skip
+BESIDE = (
+    {"link": {"source": IDS[0], "target": IDS[1], "type": "PART_OF", "strength": 1, "created_at": AT}},
+    {"contradiction": {"fact": IDS[0], "other": IDS[1], "found_at": AT}},
+    {"likeness": {"fact": IDS[0], "other": IDS[1], "similarity": 0.9, "found_at": AT}},
+    {"document": {"path": "memory/a.md", "folder": "/x", "digest": "\\x00", "read_at": AT}},
+    {
+        "relation": {
+            "source": "a",
+            "target": "b",
+            "type": "t",
+            "initial_weight": 1,
+            "last_observed": AT,
+            "created_at": AT,
+        }
+    },
+    {"wish": {"salt": IDS[0], "digest": "0" * 64, "fact": IDS[0], "forgotten_at": AT, "reason": "asked"}},
+    {"own": {"salt": IDS[0], "turns": 1, "settings": {}}},
+)
+
+CONTENTS = st.one_of(
+    st.binary(),
+    st.binary().map(lambda end: b"\x1f\x8b" + end),
+    st.binary().map(gzip.compress),
+    st.text().map(lambda one: gzip.compress(one.encode())[:-4]),
+    JSON.map(json.dumps).map(str.encode),
+)
+
+
+def taken(line: bytes) -> bool:
+    """Return whether a line of an import is taken; whatever it says, it is refused in words or not at all."""
+    try:
+        said = parse(line)
+        if said is None:
+            return False
+        said.pop("namespace", None)
+        archived(said, 10_000) if "state" in said or "text" not in said else new_fact(said, 10_000)
+    except InvalidInputError as refused:
+        return not 0 < len(str(refused)) < 10_000
+    return True
+
+
+@examples(300)
+@given(
+    line=st.one_of(st.binary(max_size=60), JSON.map(lambda one: json.dumps(one).encode()), st.text().map(str.encode))
+)
+def test_any_line_is_a_fact_or_refused(line: bytes) -> None:
+    taken(line)
+
+
+@examples(400)
+@given(line=spoilt(FACT), state=spoilt(STATE), both=st.booleans())
+def test_any_archived_fact_is_one_or_refused(line: dict[str, Any], state: dict[str, Any], both: bool) -> None:
+    taken(json.dumps(line | ({"state": state} if both else {})).encode())
+
+
+@examples(400)
+@given(data=st.data())
+def test_whatever_stands_beside_facts_is_known_or_refused(data: st.DataObject) -> None:
+    ((name, right),) = data.draw(st.sampled_from(BESIDE)).items()
+    taken(json.dumps({name: data.draw(st.one_of(JSON, spoilt(right)))}).encode())
+
+
+def test_what_is_right_is_taken() -> None:
+    for one in (FACT, *BESIDE):
+        assert taken(json.dumps(one).encode())
+
+
+@pytest.mark.parametrize(("product", "right"), [("openmemory", OPENMEMORY), ("mem0", MEM0)])
+@examples(300)
+@given(data=st.data())
+def test_any_export_of_another_product_has_a_line_for_each_of_its_memories(
+    product: str, right: dict[str, Any], data: st.DataObject
+) -> None:
+    records = data.draw(st.lists(st.one_of(JSON, spoilt(right), st.just(right)), min_size=1, max_size=4))
+    lines = foreign.lines(io.BytesIO(json.dumps(records).encode()), product, NOW).read().splitlines()
+    assert len(lines) == len(records)
+    for line, record in zip(lines, records, strict=True):
+        assert taken(line) or record is not right
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{"memory": "a", "categories": True}, {"memory": "a", "metadata": [1]}, {"memory": "a", "data": 1, "tags": 2.5}],
+)
+def test_fields_of_any_other_type_are_left_out_or_refused(record: dict[str, Any]) -> None:
+    (line,) = foreign.lines(io.BytesIO(json.dumps([record]).encode()), "mem0", NOW)
+    assert taken(line) == ("metadata" not in record)
+
+
+def test_an_instant_beyond_all_calendars_is_refused() -> None:
+    record = f'[{{"content": "a", "created_at": {10**400}}}]'.encode()
+    (line,) = foreign.lines(io.BytesIO(record), "openmemory", NOW)
+    assert not taken(line)
+
+
+def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="gzipped or not"):
+        foreign.lines(io.BytesIO(gzip.compress(b"[]")[:10] + b"\xff" * 8), "mem0", NOW)
+
+
+@pytest.mark.parametrize("product", ["openmemory", "mem0"])
+@examples(300)
+@given(content=CONTENTS)
+def test_any_bytes_are_an_export_or_refused(product: str, content: bytes) -> None:
+    try:
+        for line in foreign.lines(io.BytesIO(content), product, NOW):
+            taken(line)
+    except InvalidInputError as refused:
+        told = str(refused)
+    else:
+        told = "export"
+    assert "export" in told

@@ -1,0 +1,61 @@
+"""Settings of anything: a start goes well or ends with words that name the variable."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import JSON, ODD_TEXTS, TEXTS, examples
+
+from workers.errors import InvalidInputError, SettingsError
+from workers.intake.hygiene import PATHS, changed_settings
+from workers.settings import Settings
+
+NAMES = tuple(f"EBB_{name.upper()}" for name in Settings.model_fields)
+SPOKEN = st.one_of(
+    st.sampled_from([*ODD_TEXTS, "1_000", "\uff10", "1e3", "0x10", "on", "yes", "inf", "* * * *", "60 25 32 13 8",
+                     "@daily", "0 0 1-99999999 * *", "*/0 * * * *", "0-59/0 * * * *", "Europe/Nowhere", "/etc/passwd", "o200k"]),
+    st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=20),
+    st.text("0123456789*/,- ", max_size=12),
+    st.integers().map(str),
+    st.floats().map(str),
+)  # fmt: skip
+
+
+def refused(environment: dict[str, str]) -> str | None:
+    try:
+        Settings.from_environment(environment)
+    except SettingsError as error:
+        return str(error)
+    return None
+
+
+@examples(400)
+@given(name=st.sampled_from(NAMES), value=SPOKEN)
+def test_any_value_of_a_setting_is_taken_or_refused_by_its_name(name: str, value: str) -> None:
+    told = refused({name: value})
+    assert told is None or name in told
+
+
+@examples(100)
+@given(name=TEXTS.filter(str.isprintable))
+def test_any_unknown_name_is_refused(name: str) -> None:
+    given = f"EBB_{name}"
+    if given.upper() not in (*NAMES, "EBB_DECAY_COLD_THRESHOLD"):
+        assert given.upper() in (refused({given: "1"}) or "")
+
+
+@pytest.mark.parametrize("schedule", ["1,, * * * *", "x-y * * * *", "*/0 * * * *", "1 2 3 4 8"])
+def test_a_schedule_that_is_none_is_refused(schedule: str) -> None:
+    assert "EBB_RELATION_SCHEDULE" in (refused({"EBB_RELATION_SCHEDULE": schedule}) or "")
+
+
+@examples(300)
+@given(given=st.one_of(JSON, st.dictionaries(st.one_of(st.sampled_from(PATHS), TEXTS), JSON, max_size=3)),
+       unset=st.one_of(JSON, st.lists(st.one_of(st.sampled_from(PATHS), JSON), max_size=3)))  # fmt: skip
+def test_any_settings_of_a_namespace_are_taken_or_refused(given: Any, unset: Any) -> None:
+    known = {"hygiene": {"confidenceDecay": {"halfLife": 60}}}
+    with contextlib.suppress(InvalidInputError):
+        changed_settings(known, given, unset)
+    assert known == {"hygiene": {"confidenceDecay": {"halfLife": 60}}}
