@@ -59,6 +59,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.item_paths": HERE,
     "memory.settings": HERE | {"set": {"hygiene.schedule": "manual"}, "unset": ["hygiene.episodicTTL"]},
     "memory.stats": HERE,
+    "memory.namespaces": {"prefix": "made", "limit": 3},
     "memory.fact": HERE | {"id": ONE},
     "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": [ONE]},
     "memory.forecast": HERE | {"days": 3, "shown": 2},
