@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test bench lint format check clean
+.PHONY: help up down test fuzz bench lint format check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,9 @@ down: $(INSTALLED) ## stop what a detached `ebb up` left running
 
 test: $(INSTALLED) ## run every test, on servers of their own, on up to four cores
 	$(VENV)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+fuzz: $(INSTALLED) ## try FUZZ (20) times as much made-up input as the tests do, other input in each run
+	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
 
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
 	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from celery import Task
 
