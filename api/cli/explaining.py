@@ -15,8 +15,9 @@ PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "prior": "a
 """What adds up to a score, with its heading."""
 
 LEGEND = (
-    "score = fit + near + links + alive: how well words and meaning fit, half each; what was told just before and\n"
-    "after; what links lead to, and entities that are named; how strong, fresh, sure and important it is.\n"
+    "score = fit + near + links + alive: how well words and meaning fit, half each, or 4 to 1 with the default\n"
+    "embedder; what was told just before and after; what links lead to, and entities that are named; how strong,\n"
+    "fresh, sure and important it is.\n"
     "undecayed: its rank if that last part counted nothing."
 )
 

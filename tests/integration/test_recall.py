@@ -204,7 +204,8 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     found = memory.ask("tea at 3", at=at, namespace=name, limit=50, explain=True).results
     parts = [one.explain or {} for one in found]
     columns = {key: [part[key] for part in parts] for key in parts[0]}
-    fused = ranking.fuse(*[np.array(columns[key]) for key in ("text", "similarity")])
+    text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
+    fused = ranking.fuse(text, similarity, memory.context.embedder.weight)
     sums = [part["relevance"] + part["contiguity"] + part["prior"] for part in parts]
     assert [one.score for one in found] == pytest.approx(sums, abs=3e-6)
     assert columns["relevance"] == pytest.approx(fused.tolist(), abs=1e-4)

@@ -1,8 +1,8 @@
 """In which order candidates are shown: relevance first, neighbours in the talk, and a little of how alive a fact is.
 
-The default fuses BM25 and similarity, min-max scaled, half each, which measured better than either alone and than
-reciprocal rank fusion (C-S8). Time and strength enter as one bounded term, for multiplying by age hides what is
-right (C-X13). `documented_score` is the source's own composite instead.
+The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
+fusion (C-S8): half each, unless the embedder's similarity deserves less. Time and strength enter as one bounded term,
+for multiplying by age hides what is right (C-X13). `documented_score` is the source's own composite instead.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
+
+EVEN = 0.5
+"""The share of each arm in relevance, where nothing is known against it."""
 
 CONTIGUITY = (0.3, 0.15)
 """What a fact gains from the scores of those told one and two turns before and after it."""
@@ -49,13 +52,15 @@ def min_max(values: Floats) -> Floats:
     return np.ones_like(values) if high <= low else (values - low) / (high - low)
 
 
-def fuse(text_scores: Floats, similarities: Floats) -> Floats:
-    """Return relevance in [0, 1]: min-max text score and min-max similarity, half each.
+def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Floats:
+    """Return relevance in [0, 1]: min-max text score and min-max similarity, which has `meaning` as its share.
 
-    An arm that found nothing, all zeros, adds nothing instead of ones.
+    An arm that found nothing, all zeros, adds nothing instead of ones; what the other found counts half then.
     """
+    alone = not (np.any(text_scores != 0) and np.any(similarities != 0))
+    share = EVEN if alone else meaning
     arms = [min_max(arm) if np.any(arm != 0) else np.zeros_like(arm) for arm in (text_scores, similarities)]
-    relevance: Floats = (arms[0] + arms[1]) / 2
+    relevance: Floats = (1 - share) * arms[0] + share * arms[1]
     return relevance
 
 

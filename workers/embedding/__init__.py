@@ -26,6 +26,10 @@ class Embedder(Protocol):
         """The length of every vector."""
 
     @property
+    def weight(self) -> float:
+        """The share of a fact's relevance that its similarity deserves, beside the words that it shares, in [0, 1]."""
+
+    @property
     def batch(self) -> int:
         """How many texts are best given at once."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workers.core.arrays import Vectors
+from workers.core.ranking import EVEN
 from workers.embedding.unit import unit_rows
 from workers.errors import EmbeddingError
 from workers.settings import Settings
@@ -29,6 +30,7 @@ class LocalEmbedder:
 
     def __init__(self, settings: Settings) -> None:
         self.batch = settings.embedding_batch
+        self.weight = EVEN
         self._source = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
+from workers.core.ranking import EVEN
 from workers.embedding import pieces
 from workers.embedding.unit import unit_rows
 from workers.endpoint import Endpoint, Service
@@ -62,6 +63,7 @@ class OpenAIEmbedder:
         self._model = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
         self.batch = settings.embedding_batch
+        self.weight = EVEN
         url = settings.embedding_url or OPENAI_URL
         self._endpoint = Endpoint(EMBEDDINGS, url, settings.embedding_key, settings.embedding_timeout, sleep)
 

@@ -54,6 +54,32 @@ class TextArm:
     best: list[UUID] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the arms brought: by words, by meaning with each similarity, and the share that similarity deserves."""
+
+    text: TextArm
+    near: dict[UUID, float]
+    meaning: float = ranking.EVEN
+
+    def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
+        """Return what brought a fact: words, else a link or entity, meaning, or that it was told beside such (S57)."""
+        if self.text.scores.get(id_, 0.0) > 0:
+            return "words"
+        return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
+
+    def promising(self, most: int | None = None) -> dict[UUID, float]:
+        """Return the candidates of both arms that are worth reading, best first, with what the arms know of each.
+
+        What the vector arm did not bring counts as similar as the last that it brought.
+        """
+        ids = list(dict.fromkeys([*self.text.best, *self.near]))
+        least = min(self.near.values(), default=0.0)
+        by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
+        relevance = ranking.fuse(by_words, np.array([self.near.get(id_, least) for id_ in ids]), self.meaning)
+        return {ids[i]: float(relevance[i]) for i in np.argsort(-relevance, kind="stable")[:most]}
+
+
 def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
     """Return the facts of a namespace that hold any word of the query, scored by BM25.
 
@@ -125,16 +151,3 @@ def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scop
     )
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return dict(zip(differing, cosines.tolist(), strict=True))
-
-
-def promising(text: TextArm, near: dict[UUID, float], most: int | None) -> dict[UUID, float]:
-    """Return the candidates of both arms that are worth reading, best first, with what the arms alone know of each.
-
-    What the vector arm did not bring counts as similar as the last that it brought.
-    """
-    ids = list(dict.fromkeys([*text.best, *near]))
-    least = min(near.values(), default=0.0)
-    relevance = ranking.fuse(
-        np.array([text.scores.get(id_, 0.0) for id_ in ids]), np.array([near.get(id_, least) for id_ in ids])
-    )
-    return {ids[i]: float(relevance[i]) for i in np.argsort(-relevance, kind="stable")[:most]}

@@ -14,9 +14,10 @@ from workers.core.arrays import Ints, Vectors
 from workers.errors import NotFoundError
 from workers.forgetting.terms import hygiene
 from workers.recall import answer, arms, scoring
+from workers.recall.arms import Found
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
-from workers.recall.weighing import TOO_UNLIKE, WEIGHED, Found, Weighed
+from workers.recall.weighing import TOO_UNLIKE, WEIGHED, Weighed
 from workers.storage import candidates, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Scope
 from workers.storage.connection import Connection
@@ -54,7 +55,7 @@ class Asked:
         scope = replace(self.scope, tag=None, category=None, kind=None, documents=True, ever=True)
         text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
-        return Found(text, near)
+        return Found(text, near, self.found.meaning)
 
     def read(self, ids: Sequence[UUID]) -> Candidates:
         """Return candidates in this order, each with the rule that hides it."""
@@ -71,7 +72,7 @@ class Asked:
         preferences = self.question.preferences
         around = self.weighed.around
         half_life = hygiene(self.context, self.tenant.settings).half_life
-        return scoring.score(self.context, rows, found.text, cosines, around, preferences, half_life, self.scope.now)
+        return scoring.score(self.context, rows, found, cosines, around, preferences, half_life, self.scope.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from datetime import datetime
 
 from workers.context import Context
 from workers.core.arrays import Vectors
+from workers.core.ranking import EVEN
 from workers.errors import EmbeddingError, NotFoundError
 from workers.recall import answer, arms, explaining, scoring
 from workers.recall.answer import Recalled, Result
+from workers.recall.arms import Found
 from workers.recall.explaining import Asked
 from workers.recall.question import Question
-from workers.recall.weighing import Found, weigh
+from workers.recall.weighing import weigh
 from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
@@ -43,7 +45,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
             text = arms.text_arm(db, tenant, question.text, scope)
         with timed("recall vector"):
             near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
-        found = Found(text, near)
+        found = Found(text, near, EVEN if query is None else context.embedder.weight)
         with timed("recall weigh"):
             weighed = weigh(context, db, tenant, question, found, query, scope)
         order = answer.order(weighed.seen, weighed.scores)

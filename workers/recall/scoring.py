@@ -11,7 +11,7 @@ from workers.core.arrays import Floats, Ints, Vectors
 from workers.core.episodes import Branch
 from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
-from workers.recall.arms import TextArm
+from workers.recall.arms import Found
 from workers.recall.graph import Surroundings
 from workers.recall.question import Preferences
 from workers.storage import signatures
@@ -62,8 +62,8 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
 
 def score(
     context: Context,
-    found: Candidates,
-    text: TextArm,
+    rows: Candidates,
+    found: Found,
     cosines: Floats,
     around: Surroundings,
     preferences: Preferences,
@@ -74,28 +74,28 @@ def score(
 
     Confidence halves in `half_life` days.
     """
-    plain = _score(context, found, text, cosines, around, half_life, now)
-    factor = _factor(found, preferences, now)
+    plain = _score(context, rows, found, cosines, around, half_life, now)
+    factor = _factor(rows, preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
 
 def _score(
     context: Context,
-    found: Candidates,
-    text: TextArm,
+    rows: Candidates,
+    found: Found,
     cosines: Floats,
     around: Surroundings,
     half_life: float,
     now: datetime,
 ) -> Scores:
-    text_scores = np.array([text.scores.get(id_, 0.0) for id_ in found["id"]])
+    text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
     if context.settings.ranking == "documented":
-        return _documented(found, text_scores, cosines, around, now)
-    relevance = ranking.fuse(text_scores, cosines)
-    near = ranking.contiguity(relevance, *_places(found))
-    linked = around.gain(found, relevance)
-    alive = ranking.prior(_vitality(found, half_life, now))
-    return Scores(relevance + near + linked + alive, text_scores, cosines, near, linked, alive, np.ones(len(found)))
+        return _documented(rows, text_scores, cosines, around, now)
+    relevance = ranking.fuse(text_scores, cosines, found.meaning)
+    near = ranking.contiguity(relevance, *_places(rows))
+    linked = around.gain(rows, relevance)
+    alive = ranking.prior(_vitality(rows, half_life, now))
+    return Scores(relevance + near + linked + alive, text_scores, cosines, near, linked, alive, np.ones(len(rows)))
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:

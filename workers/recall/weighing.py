@@ -1,7 +1,6 @@
 """Weighing: the most promising candidates of all arms are read, and those that no rule hides are scored together."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
 import numpy as np
 
@@ -9,8 +8,8 @@ from workers.context import Context
 from workers.core.arrays import Bools, Vectors
 from workers.core.ranking import CONTIGUITY
 from workers.forgetting.terms import hygiene
-from workers.recall import arms, scoring
-from workers.recall.arms import TextArm
+from workers.recall import scoring
+from workers.recall.arms import Found
 from workers.recall.graph import Surroundings, surroundings
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
@@ -26,24 +25,6 @@ NEIGHBOURS_OF = 30
 """How many of the best bring the facts told just before and after them."""
 
 TOO_UNLIKE = "not similar enough"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the arms brought: by words, and by meaning with each similarity."""
-
-    text: TextArm
-    near: dict[UUID, float]
-
-    def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
-        """Return what brought a fact: words, else a link or entity, meaning, or that it was told beside such (S57)."""
-        if self.text.scores.get(id_, 0.0) > 0:
-            return "words"
-        return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
-
-    def promising(self, most: int | None = None) -> dict[UUID, float]:
-        """Return the candidates that are worth reading, best first, with what the arms alone know of each."""
-        return arms.promising(self.text, self.near, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +68,7 @@ def weigh(
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
-    scores = scoring.score(context, seen, found.text, cosines, around, question.preferences, half_life, scope.now)
+    scores = scoring.score(context, seen, found, cosines, around, question.preferences, half_life, scope.now)
     return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around)
 
 

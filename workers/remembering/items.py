@@ -172,7 +172,7 @@ def _scored(
     text = arms.text_arm(db, tenant, query, scope)
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
-    fused = ranking.fuse(by_words, scoring.similarities(read, usable))
+    fused = ranking.fuse(by_words, scoring.similarities(read, usable), context.embedder.weight)
     return sorted(zip(read["id"], fused.tolist(), strict=True), key=lambda one: -one[1])
 
 
