@@ -11,13 +11,13 @@ MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
 SHORT = 56
-PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "prior": "alive"}
+PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "name", "prior": "alive"}
 """What adds up to a score, with its heading."""
 
 LEGEND = (
-    "score = fit + near + links + alive: how well words and meaning fit, half each, or 4 to 1 with the default\n"
-    "embedder; what was told just before and after; what links lead to, and entities that are named; how strong,\n"
-    "fresh, sure and important it is.\n"
+    "score = fit + near + links + name + alive: how well words and meaning fit, half each, or 4 to 1 with the default\n"
+    "embedder; what was told just before and after; what links lead to, and entities that are named; whether it\n"
+    "begins with a name in the question; how strong, fresh, sure and important it is.\n"
     "undecayed: its rank if that last part counted nothing."
 )
 

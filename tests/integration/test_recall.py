@@ -13,6 +13,7 @@ from memory import Memory, day
 
 from workers.core import ranking
 from workers.core.arrays import Floats
+from workers.core.graph import NAMED
 from workers.recall import Recalled, scoring
 
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -206,10 +207,50 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     columns = {key: [part[key] for part in parts] for key in parts[0]}
     text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
     fused = ranking.fuse(text, similarity, memory.context.embedder.weight)
-    sums = [part["relevance"] + part["contiguity"] + part["prior"] for part in parts]
+    sums = [part["relevance"] + part["contiguity"] + part["named"] + part["prior"] for part in parts]
     assert [one.score for one in found] == pytest.approx(sums, abs=3e-6)
     assert columns["relevance"] == pytest.approx(fused.tolist(), abs=1e-4)
     assert all(0 <= prior <= ranking.PRIOR_WEIGHT for prior in columns["prior"])
+
+
+def named_parts(memory: Memory, query: str, **question: Any) -> dict[str, float]:
+    found = memory.ask(query, limit=50, explain=True, **question).results
+    return {one.text: (one.explain or {})["named"] for one in found}
+
+
+def test_what_begins_with_a_name_in_the_question_gains_and_comes_first(memory: Memory) -> None:
+    said = memory.add("Mira: Ana likes the harbour.")
+    other = memory.add("Ana: Mira likes the harbour.", at=0.5)
+    query = "What did Mira say of the harbour?"
+    assert memory.ids(query, at=1) == [said, other]
+    assert list(named_parts(memory, query).values()) == [NAMED, 0]
+    unlike = memory.having(ranking="documented")
+    assert set(named_parts(unlike, query).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "gain"),
+    [
+        ("Zoë's boat leaks.", "How is the boat of zoe, or Zoe?", NAMED),
+        ("“Zoe” is a boat.", "And Zoë's boat?", NAMED),
+        ("Zoe has a boat.", "what boat has zoe?", 0),
+        ("What a boat!", "What boat?", 0),
+        ("Boats belong to Zoe.", "Has Zoe boats?", 0),
+        ("船が好きです。 Zoe", "Zoe?", 0),
+    ],
+)
+def test_a_name_is_a_word_with_a_capital_that_tells_something(
+    memory: Memory, text: str, query: str, gain: float
+) -> None:
+    memory.add(text)
+    assert named_parts(memory, query) == {text: gain}
+
+
+def test_whom_a_fact_is_about_counts_once(memory: Memory) -> None:
+    memory.add("Olga moors the boat.", entity="Olga")
+    (found,) = memory.ask("Where is Olga's boat?", explain=True).results
+    assert (found.explain or {})["graph"] + (found.explain or {})["named"] == pytest.approx(NAMED)
+    assert named_parts(memory.having(graph_in_recall=False), "Where is Olga's boat?") == {"Olga moors the boat.": NAMED}
 
 
 def test_ranks_say_where_a_fact_would_stand_without_decay(memory: Memory) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.core.graph import HOPS, factors, lift
+from workers.core.graph import HOPS, begin_with, factors, lift
 
 properties = settings(deadline=None)
 shares = st.floats(0, 1)
@@ -39,3 +39,8 @@ def test_nobody_loses_and_nobody_gets_ahead_of_the_best(
 
 def test_without_walks_nothing_is_gained() -> None:
     assert lifted([0.5] * 8, []) == [0.5] * 8
+
+
+def test_only_what_begins_with_a_name_does() -> None:
+    assert begin_with(["Zoë", "zoe", "Zoes", ""], {"zoe"}).tolist() == [1, 1, 0, 0]
+    assert begin_with(["Zoe", ""], frozenset()).tolist() == [0, 0]

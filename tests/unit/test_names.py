@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.core.names import mentioned, phrases
+from workers.core.names import capitalised, mentioned, phrases, plain
 
 properties = settings(deadline=None)
 words = st.text("abé_7.+-'", min_size=1, max_size=5).filter(lambda word: any(map(str.isalnum, word)))
@@ -78,3 +78,16 @@ def test_no_text_takes_long(text: str) -> None:
 )
 def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list[str]) -> None:
     assert mentioned(text, ["ana  lima", "C++", "c"]) == expected
+
+
+def test_capitalised_words_that_are_searched_for_may_be_names() -> None:
+    searched = {"mira", "zoe", "harbour", "o", "brien"}
+    assert capitalised("What did Mira say to ZOË O'Brien of the harbour?", searched) == {"mira", "zoe", "o", "brien"}
+    assert capitalised("what did mira say?", searched) == frozenset()
+    assert capitalised("12 Öre", {"12", "ore"}) == {"ore"}
+
+
+@properties
+@given(st.text(max_size=20))
+def test_a_plain_word_is_as_plain_as_it_gets(word: str) -> None:
+    assert plain(plain(word)) == plain(word)

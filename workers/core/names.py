@@ -1,7 +1,8 @@
 """Which names a text may hold: its stretches of whole words, to be looked up among the names that are known."""
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
 
 LONGEST = 5
 """Words of a name, as blanks part them; longer ones are not recognised."""
@@ -11,6 +12,7 @@ MOST_ENDS = 8
 """Where a name may begin or end within what has no blanks, such as an address."""
 
 CHUNK = re.compile(r"\S+")
+WORD = re.compile(r"\w+")
 
 
 def phrases(text: str, most: int = 400) -> list[str]:
@@ -30,6 +32,17 @@ def mentioned(text: str, names: Iterable[str]) -> list[str]:
     """Return those of some names that stand in a text as whole words, whatever their case and however many words."""
     said = " ".join(text.lower().split())
     return [name for name in (" ".join(name.split()) for name in names) if _stands(said, name.lower())]
+
+
+def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
+    """Return those of some words, which are as `plain` writes them, that a text writes with a capital: maybe names."""
+    return frozenset(plain(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
+
+
+def plain(word: str) -> str:
+    """Return a word in lower case and without accents."""
+    parts = unicodedata.normalize("NFKD", word).lower()
+    return unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
 
 
 def _stands(said: str, name: str) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from workers.core import bm25, ranking, signature
 from workers.core.arrays import Floats, Ints, Vectors
+from workers.core.names import capitalised
 from workers.storage import candidates, documents, lexemes, signatures
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
@@ -48,10 +49,11 @@ RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
 
 @dataclass(frozen=True, slots=True)
 class TextArm:
-    """The facts that share words with a query: their BM25 scores, and the best of them."""
+    """The facts that share words with a query: their BM25 scores, and the best of them; and what may be names in it."""
 
     scores: dict[UUID, float] = field(default_factory=dict)
     best: list[UUID] = field(default_factory=list)
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,12 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
         return TextArm()
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
     found = candidates.matches(db, namespace.id, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
+    names = capitalised(query, {term.lexeme for term in terms})
     if not found.ids:
-        return TextArm()
+        return TextArm(names=names)
     scores = _bm25(found, terms, namespace, all_read=len(chosen) == len(terms))
     order = np.argsort(-scores, kind="stable")[:ARM_SIZE]
-    return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order])
+    return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order], names)
 
 
 def telling(terms: Sequence[Term], most: int) -> list[Term]:

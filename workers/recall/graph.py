@@ -1,5 +1,6 @@
 """The graph's share in a recall: facts along links from the best ones, and facts of the entities that are named."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -47,12 +48,18 @@ class Surroundings:
 
     def gain(self, found: Candidates, relevance: Floats) -> Floats:
         """Return what n candidates gain from the graphs, given their relevance."""
-        gained = np.zeros(len(found))
-        if self.about.weights:
-            gained += graph.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
-        if self.walks:
-            gained += self._lift(found, relevance)
-        return gained
+        gained = self._named(found)
+        return gained + self._lift(found, relevance) if self.walks else gained
+
+    def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
+        """Return what n candidates gain from beginning with one of the names, where no entity gives them as much."""
+        beginning = graph.begin_with(found["first_word"].tolist(), names)
+        return np.maximum(graph.NAMED * beginning - self._named(found), 0.0)
+
+    def _named(self, found: Candidates) -> Floats:
+        if not self.about.weights:
+            return np.zeros(len(found))
+        return graph.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
 
     def _lift(self, found: Candidates, relevance: Floats) -> Floats:
         places = {id_: place for place, id_ in enumerate(found["id"])}

@@ -27,6 +27,7 @@ class Scores:
     similarity: Floats
     contiguity: Floats
     graph: Floats
+    named: Floats
     prior: Floats
     factor: Floats
 
@@ -94,8 +95,10 @@ def _score(
     relevance = ranking.fuse(text_scores, cosines, found.meaning)
     near = ranking.contiguity(relevance, *_places(rows))
     linked = around.gain(rows, relevance)
+    named = around.gain_by_name(rows, found.text.names)
     alive = ranking.prior(_vitality(rows, half_life, now))
-    return Scores(relevance + near + linked + alive, text_scores, cosines, near, linked, alive, np.ones(len(rows)))
+    total = relevance + near + linked + named + alive
+    return Scores(total, text_scores, cosines, near, linked, named, alive, np.ones(len(rows)))
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -127,7 +130,7 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     nothing = np.zeros(len(found))
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
-    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, np.ones(len(found)))
+    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, nothing, np.ones(len(found)))
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:

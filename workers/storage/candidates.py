@@ -18,13 +18,13 @@ from workers.storage.connection import Connection
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
 # as binary, which takes a third of the time. Readers do not wait for a pass: what has ended is hidden from its instant
 # on, unless a pass held it back. As-of reads see what was valid then, whatever has become of it since.
-WEIGH = """
+WEIGH = r"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0),
         case when session is null then -1 else coalesce(turn, -1) end,
         date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
         date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
         date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity, coalesce(decay_class, ''),
-        lower(coalesce(entity, '')),
+        lower(coalesce(entity, '')), coalesce(substring(left(text, 100) from '\w+'), ''),
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
         ),
@@ -142,6 +142,7 @@ CANDIDATE = np.dtype(
         ("fidelity", np.int64),
         ("decay_class", object),
         ("entity", object),
+        ("first_word", object),
         ("cosine", np.float64),
         ("signature", object),
         ("left_out", object),
