@@ -131,6 +131,14 @@ def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judge
     assert llm.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
+def test_what_shares_telling_words_is_shown_however_unlike_the_rest(judged: Memory, llm: StandIn) -> None:
+    old = judged.add("Zanzibar: spice harvest postponed.")
+    judged.store("Ana waters the plants on Mondays.", "Ana reads on Mondays.", "Ana swims on Mondays.")
+    judged.rows("delete from signatures")
+    stored(judged, "The spice harvest of Zanzibar begins on Monday.")
+    assert [known["id"] for known in shown(llm)[0]["known"]] == [str(old)]
+
+
 def test_what_is_about_the_same_key_is_shown_however_it_is_worded(judged: Memory, llm: StandIn) -> None:
     old = judged.add("Qwxz.", entity="Ana", key="home", value="Porto")
     stored(judged, {"text": LISBON, "entity": "ANA", "key": "Home", "value": "Lisbon"})

@@ -80,6 +80,20 @@ def test_with_a_tag_only_words_are_searched(memory: Memory) -> None:
     assert (found.results, found.by_meaning) == ([], False)
 
 
+@pytest.mark.parametrize("graph_in_recall", [True, False])
+def test_with_a_tag_the_entities_that_are_named_are_looked_up(memory: Memory, graph_in_recall: bool) -> None:
+    memory.add("The violoncello is his.", tags=["music"])
+    won = memory.add("First prize.", entity="Will", tags=["music"])
+    memory.add("Third prize.", entity="Will", tags=["sport"])
+    memory.add("Second prize.", entity="Ana", tags=["music"])
+    asked = memory.having(graph_in_recall=graph_in_recall)
+    found = asked.ask("Will's violoncello", tag="music")
+    assert [one.found_by for one in found.results if one.id == won] == ["entity"]
+    assert {one.entity for one in found.results} == {None, "Will"}
+    assert {one.text for one in asked.ask("Will's violoncello", tag="sport").results} == {"Third prize."}
+    assert not found.by_meaning
+
+
 @pytest.mark.parametrize("tag", ["two words", "it's", "back\\slash", "a & b | !c", "naïve ☕"])
 def test_a_tag_is_found_whatever_characters_it_has(memory: Memory, tag: str) -> None:
     id_ = memory.add("Tea at four.", tags=[tag])

@@ -49,11 +49,15 @@ RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
 
 @dataclass(frozen=True, slots=True)
 class TextArm:
-    """The facts that share words with a query: their BM25 scores, and the best of them; and what may be names in it."""
+    """The facts that share words with a query: their BM25 scores, and the best of them; and what may be names in it.
+
+    `whole` is about the score of a fact that holds each word of the query once.
+    """
 
     scores: dict[UUID, float] = field(default_factory=dict)
     best: list[UUID] = field(default_factory=list)
     names: frozenset[str] = frozenset()
+    whole: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,9 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
     names = capitalised(query, {term.lexeme for term in terms})
     if not found.ids:
         return TextArm(names=names)
-    scores = _bm25(found, terms, namespace, all_read=len(chosen) == len(terms))
+    scores, whole = _bm25(found, terms, namespace, all_read=len(chosen) == len(terms))
     order = np.argsort(-scores, kind="stable")[:ARM_SIZE]
-    return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order], names)
+    return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order], names, whole)
 
 
 def telling(terms: Sequence[Term], most: int) -> list[Term]:
@@ -126,7 +130,8 @@ def occurrences(ranks: Floats) -> Ints:
     return times
 
 
-def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Floats:
+def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> tuple[Floats, float]:
+    """Return the scores of those found, and that of a fact of mean length that holds each term once."""
     times = occurrences(np.array(found.ranks, dtype=np.float64).reshape(len(found.ids), len(terms)))
     lengths = np.rint(np.array(found.lengths, dtype=np.float64)).astype(np.int64)
     held = (times > 0).sum(axis=0)
@@ -136,7 +141,7 @@ def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_re
     mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else float(lengths.mean())
     weights = bm25.inverse_document_frequency(held, documents)
     weights = weights * np.array([1.0 if term.stem else WRITTEN_WEIGHT for term in terms])
-    return bm25.scores(times, lengths, weights, mean)
+    return bm25.scores(times, lengths, weights, mean), float(weights.sum())
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:

@@ -80,13 +80,15 @@ def surroundings(
 ) -> Surroundings:
     """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
 
-    A namespace that has neither links nor facts about entities pays nothing.
+    A namespace that has neither links nor facts about entities pays nothing. With a tag, facts of the entities that are
+    named are looked up even where recall does without the graphs (S92).
     """
-    if not context.settings.graph_in_recall:
+    whole = context.settings.graph_in_recall
+    if not whole and scope.tag is None:
         return NOTHING
     return Surroundings(
-        _walks(context, db, tenant, best, scope) if tenant.links and best else [],
-        _about(context, db, tenant, question, scope) if tenant.entities else NOBODY,
+        _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],
+        _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NOBODY,
     )
 
 
@@ -102,11 +104,16 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID,
     return [walk for walk in walks if walk.fact in kept]
 
 
-def _about(context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope) -> About:
-    """Return what is about entities that the question names: of those given, or of all there are (S68-S70)."""
+def _about(
+    context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope, related: int
+) -> About:
+    """Return what is about entities that the question names: of those given, or of all there are (S68-S70).
+
+    Of entities that those are related to, so many facts each come along.
+    """
     by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
     said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
     if not said:
         return NOBODY
-    found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=MOST_RELATED)
+    found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)
     return About(found.ids[:MOST_ABOUT], found.weights)

@@ -21,7 +21,9 @@ from workers.errors import JudgementError, UnusableJudgementError
 from workers.intake import NewFact
 from workers.judging.classification import Case, classify
 from workers.judging.statement import Statement
+from workers.recall import arms
 from workers.storage import documents, facts, remembered, signatures, verdicts
+from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -32,11 +34,14 @@ log = logging.getLogger(__name__)
 AT_ONCE = 20
 """Facts in one question."""
 
-NEAREST, ABOUT = 5, 3
-"""How many known facts are shown for resembling one, and for being about the same key of the same entity."""
+NEAREST, WORDED, ABOUT = 5, 3, 3
+"""How many known facts are shown for meaning the like, for sharing words, and for being about the same of an entity."""
 
 LEAST_SIMILARITY = 0.25
 """Cosine below which facts do not resemble each other (C-S6)."""
+
+LEAST_SHARED = 0.25
+"""Of the words of a fact, by how much each tells, the share without which another does not resemble it."""
 
 LONGEST = 2_000
 """Characters of a text; a longer one is not judged, for its part would pass for the whole."""
@@ -132,6 +137,7 @@ def _case(
         ids += remembered.about(db, tenant.id, row.entity, row.key, ABOUT)
     if vector is not None and tenant.embedder == context.embedder.name:
         ids += _resembling(db, tenant, vector)
+    ids += _worded_alike(db, tenant, row.text, now)
     known = remembered.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
     new = Statement(None, row.text, row.entity, row.key, row.value, row.source_date or row.created_at)
@@ -145,6 +151,11 @@ def _resembling(db: Connection, tenant: Namespace, vector: Vectors) -> list[UUID
     differing = signatures.nearest(db, tenant.id, own, NEAREST, documents=not documents.any_chunk(db, tenant.id))
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return [id_ for id_, cosine in zip(differing, cosines.tolist(), strict=True) if cosine >= LEAST_SIMILARITY]
+
+
+def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
+    found = arms.text_arm(db, tenant, text, Scope(now, documents=False))
+    return [id_ for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
 
 
 def _replaced(
