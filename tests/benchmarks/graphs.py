@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.benchmarks import data, recalls
+from tests.benchmarks.data import Layout
 from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
@@ -11,7 +12,6 @@ from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.storage.connection import close_pools
 
-NAMESPACES = 10
 ENTITIES = 200
 
 # Every fifth fact is about one of 200 entities of its namespace, every third is linked with two others, and each entity
@@ -40,17 +40,30 @@ FILL = """
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure recall with the graphs against recall without, on facts that have some and on facts that have none."""
-    bare = data.prepare(machine, data.even("recalls", size.small, NAMESPACES))
+    """Measure recall with the graphs against recall without: on facts that have none, and on facts that have some.
+
+    The second is measured on ten times the facts as well, of which each namespace has as many.
+    """
+    small, large = (data.even("recalls", size.small, 10), data.even("recalls", size.facts, 100))
+    bare = data.prepare(machine, small)
+    where = "where there is neither link nor entity"
+    _compare(answers, machine, bare, recalls.questions(bare, size.queries), size, where, most=1.05)
+    for layout, most in ((small, 1.5), (large, 2.0)):
+        _linked(answers, machine, layout, size, most)
+
+
+def _linked(answers: Answers, machine: Machine, layout: Layout, size: Size, most: float) -> None:
+    """Measure a copy of a database in which facts have links and entities."""
+    bare = data.prepare(machine, layout)
     asked = recalls.questions(bare, size.queries)
-    _compare(answers, machine, bare, asked, size, "where there is neither link nor entity", most=1.05)
     name = "bench_graphs"
     linked = machine.copy(_name(bare), name)
     with session(linked) as db:
         db.execute(FILL)
         db.execute("vacuum analyze")
     naming = [replace(one, text=f"{one.text} Person {i % ENTITIES}") for i, one in enumerate(asked)]
-    _compare(answers, machine, linked, naming, size, "with links, entities and relations", most=1.5)
+    where = f"of {layout.facts:,} facts with links, entities and relations"
+    _compare(answers, machine, linked, naming, size, where, most=most)
     close_pools()
     machine.drop(name)
 
@@ -74,5 +87,5 @@ def _compare(
         if round_:  # the first one warms up
             p50.append(quantile(spent[0], 0.5) * 1000)
             ratios.append(p50[-1] / (quantile(spent[1], 0.5) * 1000))
-    answers.add(f"recall p50 {where}", "ms", p50, note=f"{size.small:,} facts in {NAMESPACES} namespaces")
+    answers.add(f"recall p50 {where}", "ms", p50, note=f"{size.facts // 100:,} facts a namespace")
     answers.add(f"recall with graphs ÷ without, {where}", "times", ratios, most=most)
