@@ -273,6 +273,15 @@ create table if not exists tally_changes (like tallies) with (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
 );
 
+-- What the tallies of a namespace were: a row for each five minutes in which they changed, so one that rests has none,
+-- and less and less of what is long ago. Keys are such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`.
+create table if not exists tally_history (
+    namespace integer not null references namespaces (id),
+    at timestamptz not null,
+    counts jsonb not null,
+    primary key (namespace, at)
+);
+
 create table if not exists vectors (
     namespace integer not null,
     fact uuid not null,

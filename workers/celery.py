@@ -85,6 +85,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.publish_keys": (60.0, {}),
         "memory.settle_tallies": (60.0, {}),
         "memory.ann": (600.0, {}),
+        "memory.thin_course": (86_400.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
         "memory.consolidate_all": (86_400.0, {}),
     }

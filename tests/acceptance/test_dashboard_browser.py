@@ -13,6 +13,9 @@ from playwright.sync_api import Browser
 pytestmark = pytest.mark.acceptance
 
 PATHS = (
+    "/",
+    "/?days=366",
+    "/dashboard/facts",
     "/dashboard/runs",
     "/dashboard/namespaces",
     "/dashboard/sign-in",

@@ -55,6 +55,8 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/settings"): ("read", "/memory/settings", None),
     ("PATCH", "/memory/settings"): ("admin", "/memory/settings", {"set": {"hygiene.schedule": "manual"}}),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
+    ("GET", "/"): ("read", "/?days=366", None),
+    ("GET", "/dashboard/facts"): ("read", "/dashboard/facts", None),
     ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),
     ("GET", "/dashboard/namespaces"): ("read", "/dashboard/namespaces?prefix=owner", None),
     ("POST", "/dashboard/namespaces"): ("read", "/dashboard/namespaces", {}),

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory import Memory
+from memory import Memory, day
 
 from workers.storage import tallies
 from workers.storage.connection import connect, transaction
@@ -62,7 +62,7 @@ def test_counters_are_what_counting_gives_whatever_happens(
         now += days
         happen(memory, what, number, namespace, now)
         assert_counted(memory)
-    stats.settle(memory.context)
+    stats.settle(memory.context, day(0))
     assert_counted(memory)
     assert memory.value("select count(*) from tally_changes") == 0
 
@@ -88,7 +88,7 @@ def happen(memory: Memory, what: str, number: int, namespace: str, now: float) -
         "purge": lambda: memory.purge(at=now),
         "pin": lambda: [memory.pin(id_, at=now, namespace=namespace) for id_ in ids if remembered(memory, id_, now)],
         "backfill": lambda: memory.backfill(now, namespace=None),
-        "settle": lambda: stats.settle(memory.context),
+        "settle": lambda: stats.settle(memory.context, day(0)),
     }
     acts[what]()
 
@@ -111,7 +111,7 @@ def test_a_change_that_is_rolled_back_is_not_counted(memory: Memory) -> None:
 def test_settling_that_dies_has_changed_nothing(memory: Memory) -> None:
     memory.store(*TEXTS)
     with connect(memory.context.database_url) as db:
-        assert tallies.settle(db, 100) > 0
+        assert tallies.settle(db, 100)[0] > 0
         memory.rows("select pg_terminate_backend(%s)", db.info.backend_pid)
         with pytest.raises(psycopg.OperationalError):
             db.execute("select 1")
@@ -135,8 +135,8 @@ def test_whoever_writes_waits_neither_for_settling_nor_for_other_writers(memory:
 def test_two_settle_at_once_and_nothing_is_counted_twice(memory: Memory) -> None:
     memory.store(*TEXTS)
     with connect(memory.context.database_url) as db:
-        assert tallies.settle(db, 100) > 0
-        assert stats.settle(memory.context) == 0
+        assert tallies.settle(db, 100)[0] > 0
+        assert stats.settle(memory.context, day(0)) == 0
         db.commit()
     assert_counted(memory)
 
@@ -152,7 +152,7 @@ def test_readers_never_see_a_fact_come_or_go_while_others_touch_and_settle(memor
 
     def settle() -> None:
         for _ in range(30):
-            stats.settle(memory.context)
+            stats.settle(memory.context, day(0))
 
     def look() -> Iterator[int]:
         for _ in range(60):

@@ -19,7 +19,7 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|links|relations|likenesses|janitors|documents)"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -51,6 +51,8 @@ ACROSS_TENANTS = {
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
+    "tally_history.THIN": "lets go of what is long ago, whosever it is",
+    "tally_history.LET_GO": "the same",
     "namespaces.FIND": "one tenant, whom it finds by name",
     "relations.EXAMINE": "beat has relations fade in all namespaces; a key says whose each is",
     "relations.MATERIALISE": "the same",

@@ -61,7 +61,7 @@ SETTLE = """
         on conflict (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason)
         do update set facts = tallies.facts + excluded.facts
     )
-    select count(*) from taken
+    select count(*), array_agg(distinct namespace) from taken
 """
 
 # Writers wait meanwhile, or else what they change would be counted twice or not at all.
@@ -119,13 +119,13 @@ def pinned(db: Connection, namespace: int, now: datetime) -> int:
     return int(row[0]) if row else 0
 
 
-def settle(db: Connection, limit: int) -> int:
-    """Add changes to the totals; return how many. Nothing if somebody else is at it, who then settles them."""
+def settle(db: Connection, limit: int) -> tuple[int, list[int]]:
+    """Add changes to the totals; return how many, and whose. None if somebody else is at it, who then settles them."""
     claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
     if not claimed or not claimed[0]:
-        return 0
+        return 0, []
     row = db.execute(SETTLE, {"limit": limit}).fetchone()
-    return int(row[0]) if row else 0
+    return (int(row[0]), row[1] or []) if row else (0, [])
 
 
 def recount(db: Connection) -> None:

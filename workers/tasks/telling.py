@@ -15,6 +15,7 @@ from workers.storage import signals
 from workers.storage.contradictions import Behind
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+from workers.telling import course as coursing
 from workers.telling import show as showing
 from workers.telling import stats as counting
 
@@ -27,6 +28,13 @@ MANY = 1_000_000_000
 def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
     return asdict(counting.stats(context, intake.namespace_name(namespace), instant(now)))
+
+
+@app.task(base=EbbTask, name="memory.course")
+def course(namespace: Any = "default", days: Any = 14, now: Any = None) -> dict[str, Any]:
+    """Return how what a namespace holds has changed over so many days."""
+    name, back = intake.namespace_name(namespace), intake.whole(days, "days", forecasting.MOST_DAYS)
+    return coursing.course(context, name, back, instant(now))
 
 
 @app.task(base=EbbTask, name="memory.namespaces")

@@ -16,6 +16,7 @@ from workers.forgetting import review as reviewing
 from workers.remembering import embed
 from workers.storage import signals
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.telling import course as coursing
 from workers.telling import stats as counting
 
 REVIEW_SECONDS = 20.0
@@ -62,7 +63,13 @@ def lexemes() -> None:
 @app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
 def settle_tallies() -> None:
     """Add what changed in the namespaces to their totals; a second delivery meanwhile leaves it to the first."""
-    counting.settle(context)
+    counting.settle(context, utc_now())
+
+
+@app.task(base=EbbTask, name="memory.thin_course")
+def thin_course(now: Any = None) -> dict[str, Any]:
+    """Let most of what namespaces held long ago go; once is as good as twice."""
+    return {"removed": coursing.thin(context, instant(now))}
 
 
 @app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)

@@ -9,7 +9,7 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
-from workers.storage import contradictions, namespaces, tallies
+from workers.storage import contradictions, namespaces, tallies, tally_history
 from workers.storage.connection import Connection, transaction
 
 UNCLASSED = "none"
@@ -104,8 +104,10 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     return sums
 
 
-def settle(context: Context) -> int:
+def settle(context: Context, now: datetime) -> int:
     """Add what changed in all namespaces to their totals, batch by batch; return how many changes there were.
+
+    How those namespaces stand then is noted as of `now`, so that their course can be told.
 
     Nothing is counted twice or lost, whatever dies and however often it runs: a change is a row that is taken away in
     the transaction that adds it.
@@ -113,7 +115,8 @@ def settle(context: Context) -> int:
     settled = 0
     while True:
         with transaction(context.database_url) as db:
-            taken = tallies.settle(db, BATCH)
+            taken, whose = tallies.settle(db, BATCH)
+            tally_history.note(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled

@@ -22,7 +22,11 @@ from workers.intake.values import fault
 
 log = logging.getLogger(__name__)
 
-NAVIGATION = (("Decay runs", "/dashboard/runs"),)
+NAVIGATION = (
+    ("Overview", "/"),
+    ("Facts", "/dashboard/facts"),
+    ("Decay runs", "/dashboard/runs"),
+)
 """What stands in the menu, in this order."""
 
 POLICY = (

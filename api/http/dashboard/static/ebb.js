@@ -6,7 +6,7 @@
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
-  const faded = (name, per) => `color-mix(in srgb, ${colour(name)} ${per}%, transparent)`;
+  const mixed = (name, per, other = "card") => `color-mix(in srgb, ${colour(name)} ${per}%, ${colour(other)})`;
 
   /* Under way: from the click on until the next page is there. */
   const loading = (on) => {
@@ -67,7 +67,7 @@
     const series = order.map((i) => ({
       label: content.series[i].name,
       stroke: colour(content.series[i].tone),
-      fill: faded(content.series[i].tone, 82),
+      fill: mixed(content.series[i].tone, 88),
       width: 1,
       points: { show: content.at.length < 2 },
       value: (_, __, ___, place) => whole(place == null ? content.series[i].values.at(-1) : content.series[i].values[place]),

@@ -1,0 +1,69 @@
+"""The overview: what a namespace holds, how that has changed, and whether the system keeps up."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.responses import HTMLResponse
+
+from api.http.dashboard import system
+from api.http.dashboard.rendering import page, router
+from api.http.dashboard.visitors import Reading
+from api.http.door import door_of
+
+routes = router()
+
+DAYS = {1: "A day", 14: "Two weeks", 366: "A year"}
+NEWEST = 8
+TONES = {
+    "tiers": ("hot", "warm", "cold"),
+    "fidelity": ("full", "pooled", "fingerprint", "pending"),
+    "classes": ("a", "b", "c", "d", "e", "f", "g", "h", "i"),
+}
+"""The colours of what is told apart, in the order in which it is told."""
+
+TITLES = {"tiers": "By tier", "fidelity": "By fidelity", "classes": "By decay class"}
+ROWS = 40
+"""Instants in the table beside a chart; of more, some are left out."""
+
+
+@routes.get("/")
+def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 14) -> HTMLResponse:
+    """Show a namespace at a glance; queues and lag, which are everybody's, to whom the whole system is open."""
+    stats = memory.stats()
+    if not stats["facts"] and not stats["forgotten"]:
+        return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
+    course = memory.course(days)
+    whole = "system" in memory.caller.scopes
+    return page(
+        request,
+        "overview.html",
+        stats=stats,
+        days=days,
+        spans=DAYS,
+        courses=[_course(name, course) for name in TITLES],
+        begins=course["at"][0],
+        newest=memory.facts(NEWEST)["facts"],
+        system=system.figures(door_of(request)) if whole else None,
+    )
+
+
+def _flower_url(request: Request, memory: Reading) -> str:
+    return door_of(request).settings.flower_url if "system" in memory.caller.scopes else ""
+
+
+def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one way to tell facts apart, as a chart and as a table take it."""
+    tones, at = TONES[name], course["at"]
+    series = [
+        {"name": one, "tone": tones[place % len(tones)], "values": values}
+        for place, (one, values) in enumerate(course[name].items())
+    ]
+    shown = range(len(at) - 1, -1, -max(1, -(-len(at) // ROWS)))
+    return {
+        "title": TITLES[name],
+        "now": {one["name"]: one["values"][-1] for one in series},
+        "tones": [one["tone"] for one in series],
+        "chart": {"at": at, "series": series},
+        "rows": [(at[i], [one["values"][i] for one in series]) for i in shown],
+    }

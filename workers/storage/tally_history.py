@@ -1,0 +1,99 @@
+"""Tally history: what the tallies of a namespace were, one row for each five minutes in which they changed."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from workers.storage.connection import Connection
+
+STEP = timedelta(minutes=5)
+"""Changes nearer to each other than this are one."""
+
+LEVELS = (
+    (timedelta(days=1), timedelta(hours=1)),
+    (timedelta(days=14), timedelta(days=1)),
+)
+"""From which age on only the last row of so long a time is kept."""
+
+KEPT = timedelta(days=366)
+"""What is older is let go, but for the row that says how it was then."""
+
+# Named as in `tallies`, each count once for each of the four ways to tell facts apart.
+NOTE = """
+    insert into tally_history (namespace, at, counts)
+    select namespace, date_bin(%(step)s, %(now)s, timestamptz 'epoch'), jsonb_object_agg(name, facts)
+    from (
+        select namespace, sum(facts)::bigint as facts,
+            case
+                when grouping(tier) = 0 then 'tier ' || tier
+                when grouping(fidelity) = 0 then 'fidelity ' || fidelity
+                when grouping(decay_class) = 0 then 'class ' || decay_class
+                else 'forgotten ' || forgotten_reason
+            end as name
+        from (
+            select namespace, tier, fidelity, forgotten_reason, facts,
+                case when forgotten_reason is null then coalesce(decay_class, 'none') end as decay_class
+            from tallies where namespace = any(%(namespaces)s)
+            union all
+            select namespace, tier, fidelity, forgotten_reason, facts,
+                case when forgotten_reason is null then coalesce(decay_class, 'none') end
+            from tally_changes where namespace = any(%(namespaces)s)
+        ) as counted
+        group by grouping sets (
+            (namespace, tier), (namespace, fidelity), (namespace, decay_class), (namespace, forgotten_reason)
+        )
+    ) as sums
+    where name is not null
+    group by namespace
+    on conflict (namespace, at) do update set counts = excluded.counts
+"""
+
+# What was before the first instant holds at it.
+SINCE = """
+    (
+        select greatest(at, %(since)s), counts from tally_history
+        where namespace = %(namespace)s and at <= %(since)s
+        order by at desc limit 1
+    )
+    union all
+    (
+        select at, counts from tally_history
+        where namespace = %(namespace)s and at > %(since)s and at <= %(now)s
+        order by at
+    )
+"""
+
+THIN = """
+    delete from tally_history as old
+    where at < %(before)s
+        and exists (
+            select from tally_history as newer
+            where newer.namespace = old.namespace and newer.at > old.at and newer.at < %(before)s
+                and date_bin(%(step)s, newer.at, timestamptz 'epoch') = date_bin(%(step)s, old.at, timestamptz 'epoch')
+        )
+"""
+
+LET_GO = """
+    delete from tally_history as old
+    where at < %(before)s
+        and exists (
+            select from tally_history as newer
+            where newer.namespace = old.namespace and newer.at > old.at and newer.at <= %(before)s
+        )
+"""
+
+
+def note(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
+    """Note how the tallies of these namespaces stand; noted again within five minutes, the last one counts."""
+    if namespaces:
+        db.execute(NOTE, {"namespaces": list(namespaces), "now": now, "step": STEP})
+
+
+def since(db: Connection, namespace: int, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, int]]]:
+    """Return (when, counts by name) from an instant on, oldest first; the first says how it was at that instant."""
+    return db.execute(SINCE, {"namespace": namespace, "since": start, "now": now}).fetchall()
+
+
+def thin(db: Connection, now: datetime) -> int:
+    """Keep of what is older ever less; return how many rows went."""
+    gone = sum(db.execute(THIN, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
+    return gone + db.execute(LET_GO, {"before": now - KEPT}).rowcount
