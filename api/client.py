@@ -32,9 +32,10 @@ from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOpt
 from api.keeping import Keeper
 from api.operating import Operator
 from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer, now_text
+from api.viewing import Viewer
 
 
-class Client(Operator, Keeper):
+class Client(Operator, Keeper, Viewer):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.

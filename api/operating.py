@@ -30,18 +30,6 @@ class Operator(Sender):
         arguments = {"namespace": self.namespace, "limit": limit, "before": before, "everything": everything}
         return self.call("decay.runs", arguments, LIST_SECONDS)
 
-    def course(self, days: int = 14) -> Answer:
-        """Return how what the namespace holds has changed over so many days, as far as that was noted.
-
-        `{"at", "tiers", "fidelity", "classes", "forgotten"}`: instants in epoch seconds, and for each name a list of
-        how many facts there were at each.
-        """
-        return self.call("memory.course", {"namespace": self.namespace, "days": days}, LIST_SECONDS)
-
-    def namespaces(self, prefix: str = "", limit: int = 100) -> Answer:
-        """Return `{"namespaces"}`: the names of all that begin so, in order, up to `limit`."""
-        return self.call("memory.namespaces", {"prefix": prefix, "limit": limit}, LIST_SECONDS)
-
     def prune(self, now: str | None = None, *, hard: bool = True, soft: bool = True, dry_run: bool = False) -> Answer:
         """Forget what has expired in any namespace (hard), and halve or remove what nears its expiry (soft).
 

@@ -36,6 +36,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.recalling",
             "workers.tasks.injecting",
             "workers.tasks.telling",
+            "workers.tasks.portraying",
             "workers.tasks.items",
             "workers.tasks.keeping",
             "workers.tasks.graph",

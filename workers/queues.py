@@ -26,6 +26,8 @@ ROUTES = {
     "memory.stats": RECALL,
     "memory.namespaces": RECALL,
     "memory.course": RECALL,
+    "memory.curve": RECALL,
+    "memory.neighbours": RECALL,
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,
     "memory.history": RECALL,

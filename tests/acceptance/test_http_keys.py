@@ -56,6 +56,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("PATCH", "/memory/settings"): ("admin", "/memory/settings", {"set": {"hygiene.schedule": "manual"}}),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
     ("GET", "/"): ("read", "/?days=366", None),
+    ("GET", "/dashboard/facts/{id}"): ("read", "/dashboard/facts/{fact}", None),
     ("GET", "/dashboard/facts"): ("read", "/dashboard/facts", None),
     ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),
     ("GET", "/dashboard/namespaces"): ("read", "/dashboard/namespaces?prefix=owner", None),

@@ -33,6 +33,14 @@ ADD = """
     order by fact
 """
 
+READ = """
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+    from anchors
+    where namespace = %(namespace)s and fact = any(%(ids)b)
+    order by fact
+"""
+
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
@@ -175,6 +183,11 @@ def add(
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that exist, locked until the commit."""
     return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
+    """Return the activity of those facts of a namespace that exist."""
+    return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
 def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:

@@ -62,6 +62,9 @@ TAKE_OVER = """
     set strength = greatest(links.strength, excluded.strength)
 """
 
+EXAMINED = 8
+"""How many links are looked at in each direction for one that is shown, since some lead to forgotten facts."""
+
 LINKABLE = """
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null
@@ -81,6 +84,40 @@ OF = """
     where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s)
         and forgotten_at is null
     order by links.created_at, links.id
+"""
+
+# The strongest first, by the two indexes that know them.
+STRONGEST = """
+    select source, target, type, strength, created_at
+    from (
+        (
+            select * from links where namespace = %(namespace)s and source = %(fact)s
+            order by strength desc limit %(examined)s
+        )
+        union all
+        (
+            select * from links where namespace = %(namespace)s and target = %(fact)s
+            order by strength desc limit %(examined)s
+        )
+    ) as own
+    where exists (
+        select from facts
+        where facts.namespace = %(namespace)s and forgotten_at is null
+            and id = case when own.source = %(fact)s then own.target else own.source end
+    )
+    order by strength desc, created_at, own.id
+    limit %(most)s
+"""
+
+COUNT = """
+    select (select count(*) from links where namespace = %(namespace)s and source = %(fact)s)
+        + (select count(*) from links where namespace = %(namespace)s and target = %(fact)s)
+"""
+
+AMONG = """
+    select source, target, type, strength, created_at from links
+    where namespace = %(namespace)s and source = any(%(facts)s) and target = any(%(facts)s)
+    order by created_at, id
 """
 
 # Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step goes on from
@@ -239,6 +276,25 @@ def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
     """Return a fact's links in both directions, oldest first, without those to forgotten facts."""
     with db.cursor(row_factory=class_row(Link)) as cursor:
         return cursor.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+
+
+def strongest(db: Connection, namespace: int, fact: UUID, most: int) -> list[Link]:
+    """Return a fact's strongest links in both directions, without those to forgotten facts."""
+    given = {"namespace": namespace, "fact": fact, "most": most, "examined": EXAMINED * most}
+    with db.cursor(row_factory=class_row(Link)) as cursor:
+        return cursor.execute(STRONGEST, given).fetchall()
+
+
+def count(db: Connection, namespace: int, fact: UUID) -> int:
+    """Return how many links a fact has, those to forgotten facts too."""
+    row = db.execute(COUNT, {"namespace": namespace, "fact": fact}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:
+    """Return the links between these facts."""
+    with db.cursor(row_factory=class_row(Link)) as cursor:
+        return cursor.execute(AMONG, {"namespace": namespace, "facts": list(facts)}).fetchall()
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:

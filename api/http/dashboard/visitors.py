@@ -2,11 +2,12 @@
 
 import time
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials
+from uuid_utils.compat import uuid7
 
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
 from api.http.door import Door, door_of
@@ -46,6 +47,16 @@ def visitor(
     return who
 
 
+class Visit(Session):
+    """One page's client, which may ask several times: unlike a request to the API it is more than one task."""
+
+    def call(
+        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """Send a task and return its result."""
+        return super().call(task, arguments, seconds, task_id=task_id or str(uuid7()))
+
+
 def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Session:
     """Return what a page asks the visitor's memory through.
 
@@ -54,9 +65,7 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
     """
     door = door_of(request)
     _check_workers(door)
-    own = Session(door, who, timeout=PAGE_SECONDS)
-    request.state.task = own.task_id
-    return own
+    return Visit(door, who, timeout=PAGE_SECONDS)
 
 
 Visitor = Annotated[Caller, Depends(visitor)]

@@ -81,7 +81,79 @@
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
-  const kinds = { areas };
+  /* One fact's forgetting: {at, salience, confidence, now, since, tiers: [{tier, from, until}], changes: [{at, what}]}. */
+  const curve = (figure, content) => {
+    const past = (values) => values.map((value, i) => content.at[i] <= content.now ? value : null);
+    const coming = (values) => values.map((value, i) => content.at[i] >= content.now ? value : null);
+    const line = (label, tone, more) => ({ label, stroke: colour(tone), width: 2.5, points: { show: false }, value: (_, v) => v == null ? "–" : `${Math.round(v * 100)} %`, ...more });
+    const dashed = { dash: [7, 5] };
+    const ratio = devicePixelRatio;
+    const near = (at) => content.at.reduce((best, one, i) => Math.abs(one - at) < Math.abs(content.at[best] - at) ? i : best, 0);
+
+    const bands = (u) => {
+      const { ctx, bbox } = u;
+      ctx.save();
+      for (const { tier, from, until } of content.tiers) {
+        const left = u.valToPos(from, "x", true), right = u.valToPos(until, "x", true);
+        ctx.fillStyle = mixed(tier, 13);
+        ctx.fillRect(left, bbox.top, right - left, bbox.height);
+        if (right - left > 44 * ratio) {
+          ctx.fillStyle = colour("faint");
+          ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+          ctx.textAlign = "left";
+          ctx.fillText(tier, left + 6 * ratio, bbox.top + 12 * ratio);
+        }
+      }
+      ctx.restore();
+    };
+
+    const marks = (u) => {
+      const { ctx, bbox } = u;
+      const x = u.valToPos(content.now, "x", true);
+      ctx.save();
+      ctx.setLineDash([]);
+      ctx.strokeStyle = ctx.fillStyle = colour("sea");
+      ctx.lineWidth = 1.5 * ratio;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
+      ctx.textAlign = x > bbox.left + bbox.width - 40 * ratio ? "right" : "left";
+      ctx.fillText("now", x + (ctx.textAlign === "right" ? -5 : 5) * ratio, bbox.top + bbox.height - 7 * ratio);
+      const dot = (at, words, fill, ink) => {
+        const cx = u.valToPos(at, "x", true), cy = u.valToPos(content.salience[near(at)], "y", true);
+        ctx.beginPath();
+        ctx.arc(cx, cy, (words ? 8.5 : 6) * ratio, 0, 7);
+        ctx.fillStyle = fill;
+        ctx.fill();
+        ctx.strokeStyle = colour("card");
+        ctx.lineWidth = 2 * ratio;
+        ctx.stroke();
+        ctx.fillStyle = ink;
+        ctx.textAlign = "center";
+        ctx.font = `650 ${10 * ratio}px system-ui, sans-serif`;
+        ctx.fillText(words, cx, cy + 3.6 * ratio);
+      };
+      dot(content.since, "", colour("hot"), "");
+      content.changes.forEach((one, i) => dot(one.at, String(i + 1), colour("ink"), colour("card")));
+      ctx.restore();
+    };
+
+    return new uPlot({
+      ...base(figure, 300),
+      hooks: { drawClear: [bands], draw: [marks] },
+      series: [
+        { label: "when", value: (_, at) => at == null ? "–" : clock.format(at * 1000) },
+        line("salience", "sea"), line("to come", "sea", dashed),
+        line("confidence", "f", { width: 1.5 }), line("to come", "f", { width: 1.5, ...dashed }),
+      ],
+      scales: { y: { range: [0, 1.14] } },
+      axes: [axis({ space: 70, grid: { show: false } }), axis({ size: 48, splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1], values: (_, splits) => splits.map((one) => `${Math.round(one * 100)} %`) })],
+    }, [content.at, past(content.salience), coming(content.salience), past(content.confidence), coming(content.confidence)], figure);
+  };
+
+  const kinds = { areas, curve };
 
   const draw = () => {
     for (const figure of document.querySelectorAll("figure[data-chart]")) {

@@ -1,0 +1,124 @@
+"""Linkage: where a fact's neighbours stand around it in a drawing, and how their links are told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Any
+
+WIDTH, HEIGHT, RADIUS, MIDDLE = 640.0, 400.0, 17.0, 26.0
+
+SAID = {
+    "SUPERSEDES": ("takes the place of", "was replaced by"),
+    "CAUSED_BY": ("was caused by", "is the cause of"),
+    "PART_OF": ("is part of", "has as a part"),
+    "DEPENDS_ON": ("depends on", "is needed by"),
+    "RELATED_TO": ("is related to", "is related to"),
+}
+"""What each type says of the fact that a link begins with, and of the one that it ends with."""
+
+TONES = {"SUPERSEDES": "i", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A neighbour: its number in the list, its place in the drawing, and how its text begins."""
+
+    number: int
+    id: str
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A line between the edges of two circles; `width` tells how strong the link is."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    tone: str
+    type: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One of the fact's own links in words."""
+
+    node: Node
+    said: str
+    strength: float
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A fact in the middle, its neighbours around it, and its links in words, the strongest first."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    lines: list[Line]
+    left_out: int
+
+
+def drawing(id_: str, told: Mapping[str, Any]) -> Drawing:
+    """Return how the neighbours of a fact are drawn, as the task tells them."""
+    links = sorted(told["links"], key=lambda link: -link["strength"])
+    own = [link for link in links if id_ in (link["source"], link["target"])]
+    order = list(dict.fromkeys(_other(link, id_) for link in own))
+    texts = {fact["id"]: fact["text"] for fact in told["facts"]}
+    nodes = {
+        one: Node(number, one, texts.get(one, ""), *_place(number - 1, len(order)))
+        for number, one in enumerate(order, start=1)
+    }
+    lines = [_line(link, id_, nodes) for link in own]
+    return Drawing(list(nodes.values()), _edges(links, id_, nodes), lines, max(told["total"] - len(own), 0))
+
+
+def _other(link: Mapping[str, Any], id_: str) -> str:
+    return str(link["target"] if link["source"] == id_ else link["source"])
+
+
+def _place(index: int, among: int) -> tuple[float, float]:
+    """Return a place on the ellipse, beginning at its top; every other one nearer, where there are many."""
+    angle = 2 * pi * index / among - pi / 2
+    reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would touch each other
+    return (
+        round(WIDTH / 2 + cos(angle) * reach * (WIDTH / 2 - 40), 1),
+        round(HEIGHT / 2 + sin(angle) * reach * (HEIGHT / 2 - 30), 1),
+    )
+
+
+def _line(link: Mapping[str, Any], id_: str, nodes: Mapping[str, Node]) -> Line:
+    said = SAID[link["type"]][0 if link["source"] == id_ else 1]
+    return Line(nodes[_other(link, id_)], said, link["strength"], TONES[link["type"]])
+
+
+def _edges(links: Sequence[Mapping[str, Any]], id_: str, nodes: Mapping[str, Node]) -> list[Edge]:
+    places = {one: (node.x, node.y, RADIUS) for one, node in nodes.items()}
+    places[id_] = (WIDTH / 2, HEIGHT / 2, MIDDLE)
+    edges = []
+    for link in links:
+        begins, over = places.get(link["source"]), places.get(link["target"])
+        if begins and over:
+            own = id_ in (link["source"], link["target"])
+            width = round(1 + 3 * link["strength"], 2)
+            edges.append(Edge(*_between(begins, over), width, TONES[link["type"]], link["type"], own))
+    return edges
+
+
+def _between(begins: tuple[float, float, float], over: tuple[float, float, float]) -> tuple[float, float, float, float]:
+    """Return a line from the edge of one circle to that of another, with room for the head of an arrow."""
+    (x1, y1, r1), (x2, y2, r2) = begins, over
+    length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
+    along, across = (x2 - x1) / length, (y2 - y1) / length
+    room = r2 + 7
+    return (
+        round(x1 + along * r1, 1),
+        round(y1 + across * r1, 1),
+        round(x2 - along * room, 1),
+        round(y2 - across * room, 1),
+    )

@@ -1,0 +1,103 @@
+"""The course of a namespace: noted as its tallies are settled, told over time, and thinned with age."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers.telling import course, stats
+
+MINUTE = 1 / 1440
+
+
+def told(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
+    return course.course(memory.context, namespace, days, day(at))
+
+
+def settled(memory: Memory, at: float) -> None:
+    stats.settle(memory.context, day(at))
+
+
+def test_a_course_tells_what_there_was_when(memory: Memory) -> None:
+    memory.add("The brook is low.", decay_class="stable")
+    settled(memory, 0)
+    memory.add("The tide is out.", at=1, decay_class="permanent")
+    settled(memory, 1)
+    found = told(memory, 2)
+    assert found["at"] == [day(at).timestamp() for at in (0, 1, 2)]
+    assert found["tiers"]["hot"] == [1, 2, 2]
+    assert found["fidelity"]["full"] == [1, 2, 2]
+    assert found["classes"] == {"permanent": [0, 1, 1], "stable": [1, 1, 1]}
+
+
+def test_what_was_forgotten_is_told_by_its_reason(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    settled(memory, 0)
+    memory.forget(id_, at=1)
+    settled(memory, 1)
+    found = told(memory, 2)
+    assert found["forgotten"] == {"asked": [0, 1, 1]}
+    assert sum(found["tiers"]["hot"][1:]) == 0
+
+
+def test_the_present_is_told_though_nobody_has_settled_it(memory: Memory) -> None:
+    memory.add("The brook is low.")
+    found = told(memory, 1)
+    assert (found["at"], found["tiers"]["hot"]) == ([day(1).timestamp()], [1])
+
+
+def test_changes_within_five_minutes_are_one_and_the_last_one_counts(memory: Memory) -> None:
+    for minute in range(5):
+        memory.add(f"It is {minute} past.", at=minute * MINUTE)
+        settled(memory, minute * MINUTE)
+    assert memory.value("select count(*) from tally_history") == 1
+    assert told(memory, 1)["tiers"]["hot"] == [5, 5]
+
+
+def test_settling_when_nothing_changed_notes_nothing(memory: Memory) -> None:
+    memory.add("The brook is low.")
+    for at in range(5):
+        settled(memory, at)
+    assert memory.value("select count(*) from tally_history") == 1
+
+
+def test_a_course_begins_with_how_it_was_then(memory: Memory) -> None:
+    memory.add("The brook is low.")
+    settled(memory, 0)
+    found = told(memory, 100, days=7)
+    assert found["at"] == [day(93).timestamp(), day(100).timestamp()]
+    assert found["tiers"]["hot"] == [1, 1]
+
+
+def test_a_course_is_that_of_its_own_namespace(memory: Memory) -> None:
+    memory.add("The brook is low.")
+    memory.add("The tide is out.", namespace="other", decay_class="session")
+    settled(memory, 0)
+    assert told(memory, 1)["classes"] == {"none": [1, 1]}
+    assert told(memory, 1, namespace="nobody")["at"] == []
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moments=st.lists(st.floats(0, 400), min_size=2, max_size=40, unique=True))
+def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
+    memory: Memory, moments: list[float]
+) -> None:
+    memory.rows("truncate namespaces, facts, tallies, tally_changes, tally_history cascade")
+    for number, at in enumerate(sorted(moments)):
+        memory.add(f"Number {number}.", at=at)
+        settled(memory, at)
+    before = dict(zip(told(memory, 400)["at"], told(memory, 400)["tiers"]["hot"], strict=True))
+    first = told(memory, 400)["tiers"]["hot"][0]
+    course.thin(memory.context, day(400))
+    assert course.thin(memory.context, day(400)) == 0
+    after = told(memory, 400)
+    assert set(after["at"]) <= set(before) | {day(34).timestamp()}
+    assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["hot"], strict=True) if at in before)
+    assert after["tiers"]["hot"][-1] == len(moments)
+    if min(moments) < 34:
+        assert after["tiers"]["hot"][0] == first
+    hours = [int(at // 3600) for at in after["at"][:-1] if at < day(399).timestamp()]
+    assert len(hours) == len(set(hours))
+    dates = [int(at // 86_400) for at in after["at"][:-1] if day(34).timestamp() < at < day(386).timestamp()]
+    assert len(dates) == len(set(dates))

@@ -1,0 +1,127 @@
+"""The curve of a fact is what readers and passes make of it at each of its instants; neighbours are what links say."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers.errors import NotFoundError
+from workers.remembering import links
+from workers.telling import curve, export, neighbours
+
+DAY = 86_400
+
+
+def drawn(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
+    return curve.curve(memory.context, "default", id_, day(at))
+
+
+def exported(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
+    return next(row for row in export.export(memory.context, "default", day(at)) if row.get("id") == id_)
+
+
+@pytest.mark.parametrize("decay_class", [None, "permanent", "stable", "short"])
+def test_a_curve_is_what_an_export_tells_at_each_instant(memory: Memory, decay_class: str | None) -> None:
+    id_ = memory.add("The brook is low.", decay_class=decay_class, importance=0.7)
+    memory.touch(id_, at=1)
+    found = drawn(memory, id_, 1)
+    assert found["since"] == found["now"] == day(1).timestamp()
+    for i in range(0, len(found["at"]), 24):
+        told = exported(memory, id_, (found["at"][i] - day(0).timestamp()) / DAY)
+        assert found["salience"][i] == pytest.approx(told["salience"], abs=1e-9)
+        assert found["confidence"][i] == pytest.approx(told["effective_confidence"], abs=1e-9)
+
+
+def test_passes_do_what_the_curve_foretells_when_it_foretells_it(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    changes = [one for one in drawn(memory, id_, 0)["changes"] if one["what"] != "culled"]
+    assert {"warm", "cold", "pooled to 1/2", "fingerprinted"} <= {one["what"] for one in changes}
+    for change in changes:
+        at = (change["at"] - day(0).timestamp()) / DAY
+        memory.decay(at - 0.001)
+        before = exported(memory, id_, at - 0.001)
+        memory.decay(at + 0.001)
+        after = exported(memory, id_, at + 0.001)
+        assert (before["tier"], before["fidelity"], before["dims"]) != (after["tier"], after["fidelity"], after["dims"])
+        assert change["what"].split()[0] in (after["tier"], after["fidelity"], f"{after['fidelity']}ed")
+
+
+def test_a_fact_ends_when_its_curve_says_so(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.", decay_class="session")
+    found = drawn(memory, id_, 0)
+    ends = (found["ends_at"] - day(0).timestamp()) / DAY
+    assert found["changes"][-1]["what"] == found["ends_for"]
+    assert found["until"] > found["ends_at"]
+    memory.decay(ends - 0.001)
+    assert exported(memory, id_, ends)["forgotten_at"] is None
+    memory.decay(ends + 0.001)
+    assert exported(memory, id_, ends)["forgotten_reason"] == found["ends_for"]
+
+
+def test_a_pinned_fact_keeps_its_level_until_the_pin_ends(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    memory.pin(id_, at=1, until=50)
+    found = drawn(memory, id_, 20)
+    pinned = [level for at, level in zip(found["at"], found["salience"], strict=True) if at <= day(50).timestamp()]
+    assert found["pinned"]
+    assert max(pinned) == min(pinned) == found["strength"]
+    assert found["salience"][-1] < found["strength"]
+
+
+def test_a_fact_that_is_pinned_for_good_never_ends(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.", decay_class="session")
+    memory.pin(id_, at=0.1)
+    found = drawn(memory, id_, 3)
+    assert found["ends_at"] is None
+    assert not [one for one in found["changes"] if one["what"] in ("expired", "faded", "culled")]
+
+
+def test_a_forgotten_fact_has_a_curve_and_one_of_somebody_else_has_none(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    memory.forget(id_, at=1)
+    assert drawn(memory, id_, 2)["at"]
+    for namespace in ("other", "nobody"):
+        memory.add("The tide is out.", namespace="other")
+        with pytest.raises(NotFoundError):
+            curve.curve(memory.context, namespace, id_, day(2))
+    with pytest.raises(NotFoundError):
+        drawn(memory, uuid4(), 2)
+
+
+def around(memory: Memory, id_: UUID, most: int = 20, namespace: str = "default") -> dict[str, Any]:
+    return neighbours.neighbours(memory.context, namespace, id_, most, day(2))
+
+
+def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory: Memory) -> None:
+    middle, *others = [memory.add(f"Boat number {number}.") for number in range(5)]
+    for number, other in enumerate(others):
+        source, target = (middle, other) if number % 2 else (other, middle)
+        links.link(memory.context, "default", source, target, "PART_OF", 1 - number * 0.1, day(1))
+    links.link(memory.context, "default", others[0], others[1], "CAUSED_BY", 0.5, day(1))
+    links.link(memory.context, "default", others[2], others[3], "CAUSED_BY", 0.5, day(1))
+    found = around(memory, middle, most=3)
+    assert {one["id"] for one in found["facts"]} == {str(other) for other in others[:3]}
+    assert [(one["type"], one["strength"]) for one in found["links"]] == [
+        ("PART_OF", 1.0), ("PART_OF", 0.9), ("PART_OF", 0.8), ("CAUSED_BY", 0.5),
+    ]  # fmt: skip
+    assert found["total"] == 4
+
+
+def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) -> None:
+    one, two, three = (memory.add(f"Boat number {number}.") for number in range(3))
+    for other in (two, three):
+        links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
+    memory.forget(two, at=1)
+    assert [fact["id"] for fact in around(memory, one)["facts"]] == [str(three)]
+    assert around(memory, one, namespace="other")["facts"] == []
+
+
+def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
+    old = memory.add("The boat is red.")
+    new = memory.add("The boat is blue.", at=1, supersedes=str(old))
+    for middle, other in ((old, new), (new, old)):
+        found = around(memory, middle)
+        assert [fact["id"] for fact in found["facts"]] == [str(other)]
+        (link,) = found["links"]
+        assert (link["source"], link["target"], link["type"]) == (str(new), str(old), "SUPERSEDES")
