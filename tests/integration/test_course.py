@@ -26,7 +26,7 @@ def test_a_course_tells_what_there_was_when(memory: Memory) -> None:
     settled(memory, 1)
     found = told(memory, 2)
     assert found["at"] == [day(at).timestamp() for at in (0, 1, 2)]
-    assert found["tiers"]["hot"] == [1, 2, 2]
+    assert found["tiers"]["warm"] == [1, 2, 2]
     assert found["fidelity"]["full"] == [1, 2, 2]
     assert found["classes"] == {"permanent": [0, 1, 1], "stable": [1, 1, 1]}
 
@@ -38,13 +38,13 @@ def test_what_was_forgotten_is_told_by_its_reason(memory: Memory) -> None:
     settled(memory, 1)
     found = told(memory, 2)
     assert found["forgotten"] == {"asked": [0, 1, 1]}
-    assert sum(found["tiers"]["hot"][1:]) == 0
+    assert found["tiers"] == {"hot": [0, 0, 0], "warm": [1, 0, 0], "cold": [0, 0, 0]}
 
 
 def test_the_present_is_told_though_nobody_has_settled_it(memory: Memory) -> None:
     memory.add("The brook is low.")
     found = told(memory, 1)
-    assert (found["at"], found["tiers"]["hot"]) == ([day(1).timestamp()], [1])
+    assert (found["at"], found["tiers"]["warm"]) == ([day(1).timestamp()], [1])
 
 
 def test_changes_within_five_minutes_are_one_and_the_last_one_counts(memory: Memory) -> None:
@@ -52,7 +52,7 @@ def test_changes_within_five_minutes_are_one_and_the_last_one_counts(memory: Mem
         memory.add(f"It is {minute} past.", at=minute * MINUTE)
         settled(memory, minute * MINUTE)
     assert memory.value("select count(*) from tally_history") == 1
-    assert told(memory, 1)["tiers"]["hot"] == [5, 5]
+    assert told(memory, 1)["tiers"]["warm"] == [5, 5]
 
 
 def test_settling_when_nothing_changed_notes_nothing(memory: Memory) -> None:
@@ -67,7 +67,7 @@ def test_a_course_begins_with_how_it_was_then(memory: Memory) -> None:
     settled(memory, 0)
     found = told(memory, 100, days=7)
     assert found["at"] == [day(93).timestamp(), day(100).timestamp()]
-    assert found["tiers"]["hot"] == [1, 1]
+    assert found["tiers"]["warm"] == [1, 1]
 
 
 def test_a_course_is_that_of_its_own_namespace(memory: Memory) -> None:
@@ -87,16 +87,16 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
     for number, at in enumerate(sorted(moments)):
         memory.add(f"Number {number}.", at=at)
         settled(memory, at)
-    before = dict(zip(told(memory, 400)["at"], told(memory, 400)["tiers"]["hot"], strict=True))
-    first = told(memory, 400)["tiers"]["hot"][0]
+    before = dict(zip(told(memory, 400)["at"], told(memory, 400)["tiers"]["warm"], strict=True))
+    first = told(memory, 400)["tiers"]["warm"][0]
     course.thin(memory.context, day(400))
     assert course.thin(memory.context, day(400)) == 0
     after = told(memory, 400)
     assert set(after["at"]) <= set(before) | {day(34).timestamp()}
-    assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["hot"], strict=True) if at in before)
-    assert after["tiers"]["hot"][-1] == len(moments)
+    assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["warm"], strict=True) if at in before)
+    assert after["tiers"]["warm"][-1] == len(moments)
     if min(moments) < 34:
-        assert after["tiers"]["hot"][0] == first
+        assert after["tiers"]["warm"][0] == first
     hours = [int(at // 3600) for at in after["at"][:-1] if at < day(399).timestamp()]
     assert len(hours) == len(set(hours))
     dates = [int(at // 86_400) for at in after["at"][:-1] if day(34).timestamp() < at < day(386).timestamp()]

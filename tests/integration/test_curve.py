@@ -8,6 +8,7 @@ from memory import Memory, day
 
 from workers.errors import NotFoundError
 from workers.remembering import links
+from workers.remembering.add import Stored
 from workers.telling import curve, export, neighbours
 
 DAY = 86_400
@@ -34,7 +35,7 @@ def test_a_curve_is_what_an_export_tells_at_each_instant(memory: Memory, decay_c
 
 
 def test_passes_do_what_the_curve_foretells_when_it_foretells_it(memory: Memory) -> None:
-    id_ = memory.add("The brook is low.")
+    id_ = memory.add("The brook is low.", salience=0.9)
     changes = [one for one in drawn(memory, id_, 0)["changes"] if one["what"] != "culled"]
     assert {"warm", "cold", "pooled to 1/2", "fingerprinted"} <= {one["what"] for one in changes}
     for change in changes:
@@ -81,8 +82,8 @@ def test_a_forgotten_fact_has_a_curve_and_one_of_somebody_else_has_none(memory: 
     id_ = memory.add("The brook is low.")
     memory.forget(id_, at=1)
     assert drawn(memory, id_, 2)["at"]
+    memory.add("The tide is out.", namespace="other")
     for namespace in ("other", "nobody"):
-        memory.add("The tide is out.", namespace="other")
         with pytest.raises(NotFoundError):
             curve.curve(memory.context, namespace, id_, day(2))
     with pytest.raises(NotFoundError):
@@ -119,7 +120,9 @@ def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) ->
 
 def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
     old = memory.add("The boat is red.")
-    new = memory.add("The boat is blue.", at=1, supersedes=str(old))
+    (stored,) = memory.store({"text": "The boat is blue.", "supersedes": str(old)}, at=1)
+    assert isinstance(stored, Stored)
+    new = stored.id
     for middle, other in ((old, new), (new, old)):
         found = around(memory, middle)
         assert [fact["id"] for fact in found["facts"]] == [str(other)]

@@ -18,7 +18,8 @@ LATEST = """
         select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
             coalesce(sum(compressed), 0)::bigint as compressed,
             coalesce(sum(fingerprinted), 0)::bigint as fingerprinted,
-            coalesce(sum(expired + faded + culled + aged), 0)::bigint as forgotten, coalesce(sum(held), 0)::bigint as held,
+            coalesce(sum(expired + faded + culled + aged), 0)::bigint as forgotten,
+            coalesce(sum(held), 0)::bigint as held,
             coalesce(sum(duration_ms), 0)::float8 as duration_ms
         from decay_parts where run = decay_runs.id
     ) as done on %(everything)s or namespaces.name = %(namespace)s
