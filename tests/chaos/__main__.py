@@ -1,0 +1,121 @@
+"""`python -m tests.chaos [SCENARIO…]`: break what can be broken, look at every row, print and write what was found."""
+
+import argparse
+import secrets
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.benchmarks import figures, machine
+from tests.benchmarks.figures import Answers, console
+from tests.chaos import scenarios
+from tests.chaos.scenarios import SCENARIOS, Outcome
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+MOST_SHOWN = 12
+
+
+def main() -> None:
+    """Run what was asked for; end with 1 if anything is wrong."""
+    given = _arguments()
+    console.print(f"seed {given.seed}")
+    outcomes = []
+    for scenario in SCENARIOS:
+        if given.scenarios and scenario.name not in given.scenarios:
+            continue
+        rounds = given.rounds or (max(scenario.rounds // 12, 2) if given.quick else scenario.rounds)
+        outcome = scenarios.run(scenario, rounds, given.seed, keep=given.keep)
+        _say(outcome)
+        outcomes.append(outcome)
+    answers = told(outcomes, f"python -m tests.chaos --seed {given.seed}")
+    figures.save(answers, given.results / "chaos.json", dict(machine.description()))
+    sys.exit(any(not outcome.sound for outcome in outcomes))
+
+
+def _say(outcome: Outcome) -> None:
+    if outcome.skipped:
+        console.print(f"[bold]{outcome.name}[/bold]: skipped, {outcome.skipped}")
+        return
+    if outcome.broken:
+        console.print(f"[bold]{outcome.name}[/bold]: [red]broken[/red] after {outcome.rounds} rounds: {outcome.broken}")
+        return
+    found = outcome.verdict
+    console.print(
+        f"[bold]{outcome.name}[/bold]: {outcome.rounds} rounds in {outcome.seconds:.0f} s, "
+        f"{outcome.acknowledged} acknowledged, {found.uncertain} uncertain of which {found.happened} happened, "
+        f"{found.rows} rows; lost {len(found.lost)}, doubled {len(found.doubled)}, decayed twice "
+        f"{len(found.decayed_twice)}, torn {len(found.torn)}, left over {sum(outcome.left_over.values())}, "
+        f"doctor {len(outcome.doctor)}; recovery {median(outcome.recoveries):.2g} to {max(outcome.recoveries):.2g} s"
+    )
+    for name in ("lost", "doubled", "decayed_twice", "torn"):
+        for fault in getattr(found, name)[:MOST_SHOWN]:
+            console.print(f"  {name}: {fault}")
+    for wrong in (*outcome.doctor, *(outcome.left_over,) * any(outcome.left_over.values())):
+        console.print(f"  {wrong}")
+
+
+def told(outcomes: list[Outcome], command: str) -> Answers:
+    """Return figures of all scenarios together, and each by itself as details."""
+    done = [outcome for outcome in outcomes if not outcome.skipped]
+    answers = Answers(command)
+    for name, values in _sums(done).items():
+        answers.add(f"chaos, {name}", "", [values], **({"most": 0.0} if name in NONE_OF else {}))
+    slowest = max((max(one.recoveries, default=0.0) for one in done), default=0.0)
+    answers.add("chaos, longest recovery", "s", [slowest])
+    answers.details = {"scenarios": [_detail(outcome) for outcome in outcomes]}
+    return answers
+
+
+NONE_OF = ("lost", "doubled", "decayed twice", "torn", "left over", "found by doctor", "scenarios that did not recover")
+
+
+def _sums(done: list[Outcome]) -> dict[str, float]:
+    return {
+        "rounds": sum(one.rounds for one in done),
+        "operations acknowledged": sum(one.acknowledged for one in done),
+        "facts": sum(one.facts for one in done),
+        "rows compared": sum(one.verdict.rows for one in done),
+        "children lost at work": sum(one.lost_children for one in done),
+        "programs started again": sum(sum(one.restarts.values()) for one in done),
+        "lost": sum(len(one.verdict.lost) for one in done),
+        "doubled": sum(len(one.verdict.doubled) for one in done),
+        "decayed twice": sum(len(one.verdict.decayed_twice) for one in done),
+        "torn": sum(len(one.verdict.torn) for one in done),
+        "left over": sum(sum(one.left_over.values()) for one in done),
+        "found by doctor": sum(len(one.doctor) for one in done),
+        "scenarios that did not recover": sum(bool(one.broken) for one in done),
+    }
+
+
+def _detail(outcome: Outcome) -> dict[str, Any]:
+    found = outcome.verdict
+    return asdict(outcome) | {
+        "verdict": {
+            **{name: getattr(found, name) for name in ("rows", "steps", "uncertain", "happened")},
+            **{name: len(getattr(found, name)) for name in ("lost", "doubled", "decayed_twice", "torn")},
+        },
+        "recoveries": {
+            "median": round(median(outcome.recoveries), 2) if outcome.recoveries else None,
+            "longest": round(max(outcome.recoveries), 2) if outcome.recoveries else None,
+        },
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(one.name for one in SCENARIOS))
+    parser.add_argument("--rounds", type=int, help="rounds of each scenario")
+    parser.add_argument("--quick", action="store_true", help="a few rounds of each")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of all random choices")
+    parser.add_argument("--keep", action="store_true", help="leave the folders with all logs")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for chaos.json")
+    given = parser.parse_args()
+    if unknown := set(given.scenarios) - {one.name for one in SCENARIOS}:
+        parser.error(f"no such scenario: {', '.join(unknown)}; there are: {', '.join(one.name for one in SCENARIOS)}")
+    return given
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The faults: each does one thing to a running system that must not harm it, and leaves all programs running."""
+
+import json
+import random
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import redis
+
+from api.client import Client
+from tests.chaos import launch
+from tests.chaos.endpoint import ILLNESSES, Endpoint
+from tests.chaos.system import System
+from workers.errors import EbbError
+
+AWAY_SECONDS = 2.0
+MIDST_SECONDS = 0.5
+"""A fault comes within this time, and so in the middle of whatever the load is at."""
+
+GARBAGE = (
+    b"",
+    b"nonsense",
+    b"[1, 2",
+    b"[]",
+    b"null",
+    b"{}",
+    b"\xff\xfe\x00",
+    b'{"body": "bm9uc2Vuc2U=", "headers": {}, "properties": {}}',
+)
+
+
+def kill_children(system: System, rng: random.Random) -> str:
+    """Kill one child of a worker, or all of them, while they work."""
+    worker = rng.choice(system.workers())
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    children = worker.children()
+    for child in children if rng.random() < 0.3 else children[:1]:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    return "killed a child"
+
+
+def kill_parent(system: System, rng: random.Random) -> str:
+    """Kill the main process of one worker, or of both."""
+    workers = system.workers() if rng.random() < 0.3 else [rng.choice(system.workers())]
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    for worker in workers:
+        worker.signal(signal.SIGKILL)
+    return "killed a worker"
+
+
+def kill_redis(system: System, rng: random.Random) -> str:
+    """Kill Redis, and start it again with its data."""
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    system.programs["redis"].stop(signal.SIGKILL)
+    time.sleep(rng.uniform(0, AWAY_SECONDS))
+    system.bring_up("redis")
+    return "killed Redis"
+
+
+def lose_redis(system: System, rng: random.Random) -> str:
+    """Kill Redis, and start it again with nothing: every message, result, mark and accepted write is gone."""
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    system.programs["redis"].stop(signal.SIGKILL)
+    for path in system.own_redis.data.iterdir():
+        if path.name not in ("password", "redis.conf"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    system.bring_up("redis")
+    return "lost Redis"
+
+
+def restart_postgres(system: System, rng: random.Random) -> str:
+    """Stop PostgreSQL as `ebb down` does, for a while."""
+    return _postgres(system, rng, signal.SIGINT)
+
+
+def crash_postgres(system: System, rng: random.Random) -> str:
+    """Stop PostgreSQL at once, so that it must recover from its log."""
+    return _postgres(system, rng, signal.SIGQUIT)
+
+
+def _postgres(system: System, rng: random.Random, how: signal.Signals) -> str:
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    system.programs["postgres"].stop(how)
+    time.sleep(rng.uniform(0, AWAY_SECONDS))
+    system.bring_up("postgres")
+    return "stopped PostgreSQL"
+
+
+def fill_disk(system: System, rng: random.Random) -> str:
+    """Fill the disk that PostgreSQL lives on to the last block for a while, whatever it makes of that."""
+    ballast = system.postgres_folder / "ballast"
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    _fill(ballast)
+    time.sleep(rng.uniform(1.0, 1.0 + AWAY_SECONDS))
+    ballast.unlink()
+    system.bring_up("postgres")
+    return "filled the disk"
+
+
+def _fill(ballast: Path) -> None:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def kill_beat(system: System, rng: random.Random) -> str:
+    """Kill one of several beats; they all go on."""
+    beats = [program for name, program in system.programs.items() if name.startswith("beat")]
+    time.sleep(rng.uniform(0, 2 * MIDST_SECONDS))
+    rng.choice(beats).signal(signal.SIGKILL)
+    return "killed a beat"
+
+
+def deliver_twice(system: System, rng: random.Random) -> str:
+    """Do nothing but let the load go on, half of the time with a child killed: all messages come twice anyway."""
+    time.sleep(rng.uniform(0, 2 * MIDST_SECONDS))
+    return kill_children(system, rng) if rng.random() < 0.5 else "delivered all twice"
+
+
+def set_clock_back(system: System, rng: random.Random) -> str:
+    """Set the clock of all workers and beats back by seconds to months, for a moment, and then right again."""
+    system.set_clock(-(10 ** rng.uniform(0, 7)))
+    time.sleep(rng.uniform(0.3, 1.5))
+    if rng.random() < 0.3:
+        kill_children(system, rng)
+    system.set_clock(0.0)
+    return "set the clock back"
+
+
+def poison(system: System, rng: random.Random) -> str:
+    """Send what no worker can do: a task that kills its child, an unknown one, wrong arguments, or garbage."""
+    kind = rng.choice(("kills", "unknown", "arguments", "garbage", "garbage"))
+    client = Client(system.redis_url)
+    with suppress(EbbError):
+        match kind:
+            case "kills":
+                client.send(launch.POISON, {}, queue="store", expires=30)
+            case "unknown":
+                client.send("memory.nonsense", {"namespace": "north"})
+            case "arguments":
+                client.send("memory.touch", {"ids": rng.choice([None, 7, ["x"]]), "namespace": 5, "at": []})
+                client.send("memory.store_many", {"facts": [None, 3, {"text": {}}], "namespace": "north"})
+            case _:
+                _push_garbage(system, rng)
+    client.close()
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    return f"sent poison: {kind}"
+
+
+def _push_garbage(system: System, rng: random.Random) -> None:
+    with redis.Redis.from_url(system.redis_url) as keys:
+        body = rng.choice((*GARBAGE, json.dumps({"body": "e30=", "content-type": "application/x-python"}).encode()))
+        keys.lpush(rng.choice(launch.QUEUES), body)
+
+
+def make_ill(endpoint: Endpoint, system: System, rng: random.Random) -> str:
+    """Let the embedder be ill for a while, and half of the time kill a child meanwhile."""
+    endpoint.illness = rng.choice([name for name in ILLNESSES if name != "none"])
+    time.sleep(rng.uniform(0.5, 1.0 + AWAY_SECONDS))
+    if rng.random() < 0.5:
+        kill_children(system, rng)
+    said, endpoint.illness = endpoint.illness, "none"
+    return f"the embedder {said}"
+
+
+ANY = (
+    kill_children, kill_children, kill_parent, kill_redis, restart_postgres, crash_postgres, kill_beat, set_clock_back,
+)  # fmt: skip
+
+
+def anything(system: System, rng: random.Random) -> str:
+    """Do one or two of the other faults, the second right behind the first."""
+    done = [rng.choice(ANY)(system, rng) for _ in range(rng.randint(1, 2))]
+    return " and ".join(done)
+
+
+def random_id(rng: random.Random) -> str:
+    """Return a random UUID."""
+    return str(UUID(int=rng.getrandbits(128), version=4))

@@ -1,0 +1,109 @@
+"""`python -m tests.chaos.launch worker|beat …`: Celery as `ebb up` runs it, in a world that chaos has a hand in.
+
+What a message waits for until it is delivered again is seconds here instead of two minutes, so that hundreds of rounds
+fit into some minutes; beat's minutes are seconds. The clock can be set back under running processes, and every message
+can be delivered twice. Nothing of what Ebb does is replaced.
+"""
+
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import kombu.transport.redis
+
+CLOCK, DOUBLED, SHIPPED = "CHAOS_CLOCK", "CHAOS_DOUBLED", "CHAOS_AS_SHIPPED"
+VISIBILITY_SECONDS = 8
+WORK_SECONDS = 6.0
+LOST_AFTER_SECONDS = 12.0
+BEAT_MINUTE_SECONDS = 2.0
+QUEUES = ("recall", "store", "maintenance")
+POISON = "chaos.poison"
+
+
+def hurry() -> None:
+    """Shorten what Ebb waits for before it sends or delivers again what seems lost."""
+    from workers import queues  # noqa: PLC0415 - before anything reads it
+
+    queues.VISIBILITY_SECONDS = VISIBILITY_SECONDS
+    from workers.forgetting import decay  # noqa: PLC0415
+    from workers.tasks import task  # noqa: PLC0415
+
+    task.WORK_SECONDS = WORK_SECONDS
+    decay.LOST_AFTER_SECONDS = LOST_AFTER_SECONDS
+    _hurry_beat()
+
+
+def _hurry_beat() -> None:
+    from workers.celery import app  # noqa: PLC0415
+
+    for entry in app.conf.beat_schedule.values():
+        seconds = getattr(entry["schedule"], "total_seconds", lambda: 0.0)()
+        if 0 < seconds <= 600:
+            entry["schedule"] = max(seconds / 60 * BEAT_MINUTE_SECONDS, 1.0)
+
+
+def follow(clock: Path) -> None:
+    """Let this process go by a clock that is ahead of the real one by the seconds in a file, or behind it."""
+    from workers import context  # noqa: PLC0415 - before anything takes `utc_now` from it
+
+    with clock.open("r+b") as file:
+        shift = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
+    real = time.time
+
+    def told() -> float:
+        return real() + float(struct.unpack("d", shift[:8])[0])
+
+    time.time = told
+    context.utc_now = lambda: datetime.fromtimestamp(told(), UTC)
+
+
+def double() -> None:
+    """Put every message of Ebb's queues twice, as two deliveries of the same task."""
+    channels: Any = kombu.transport.redis.Channel
+    put = channels._put
+
+    def twice(channel: Any, queue: str, message: dict[str, Any], **options: Any) -> None:
+        put(channel, queue, message, **options)
+        if queue in QUEUES:
+            properties = message["properties"] | {"delivery_tag": str(uuid4())}
+            put(channel, queue, message | {"properties": properties}, **options)
+
+    channels._put = twice
+
+
+def _learn_poison() -> None:
+    """Give the worker a task that kills the child that runs it."""
+    from workers.celery import app  # noqa: PLC0415
+    from workers.tasks.task import EbbTask  # noqa: PLC0415
+
+    app.task(_die, base=EbbTask, name=POISON)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Run Celery."""
+    if CLOCK in os.environ:
+        follow(Path(os.environ[CLOCK]))
+    if DOUBLED in os.environ:
+        double()
+    if SHIPPED not in os.environ:
+        hurry()
+    _learn_poison()
+    from celery.__main__ import main as celery  # noqa: PLC0415 - when the world is as it shall be
+
+    sys.argv = ["celery", "-A", "workers", *sys.argv[1:]]
+    celery()
+
+
+if __name__ == "__main__":
+    main()

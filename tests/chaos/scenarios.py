@@ -1,0 +1,270 @@
+"""The scenarios: a system under load, one kind of fault round after round, and the oracle's verdict at the end."""
+
+import random
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import kombu.transport.redis
+import psycopg
+import redis
+
+from api.client import Client
+from tests.chaos import endpoint, faults, launch, load, oracle
+from tests.chaos.load import ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
+from tests.chaos.oracle import Verdict
+from tests.chaos.system import System, until
+from workers.errors import EbbError
+from workers.storage.connection import close_pools
+
+Fault: TypeAlias = Callable[[System, random.Random], str]
+
+ACTORS = 3
+BREATH_SECONDS = 0.3
+DISK = "384m"
+ON_A_SMALL_DISK = ("-c", "max_wal_size=64MB", "-c", "min_wal_size=32MB", "-c", "shared_buffers=64MB")
+RECOVERY_SECONDS = 90.0
+SETTLE_SECONDS = 150.0
+EMBEDDER = {"EBB_EMBEDDER": "openai", "EBB_EMBEDDING_MODEL": "chaos", "EBB_EMBEDDING_TIMEOUT": "1"}
+
+LACKING = "select count(*) from activity where fidelity = 0 and not retired"
+OPEN_PARTS = "select count(*) from decay_parts where done_at is null"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One kind of fault, how many rounds of it, and what world it needs."""
+
+    name: str
+    rounds: int
+    fault: Fault
+    beats: int = 1
+    doubled: bool = False
+    loses_accepted: bool = False
+    small_disk: bool = False
+    ill_embedder: bool = False
+
+
+SCENARIOS = (
+    Scenario("children killed", 60, faults.kill_children),
+    Scenario("workers killed", 25, faults.kill_parent),
+    Scenario("Redis killed", 25, faults.kill_redis),
+    Scenario("Redis lost", 15, faults.lose_redis, loses_accepted=True),
+    Scenario("PostgreSQL stopped", 20, faults.restart_postgres),
+    Scenario("PostgreSQL crashed", 20, faults.crash_postgres),
+    Scenario("disk full", 12, faults.fill_disk, small_disk=True),
+    Scenario("beats doubled", 20, faults.kill_beat, beats=3),
+    Scenario("messages doubled", 30, faults.deliver_twice, doubled=True),
+    Scenario("clock set back", 25, faults.set_clock_back),
+    Scenario("poison", 30, faults.poison),
+    Scenario("embedder ill", 20, faults.kill_children, ill_embedder=True),
+    Scenario("anything", 30, faults.anything, beats=2),
+)
+
+
+@dataclass
+class Outcome:
+    """What a scenario showed."""
+
+    name: str
+    seed: int
+    rounds: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+    lost_children: int = 0
+    restarts: dict[str, int] = field(default_factory=dict)
+    acknowledged: int = 0
+    facts: int = 0
+    verdict: Verdict = field(default_factory=Verdict)
+    left_over: dict[str, int] = field(default_factory=dict)
+    doctor: list[dict[str, Any]] = field(default_factory=list)
+    recoveries: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    skipped: str = ""
+    broken: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Return whether nothing is wrong."""
+        return not (self.broken or self.verdict.faults or any(self.left_over.values()) or self.doctor)
+
+
+class UnableError(Exception):
+    """This machine does not allow what a scenario needs."""
+
+
+def run(scenario: Scenario, rounds: int, seed: int, *, keep: bool = False) -> Outcome:
+    """Do a scenario."""
+    outcome, began = Outcome(scenario.name, seed), time.monotonic()
+    with ExitStack() as stack:
+        try:
+            system, fault = stack.enter_context(_system(scenario, stack, keep=keep))
+        except UnableError as error:
+            outcome.skipped = str(error)
+            return outcome
+        try:
+            _under_load(system, fault, scenario, rounds, seed, outcome)
+        except (TimeoutError, EbbError, psycopg.Error, redis.RedisError) as error:
+            outcome.broken = f"{type(error).__name__}: {error}; {system.folder} has the logs with --keep"
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+@contextmanager
+def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tuple[System, Fault]]:
+    folder = Path(tempfile.mkdtemp(prefix="ebb-chaos-", dir="/tmp"))
+    if not keep:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    disk = stack.enter_context(_small_disk(folder)) if scenario.small_disk else folder
+    settings, own_fault = {}, scenario.fault
+    if scenario.ill_embedder:
+        server = stack.enter_context(endpoint.serving())
+        settings = EMBEDDER | {"EBB_EMBEDDING_URL": server.url}
+        own_fault = partial(faults.make_ill, server)
+    world = {launch.DOUBLED: "1"} if scenario.doubled else {}
+    system = System(folder, disk, settings, world, ON_A_SMALL_DISK if scenario.small_disk else ())
+    try:
+        system.start(beats=scenario.beats)
+        with _doubling() if scenario.doubled else nullcontext():
+            yield system, own_fault
+    finally:
+        close_pools()
+        system.stop()
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """Give a file system of its own with little room, which only root may mount."""
+    disk = folder / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "tmpfs", str(disk)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which("mount") else None
+    if done is None or done.returncode:
+        said = done.stderr.strip() if done else "there is no `mount`"
+        raise UnableError(f"a disk that can be filled needs the right to mount one ({said}): run it as root")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+
+
+@contextmanager
+def _doubling() -> Iterator[None]:
+    """Let this process send every message twice, as the workers do."""
+    channels: Any = kombu.transport.redis.Channel
+    put = channels._put
+    launch.double()
+    try:
+        yield
+    finally:
+        channels._put = put
+
+
+def _under_load(system: System, fault: Fault, scenario: Scenario, rounds: int, seed: int, outcome: Outcome) -> None:
+    rng = random.Random(f"{seed} {scenario.name}")
+    clock = load.ticking()
+    probes: list[Cell] = []
+    work = load.started(system.redis_url, seed, ACTORS, clock)
+    try:
+        for _ in range(rounds):
+            time.sleep(rng.uniform(0, BREATH_SECONDS))
+            did = fault(system, rng)
+            outcome.faults[did] = outcome.faults.get(did, 0) + 1
+            outcome.recoveries.append(_recover(system, rng, clock, probes))
+            outcome.rounds += 1
+    finally:
+        work.stop()
+    cells = [*work.cells, *probes]
+    at = _settle(system, cells, outcome)
+    if scenario.loses_accepted:
+        _doubt_accepted(cells)
+    _judge(system, cells, at, outcome)
+
+
+def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:
+    """Return the seconds until a fact is stored that somebody stores on and on from now."""
+    client, over, began = Client(system.redis_url), threading.Event(), time.monotonic()
+    id_ = faults.random_id(rng)
+    cell = Cell("probe", [id_], f"probe {len(probes)}")
+    fact = {"id": id_, "text": f"{cell.name} is here.", "created_at": (at := clock().isoformat())}
+    given = {"facts": [fact], "classify": False, "now": at, "namespace": "probe"}
+    step = Step("memory.store_many", given, faults.random_id(rng))
+    cell.steps.append(step)
+    probes.append(cell)
+    while step.told == UNKNOWN:
+        if time.monotonic() - began > RECOVERY_SECONDS:
+            raise TimeoutError(f"Nothing was stored for {RECOVERY_SECONDS:g} s: {step.answer}")
+        step.sent += 1
+        try:
+            step.answer = client.call(step.task, given, 2.0, task_id=step.task_id)
+            step.told = ACKNOWLEDGED
+        except EbbError as error:
+            step.answer = str(error)
+            over.wait(0.05)
+    client.close()
+    return time.monotonic() - began
+
+
+def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
+    """Let everything end that was begun, and one pass and all vectors be made; return as of when."""
+    client = Client(system.redis_url)
+    for cell in cells:
+        for step in cell.steps:
+            if step.task == PLAN and step.told == UNKNOWN:
+                _insist(client, step)
+    until(lambda: _idle(system), "nothing waits any more", SETTLE_SECONDS)
+    at = datetime.now(UTC)
+    _insist(client, Step(PLAN, {"now": at.isoformat()}, faults.random_id(random.Random(at.isoformat()))))
+    for namespace, ids in oracle.used(cells).items():
+        client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
+    until(lambda: _idle(system) and not _number(system, LACKING), "all vectors are made", SETTLE_SECONDS)
+    outcome.doctor = client.doctor(everywhere=True)["faults"]
+    client.close()
+    return at
+
+
+def _insist(client: Client, step: Step) -> None:
+    over = threading.Event()
+    load.take(client, step, random.Random(step.task_id), over, patient=True)
+    if step.told == UNKNOWN:
+        raise TimeoutError(f"{step.task} was not answered: {step.answer}")
+
+
+def _idle(system: System) -> bool:
+    """Return whether nothing waits anywhere, for as long as a sweep takes."""
+    for _ in range(6):
+        if any(system.waiting().values()):
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _number(system: System, statement: str) -> int:
+    with psycopg.connect(system.database_url) as db:
+        row = db.execute(statement.encode()).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _doubt_accepted(cells: list[Cell]) -> None:
+    """Take what was accepted without waiting for uncertain: it was in Redis alone, and that is gone."""
+    for cell in cells:
+        for step in cell.steps:
+            step.told = UNKNOWN if step.told == load.ACCEPTED else step.told
+
+
+def _judge(system: System, cells: list[Cell], at: datetime, outcome: Outcome) -> None:
+    outcome.left_over = system.waiting() | {"open parts of passes": _number(system, OPEN_PARTS)}
+    outcome.lost_children = system.lost_children()
+    outcome.restarts = {name: program.restarts for name, program in system.programs.items() if program.restarts}
+    outcome.acknowledged = sum(step.told == ACKNOWLEDGED for cell in cells for step in cell.steps)
+    outcome.facts = _number(system, "select count(*) from facts")
+    twin = system.create(f"{system.database}_twin")
+    outcome.verdict = oracle.judge(system.context(system.database), twin, cells, at)

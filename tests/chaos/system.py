@@ -1,0 +1,281 @@
+"""The system that chaos works on: embedded servers, workers and beats, each started again when it ends."""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL, Signals
+from uuid import uuid4
+
+import psutil
+import psycopg
+import redis
+from celery import Celery
+from psycopg import sql
+
+from api.system import servers
+from api.system.privileges import launched
+from tests.chaos import launch
+from workers.context import Context
+from workers.queues import configuration
+from workers.remembering.embed import check_embedder
+from workers.settings import Settings
+from workers.storage import schema
+from workers.storage.redis import own_keys
+
+CHECKOUT = Path(__file__).parents[2]
+WORKERS = {"worker": "recall,store", "maintenance": "maintenance"}
+SETTINGS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_LOG_LEVEL": "info"}
+START_SECONDS = 90.0
+RESTART_SECONDS = 0.3
+TEMPLATE = "template_chaos"
+
+
+def until(look: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> float:
+    """Wait until something has come true; return the seconds that it took.
+
+    Raises:
+        TimeoutError: it did not come true.
+    """
+    began = time.monotonic()
+    while not look():
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(f"Within {seconds:g} s it did not come true that {what}.")
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+@dataclass
+class Program:
+    """A process that is started again when it ends, unless it is held."""
+
+    name: str
+    command: list[str]
+    log: Path
+    environment: Mapping[str, str] | None = None
+    process: "subprocess.Popen[bytes] | None" = None
+    held: bool = True
+    restarts: int = 0
+
+    def start(self) -> None:
+        """Start it, and from now on again whenever it ends."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                env=self.environment,
+                cwd=CHECKOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.held = False
+
+    def look_after(self) -> None:
+        """Start it again if it has ended by itself or was killed."""
+        if not self.held and self.process is not None and self.process.poll() is not None:
+            time.sleep(RESTART_SECONDS)
+            if not self.held:
+                self.restarts += 1
+                self.start()
+
+    def signal(self, number: Signals) -> None:
+        """Send it a signal; it is started again if it ends by that."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def stop(self, number: Signals) -> None:
+        """End it with a signal and wait; it stays down until it is started."""
+        self.held = True
+        if self.process is not None:
+            self.signal(number)
+            self.process.wait(60)
+
+    def end(self) -> None:
+        """Kill it with all of its children."""
+        self.held = True
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, SIGKILL)
+            self.process.wait()
+
+    def children(self) -> list[psutil.Process]:
+        """Return its children, as far as it has any now."""
+        if self.process is None:
+            return []
+        try:
+            return psutil.Process(self.process.pid).children()
+        except psutil.NoSuchProcess:
+            return []
+
+
+@dataclass
+class System:
+    """Everything that runs, in a folder of its own."""
+
+    folder: Path
+    postgres_folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    world: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    programs: dict[str, Program] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        """Prepare both servers."""
+        self.own_postgres = servers.Postgres(data=self.postgres_folder / "postgres", sockets=self.folder / "sockets")
+        self.own_redis = servers.Redis(data=self.folder / "redis", port=servers.free_port())
+        servers.prepare_postgres(self.own_postgres, report=lambda _: None)
+        servers.prepare_redis(self.own_redis)
+        self.clock = self.folder / "clock"
+        self.clock.write_bytes(struct.pack("d", 0.0))
+        self.database = f"chaos_{uuid4().hex[:8]}"
+        self.keeper = threading.Thread(target=self._keep, daemon=True)
+
+    @property
+    def database_url(self) -> str:
+        """Return the address of the database that the workers use."""
+        return self.own_postgres.url(self.database)
+
+    @property
+    def redis_url(self) -> str:
+        """Return the address of Redis."""
+        return self.own_redis.url()
+
+    def start(self, *, beats: int = 1) -> None:
+        """Start everything, and return when the workers answer."""
+        self.start_servers()
+        self.create(self.database)
+        for name, queues in WORKERS.items():
+            self._add(name, "worker", *_worker_options(name, queues))
+        for number in range(beats):
+            self.add_beat(number)
+        self.keeper.start()
+        until(self.answers, "the workers answer")
+
+    def start_servers(self) -> None:
+        """Start PostgreSQL and Redis."""
+        command = [*self.own_postgres.command(), *self.options]
+        for name, what in (("postgres", command), ("redis", self.own_redis.command())):
+            self.programs[name] = Program(name, what, self.folder / f"{name}.log")
+            self.bring_up(name)
+
+    def bring_up(self, name: str) -> None:
+        """Start a server, and return when it answers."""
+        program = self.programs[name]
+        if program.process is None or program.process.poll() is not None:
+            program.start()
+        program.held = False
+        until(lambda: self.server_fault(name) is None, f"{name} answers")
+
+    def server_fault(self, name: str) -> str | None:
+        """Return why a server does not answer, or None if it does."""
+        if name == "redis":
+            return servers.redis_fault(self.redis_url)
+        return servers.postgres_fault(self.own_postgres.url("postgres"))
+
+    def add_beat(self, number: int) -> Program:
+        """Start one more beat."""
+        schedule = self.folder / f"beat-{number}"
+        return self._add(f"beat-{number}", "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=info")
+
+    def _add(self, name: str, *arguments: str) -> Program:
+        command = launched("KILL", [sys.executable, "-m", "tests.chaos.launch", *arguments])
+        program = Program(name, command, self.folder / f"{name}.log", self.environment())
+        self.programs[name] = program
+        program.start()
+        return program
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of every process of Ebb."""
+        outside = {name: value for name, value in os.environ.items() if not name.startswith(("EBB_", "CHAOS_"))}
+        urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
+        paths = {"EBB_HOME": str(self.folder / "home"), "PYTHONPATH": str(CHECKOUT), launch.CLOCK: str(self.clock)}
+        threads = {"REMAP_SIGTERM": "SIGQUIT", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        return outside | urls | paths | threads | SETTINGS | self.settings | self.world
+
+    def context(self, database: str) -> Context:
+        """Return what Ebb works with in this process, on a database of this server."""
+        urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": self.redis_url}
+        return Context(Settings.from_environment(urls | SETTINGS | self.settings))
+
+    def create(self, database: str) -> Context:
+        """Make an empty database with Ebb's schema and embedder."""
+        schema.apply(servers.ensure_database(self.own_postgres, database))
+        context = self.context(database)
+        check_embedder(context)
+        return context
+
+    def drop(self, database: str) -> None:
+        """Drop a database."""
+        with psycopg.connect(self.own_postgres.url("postgres"), autocommit=True) as db:
+            db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database)))
+
+    def set_clock(self, shift: float) -> None:
+        """Set the clock of all workers and beats ahead by so many seconds, or back."""
+        self.clock.write_bytes(struct.pack("d", shift))
+
+    def workers(self) -> list[Program]:
+        """Return the two workers."""
+        return [self.programs[name] for name in WORKERS]
+
+    def answers(self) -> bool:
+        """Return whether both workers answer."""
+        app = Celery("chaos", set_as_current=False)
+        app.conf.update(configuration(self.redis_url))
+        try:
+            return len(app.control.ping(timeout=1.0, limit=len(WORKERS))) == len(WORKERS)
+        finally:
+            app.close()
+
+    def waiting(self) -> dict[str, int]:
+        """Return what waits anywhere: messages, deliveries without acknowledgement, accepted writes."""
+        with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
+            queues = {queue: int(keys.llen(queue)) for queue in launch.QUEUES}
+            return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": int(own.hlen("ebb:outbox"))}
+
+    def lost_children(self) -> int:
+        """Return how many children were lost while they worked on a task, as the workers tell it."""
+        return sum(
+            (self.folder / f"{name}.log").read_text(errors="replace").count("Worker exited prematurely")
+            for name in WORKERS
+        )
+
+    def stop(self) -> None:
+        """End everything, Ebb's own processes first."""
+        self.over.set()
+        if self.keeper.is_alive():
+            self.keeper.join()
+        own = [program for name, program in self.programs.items() if name not in ("postgres", "redis")]
+        for program in [*own, *(self.programs[name] for name in ("redis", "postgres") if name in self.programs)]:
+            program.end()
+        self._end_orphans()
+
+    def _end_orphans(self) -> None:
+        """End the children whose worker was killed, where they have not ended by themselves."""
+        mark = str(self.folder)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("EBB_HOME", "").startswith(mark):
+                    process.kill()
+
+    def remove(self) -> None:
+        """Remove all files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _keep(self) -> None:
+        while not self.over.wait(0.1):
+            for program in list(self.programs.values()):
+                program.look_after()
+
+
+def _worker_options(name: str, queues: str) -> list[str]:
+    node = f"--hostname={name}@chaos"
+    return [f"--queues={queues}", "--concurrency=2", node, "--without-mingle", "--without-gossip", "--loglevel=info"]
