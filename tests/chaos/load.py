@@ -176,7 +176,7 @@ class Actor:
             case 0:
                 yield "memory.link", self._at(cell, **ends, strength=0.9)
             case 1:
-                yield "memory.unlink", self._at(cell, **ends)
+                yield "memory.unlink", {**ends, **_in(cell)}
                 if self.rng.random() < 0.5:
                     yield "memory.link", self._at(cell, **ends, strength=0.7)
 
@@ -187,7 +187,7 @@ class Actor:
             case 0:
                 yield "memory.relate", self._at(cell, **ends, weight=0.6)
             case 1:
-                yield "memory.unrelate", self._at(cell, **ends)
+                yield "memory.unrelate", {**ends, **_in(cell)}
                 if self.rng.random() < 0.5:
                     yield "memory.relate", self._at(cell, **ends, weight=0.4)
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.rows import dict_row
@@ -22,6 +22,9 @@ from workers.intake import new_fact
 from workers.remembering import embed, links, regenerate, relations, store, touch
 
 Rows: TypeAlias = dict[tuple[str, ...], dict[str, Any]]
+
+LATER = timedelta(seconds=10)
+"""When the last pass looks at what was made whole before it."""
 
 NAMESPACES = "select id, name, salt, created_at from namespaces order by id"
 ADD_NAMESPACES = """
@@ -135,13 +138,12 @@ def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
-    """Do what beat and hits would do in time: one pass, and the vectors of what was used."""
-    run = UUID(int=int(until.timestamp() * 1e6))
-    for part in decay.plan(twin, run, until):
-        decay.apply(twin, part, lambda: None)
+    """Do what hits and beat would do in time: the vectors of what was used, and a pass over what was not."""
+    embed.embed_pending(twin, embed.START, until)
     for namespace, ids in used(cells).items():
         regenerate.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
-    embed.embed_pending(twin, embed.START, until)
+    for part in decay.plan(twin, uuid4(), until + LATER):
+        decay.apply(twin, part, lambda: None)
 
 
 # Replaying ------------------------------------------------------------------------------------------------------------

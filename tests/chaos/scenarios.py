@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -222,11 +222,18 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
                 _insist(client, step)
     until(lambda: _idle(system), "nothing waits any more", SETTLE_SECONDS)
     at = datetime.now(UTC)
-    _insist(client, Step(PLAN, {"now": at.isoformat()}, faults.random_id(random.Random(at.isoformat()))))
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
     until(lambda: _idle(system) and not _number(system, LACKING), "all vectors are made", SETTLE_SECONDS)
+    _insist(
+        client, Step(PLAN, {"now": (at + oracle.LATER).isoformat()}, faults.random_id(random.Random(at.isoformat())))
+    )
     outcome.doctor = client.doctor(everywhere=True)["faults"]
+    for name, program in system.programs.items():
+        if name.startswith("beat"):
+            program.end()
+    with suppress(TimeoutError):
+        until(lambda: _idle(system), "nothing is left over", SETTLE_SECONDS)
     client.close()
     return at
 

@@ -15,6 +15,7 @@ COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
+DONE = "ebb:done"
 WORKING = "ebb:working"
 BEGUN = "ebb:begun"
 STARTED = f"{BEGUN}:start"
@@ -86,6 +87,18 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
     stored = redis.get(key)
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
+
+
+def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
+    """Note what a task answered when it was done, so that its second delivery need not do it again."""
+    redis.set(f"{DONE}:{task_id}", json.dumps(answer), ex=FIRST_SEEN_SECONDS)
+
+
+def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
+    """Return what a task answered when it was done, if that was lately."""
+    found = redis.get(f"{DONE}:{task_id}")
+    answer: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
+    return answer
 
 
 def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:

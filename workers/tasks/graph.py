@@ -13,9 +13,11 @@ from workers.intake import cursors, graph
 from workers.remembering import autolink as autolinking
 from workers.remembering import links as linking
 from workers.remembering import relations as relating
+from workers.remembering.links import Linked
 from workers.remembering.relations import MOST_SHOWN, Passed
 from workers.storage import signals
 from workers.storage.relations import START, Behind, Place, Relation
+from workers.tasks.once import once
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 
 MOST_EDGES = 10_000
@@ -35,7 +37,10 @@ def link(
     at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
     kind, how_much = graph.link_type(type), graph.weight(strength, "strength")
-    done = linking.link(context, name, one, two, kind, how_much, at)
+    return once(self.request.id or "", lambda: _linked(linking.link(context, name, one, two, kind, how_much, at)))
+
+
+def _linked(done: Linked) -> dict[str, Any]:
     return {
         "id": str(done.id),
         "source": str(done.source),
@@ -45,8 +50,9 @@ def link(
     }
 
 
-@app.task(base=EbbTask, name="memory.unlink")
+@app.task(base=EbbTask, bind=True, name="memory.unlink")
 def unlink(
+    self: Task,
     source: Any,
     target: Any,
     type: Any = None,  # noqa: A002 - the contract's name
@@ -55,7 +61,7 @@ def unlink(
     """Remove the link of a type between two facts, or all of them; return how many."""
     one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
     kind = None if type is None else graph.link_type(type)
-    return {"removed": linking.unlink(context, name, one, two, kind)}
+    return once(self.request.id or "", lambda: {"removed": linking.unlink(context, name, one, two, kind)})
 
 
 @app.task(base=EbbTask, name="memory.autolink", ignore_result=True)
@@ -84,21 +90,20 @@ def relate(
     """Observe that an entity has to do with another; return the relation as it is then."""
     at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
-    found = relating.relate(
-        context,
-        name,
-        one,
-        two,
-        kind,
-        at,
-        weight=None if weight is None else graph.weight(weight, "weight"),
-        pinned=None if pinned is None else graph.flag(pinned, "pinned"),
-    )
+    given: dict[str, Any] = {
+        "weight": None if weight is None else graph.weight(weight, "weight"),
+        "pinned": None if pinned is None else graph.flag(pinned, "pinned"),
+    }
+    return once(self.request.id or "", lambda: _related(relating.relate(context, name, one, two, kind, at, **given)))
+
+
+def _related(found: Relation) -> dict[str, Any]:
     return edge(found) | {"pinned": found.pinned}
 
 
-@app.task(base=EbbTask, name="memory.unrelate")
+@app.task(base=EbbTask, bind=True, name="memory.unrelate")
 def unrelate(
+    self: Task,
     source: Any,
     target: Any,
     type: Any,  # noqa: A002 - the contract's name
@@ -106,7 +111,7 @@ def unrelate(
 ) -> dict[str, Any]:
     """Remove a relation for good; return how many there were, one or none."""
     (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
-    return {"removed": int(relating.unrelate(context, name, one, two, kind))}
+    return once(self.request.id or "", lambda: {"removed": int(relating.unrelate(context, name, one, two, kind))})
 
 
 @app.task(base=EbbTask, name="memory.relations")

@@ -34,6 +34,7 @@ STORES = ("memory.store", "memory.store_many")
 class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     """A task that waits out a short absence of the database; what was wrong with its input is an answer, no crash."""
 
+    Request = "workers.tasks.request:EbbRequest"
     autoretry_for = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
     dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
