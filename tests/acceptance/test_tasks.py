@@ -249,6 +249,13 @@ def test_what_was_accepted_and_lost_is_sent_again_and_stored_once(live: LiveSyst
     assert live.facts(namespace) == [(id_, "The violin is in the attic.")]
 
 
+def test_what_was_accepted_by_a_clock_that_was_ahead_does_not_wait_for_it(live: LiveSystem, namespace: str) -> None:
+    task_id, id_ = accept_without_sending(live, namespace, "The violin is in the attic.", -86_400)
+    live.send("memory.sweep_outbox", {})
+    eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+    assert live.facts(namespace) == [(id_, "The violin is in the attic.")]
+
+
 def test_what_was_accepted_just_now_is_not_sent_again(live: LiveSystem, namespace: str) -> None:
     task_id, _ = accept_without_sending(live, namespace, "The violin is in the attic.", 60)
     live.send("memory.sweep_outbox", {})

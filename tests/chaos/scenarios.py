@@ -56,18 +56,18 @@ class Scenario:
 
 SCENARIOS = (
     Scenario("children killed", 60, faults.kill_children),
-    Scenario("workers killed", 25, faults.kill_parent),
-    Scenario("Redis killed", 25, faults.kill_redis),
-    Scenario("Redis lost", 15, faults.lose_redis, loses_accepted=True),
+    Scenario("workers killed", 20, faults.kill_parent),
+    Scenario("Redis killed", 20, faults.kill_redis),
+    Scenario("Redis lost", 12, faults.lose_redis, loses_accepted=True),
     Scenario("PostgreSQL stopped", 20, faults.restart_postgres),
     Scenario("PostgreSQL crashed", 20, faults.crash_postgres),
     Scenario("disk full", 12, faults.fill_disk, small_disk=True),
     Scenario("beats doubled", 20, faults.kill_beat, beats=3),
     Scenario("messages doubled", 30, faults.deliver_twice, doubled=True),
     Scenario("clock set back", 25, faults.set_clock_back),
-    Scenario("poison", 30, faults.poison),
+    Scenario("poison", 25, faults.poison),
     Scenario("embedder ill", 20, faults.kill_children, ill_embedder=True),
-    Scenario("anything", 30, faults.anything, beats=2),
+    Scenario("anything", 25, faults.anything, beats=2),
 )
 
 

@@ -42,7 +42,10 @@ def holds(redis: Redis, task_id: str) -> bool:
     return bool(redis.hexists(KEY, task_id))
 
 
-def older_than(redis: Redis, instant: float) -> list[Entry]:
-    """Return the writes accepted before an instant (epoch seconds): their messages may be lost."""
+def overdue(redis: Redis, now: float, patience: float) -> list[Entry]:
+    """Return the writes accepted more than `patience` seconds before `now` (epoch seconds): their messages may be lost.
+
+    So may those be that were accepted by a clock so far ahead, which was set back since; they must not wait for it.
+    """
     entries = [Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)]
-    return [entry for entry in entries if entry.accepted_at < instant]
+    return [entry for entry in entries if abs(now - entry.accepted_at) > patience]

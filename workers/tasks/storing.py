@@ -101,7 +101,7 @@ def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = 
 def sweep_outbox() -> None:
     """Send accepted writes again whose messages must be lost."""
     now = time.time()
-    for entry in outbox.older_than(context.redis, now - VISIBILITY_SECONDS - WORK_SECONDS):
+    for entry in outbox.overdue(context.redis, now, VISIBILITY_SECONDS + WORK_SECONDS):
         outbox.put(context.redis, outbox.Entry(entry.id, entry.task, entry.arguments, now))
         app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id, headers=outbox.ACCEPTED)
 
