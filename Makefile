@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test fuzz bench lint format check clean
+.PHONY: help up down test fuzz bench chaos lint format check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -29,6 +29,9 @@ fuzz: $(INSTALLED) ## try FUZZ (20) times as much made-up input as the tests do,
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
 	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(VENV)/bin/python -m tests.benchmarks $(BENCH)
+
+chaos: $(INSTALLED) ## try to break everything for some 20 minutes, and look at every row; CHAOS=--quick for a few
+	$(VENV)/bin/python -m tests.chaos $(CHAOS)
 
 lint: $(INSTALLED) ## ruff, mypy, and who may import whom
 	$(VENV)/bin/ruff check .

@@ -1,0 +1,55 @@
+"""A short slice of `make chaos`, and whether its oracle would find what must not happen."""
+
+import random
+
+import psycopg
+import pytest
+
+from tests.chaos import faults, scenarios
+from tests.chaos.scenarios import Scenario
+from tests.chaos.system import System
+
+pytestmark = pytest.mark.acceptance
+
+SEED = 20_261_121
+
+LOSE = "delete from facts where text = 'probe 0 is here.'"
+TOUCH_AGAIN = """
+    update activity set recall_count = recall_count + 1
+    from facts where activity.namespace = facts.namespace and fact = id and text = 'probe 1 is here.'
+"""
+ADD_ELSEWHERE = """
+    insert into facts (namespace, id, text, hash, created_at, valid_from)
+    select (select id from namespaces where name <> 'probe' limit 1), gen_random_uuid(), text, hash, created_at,
+        valid_from
+    from facts where text = 'probe 1 is here.'
+"""
+
+
+def kill_one_after_the_other(system: System, rng: random.Random) -> str:
+    """Kill a child, a worker and Redis, in turn."""
+    turns = (faults.kill_children, faults.kill_parent, faults.kill_redis)
+    return turns[sum(program.restarts for program in system.workers()) % len(turns)](system, rng)
+
+
+def test_whatever_is_killed_every_row_is_what_was_acknowledged() -> None:
+    outcome = scenarios.run(Scenario("slice", 3, kill_one_after_the_other, doubled=True), 3, SEED)
+    assert outcome.sound, outcome
+    assert outcome.acknowledged > 10
+    assert outcome.verdict.rows > 100
+
+
+def test_the_oracle_finds_what_was_lost_doubled_or_counted_twice() -> None:
+    rounds = iter(range(3))
+
+    def tamper(system: System, _: random.Random) -> str:
+        if next(rounds) == 2:
+            with psycopg.connect(system.database_url) as db:
+                for statement in (LOSE, TOUCH_AGAIN, ADD_ELSEWHERE):
+                    assert db.execute(statement).rowcount == 1
+        return "tampered"
+
+    found = scenarios.run(Scenario("tampered", 3, tamper), 3, SEED).verdict
+    assert any("'facts'" in fault for fault in found.lost)
+    assert any("'facts'" in fault for fault in found.doubled)
+    assert any("recall_count is 1, should be 0" in fault for fault in found.decayed_twice)

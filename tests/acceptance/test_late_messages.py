@@ -1,0 +1,69 @@
+"""Messages that come again late, after what they said was taken back, or after somebody gave up on them."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem, eventually
+
+from api.client import Client
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def delivered_late(live: LiveSystem, task: str, arguments: dict[str, object], taken_back: str) -> None:
+    """Have a task done, then what takes it back, and then the first message once more."""
+    task_id = str(uuid4())
+    names = ("source", "target", "type", "namespace")
+    for what, own_id in ((task, task_id), (taken_back, str(uuid4())), (task, task_id)):
+        given = arguments if what == task else {name: arguments[name] for name in names}
+        result = live.send(what, given, own_id)
+        result.get(timeout=60)
+        result.forget()
+
+
+def test_a_link_that_was_removed_does_not_come_back_with_a_late_message(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    one, two = (client.store(text)["id"] for text in ("The otter swims.", "The river is deep."))
+    given = {"source": one, "target": two, "type": "CAUSED_BY", "strength": 0.5, "namespace": namespace}
+    delivered_late(live, "memory.link", given, "memory.unlink")
+    assert live.rows("select count(*) from links where source = %s", [one]) == [(0,)]
+
+
+def test_a_relation_that_was_removed_does_not_come_back_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+    given = {"source": f"Alex of {namespace}", "target": "Atlas", "type": "works on", "namespace": namespace}
+    delivered_late(live, "memory.relate", given, "memory.unrelate")
+    assert live.rows("select count(*) from relations where source = %s", [given["source"]]) == [(0,)]
+
+
+def test_a_link_that_was_told_anew_is_not_removed_by_a_late_message(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    one, two = (client.store(text)["id"] for text in ("The anchor is heavy.", "The harbour is calm."))
+    removal = {"source": one, "target": two, "type": "CAUSED_BY", "namespace": namespace}
+    task_id = str(uuid4())
+    client.link(one, two, "CAUSED_BY")
+    live.send("memory.unlink", removal, task_id).get(timeout=60)
+    client.link(one, two, "CAUSED_BY", 0.7)
+    live.delivered("memory.unlink", removal, 1)
+    assert client.link(one, two, "CAUSED_BY", 0.8)["strength"] == 0.8
+    live.send("memory.unlink", removal, task_id)
+    live.settle()
+    assert live.rows("select strength from links where source = %s", [one]) == [(0.8,)]
+
+
+def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: LiveSystem, namespace: str) -> None:
+    """As the HTTP API sends it, where somebody repeats a request with the same idempotency key."""
+    task_id, id_ = str(uuid4()), str(uuid4())
+    given = {"text": "The lantern is lit.", "namespace": namespace, "id": id_}
+    live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=1e-6)
+    eventually(lambda: f"Discarding revoked task: memory.store[{task_id}]" in live.logs(), "the message is dropped")
+    assert live.facts(namespace) == []
+    assert live.send("memory.store", given, task_id).get(timeout=30)["action"] == "added"
