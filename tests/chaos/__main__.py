@@ -2,6 +2,7 @@
 
 import argparse
 import secrets
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ MOST_SHOWN = 12
 def main() -> None:
     """Run what was asked for; end with 1 if anything is wrong."""
     given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended and disks unmounted
     console.print(f"seed {given.seed}")
     outcomes = []
     for scenario in SCENARIOS:

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import kombu.transport.redis
 
-CLOCK, DOUBLED, SHIPPED = "CHAOS_CLOCK", "CHAOS_DOUBLED", "CHAOS_AS_SHIPPED"
+CLOCK, DOUBLED = "CHAOS_CLOCK", "CHAOS_DOUBLED"
 VISIBILITY_SECONDS = 8
 WORK_SECONDS = 6.0
 LOST_AFTER_SECONDS = 12.0
@@ -96,8 +96,7 @@ def main() -> None:
         follow(Path(os.environ[CLOCK]))
     if DOUBLED in os.environ:
         double()
-    if SHIPPED not in os.environ:
-        hurry()
+    hurry()
     _learn_poison()
     from celery.__main__ import main as celery  # noqa: PLC0415 - when the world is as it shall be
 
