@@ -28,8 +28,11 @@ ADD_ELSEWHERE = """
 
 def test_whatever_is_killed_every_row_is_what_was_acknowledged() -> None:
     turns = iter((faults.kill_children, faults.kill_parent, faults.kill_redis))
-    slice_ = Scenario("slice", 3, lambda system, rng: next(turns)(system, rng), doubled=True)
-    outcome = scenarios.run(slice_, 3, SEED)
+
+    def kill_in_turn(system: System, rng: random.Random) -> str:
+        return next(turns)(system, rng)
+
+    outcome = scenarios.run(Scenario("slice", 3, kill_in_turn, doubled=True), 3, SEED)
     assert outcome.sound, outcome
     assert outcome.acknowledged > 10
     assert outcome.verdict.rows > 100
