@@ -38,7 +38,7 @@ def main() -> None:
             answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
             figures.save(answers, given.results / f"{name}.json", told)
-    _tell(given.results, list(benchmarks))
+    _tell(given.results)
 
 
 def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Machine, Answers], None]]:
@@ -57,15 +57,11 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
     }
 
 
-def _tell(folder: Path, names: list[str]) -> None:
+def _tell(folder: Path) -> None:
     """Print the table of all results there are, and draw their curves."""
     from tests.benchmarks import plots  # noqa: PLC0415 - the one module that needs the extra `bench`
 
-    found = {name: figures.load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
-    table = figures.table(list(found.values()))
-    (folder / "table.md").write_text(table, encoding="utf-8")
-    console.print(table, markup=False)
-    for path in plots.draw(found, folder):
+    for path in plots.draw(figures.write_table(folder, figures.RESULTS), folder):
         console.print(f"drawn: {path}")
 
 

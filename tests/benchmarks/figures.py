@@ -15,6 +15,8 @@ from rich.console import Console
 console = Console(highlight=False, soft_wrap=True)
 
 MORE_THAN_A_FEW = 100
+RESULTS = ("passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space", "chaos")
+"""What the table tells of, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,15 @@ def load(path: Path) -> Answers:
         for one in told["figures"]
     ]
     return Answers(told["command"], figures, told["details"])
+
+
+def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
+    """Write the table of all results that there are in a folder, and print it; return them by name."""
+    found = {name: load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
+    told = table(list(found.values()))
+    (folder / "table.md").write_text(told, encoding="utf-8")
+    console.print(told, markup=False)
+    return found
 
 
 def seconds(act: Callable[[], object]) -> float:

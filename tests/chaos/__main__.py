@@ -33,6 +33,7 @@ def main() -> None:
         outcomes.append(outcome)
     answers = told(outcomes, f"python -m tests.chaos --seed {given.seed}")
     figures.save(answers, given.results / "chaos.json", dict(machine.description()))
+    figures.write_table(given.results, figures.RESULTS)
     sys.exit(any(not outcome.sound for outcome in outcomes))
 
 
