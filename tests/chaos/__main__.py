@@ -80,7 +80,7 @@ def _sums(done: list[Outcome]) -> dict[str, float]:
         "operations acknowledged": sum(one.acknowledged for one in done),
         "facts": sum(one.facts for one in done),
         "rows compared": sum(one.verdict.rows for one in done),
-        "children lost at work": sum(one.lost_children for one in done),
+        "children lost at work": sum(sum(one.lost_children.values()) for one in done),
         "programs started again": sum(sum(one.restarts.values()) for one in done),
         "lost": sum(len(one.verdict.lost) for one in done),
         "doubled": sum(len(one.verdict.doubled) for one in done),

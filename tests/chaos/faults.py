@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import psutil
+import psycopg
 import redis
 
 from api.client import Client
@@ -21,6 +22,19 @@ from workers.errors import EbbError
 AWAY_SECONDS = 2.0
 MIDST_SECONDS = 0.5
 """A fault comes within this time, and so in the middle of whatever the load is at."""
+
+AWAIT_SECONDS = 1.5
+STATEMENTS = {
+    "store_many": "%insert into facts%",
+    "touch": "%recall_count = recall_count%",
+    "apply": "%update decay_parts%",
+    "regenerate": "%insert into vectors%",
+}
+AT_IT = """
+    select from pg_stat_activity
+    where datname = current_database() and application_name = 'ebb' and state in ('active', 'idle in transaction')
+        and query like %s
+"""
 
 GARBAGE = (
     b"",
@@ -35,14 +49,29 @@ GARBAGE = (
 
 
 def kill_children(system: System, rng: random.Random) -> str:
-    """Kill one child of a worker, or all of them, while they work."""
-    worker = rng.choice(system.workers())
+    """Kill children of a worker while they work: one at a random moment, or all in the middle of a transaction."""
+    if rng.random() < 0.6:
+        what = rng.choice(list(STATEMENTS))
+        _await_statement(system, STATEMENTS[what])
+        _kill([child for worker in system.workers() for child in worker.children()])
+        return f"killed children in the middle of {what}"
     time.sleep(rng.uniform(0, MIDST_SECONDS))
-    children = worker.children()
-    for child in children if rng.random() < 0.3 else children[:1]:
+    _kill(rng.choice(system.workers()).children()[:1])
+    return "killed a child"
+
+
+def _await_statement(system: System, pattern: str) -> None:
+    """Wait until somebody has sent such a statement and not committed yet, but not for ever."""
+    deadline = time.monotonic() + AWAIT_SECONDS
+    with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
+        while time.monotonic() < deadline and db.execute(AT_IT, [pattern]).fetchone() is None:
+            time.sleep(0.001)
+
+
+def _kill(children: list[psutil.Process]) -> None:
+    for child in children:
         with suppress(psutil.NoSuchProcess):
             child.kill()
-    return "killed a child"
 
 
 def kill_parent(system: System, rng: random.Random) -> str:

@@ -79,7 +79,7 @@ class Outcome:
     seed: int
     rounds: int = 0
     faults: dict[str, int] = field(default_factory=dict)
-    lost_children: int = 0
+    lost_children: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     acknowledged: int = 0
     facts: int = 0

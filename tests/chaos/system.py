@@ -1,12 +1,14 @@
 """The system that chaos works on: embedded servers, workers and beats, each started again when it ends."""
 
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,7 +37,7 @@ WORKERS = {"worker": "recall,store", "maintenance": "maintenance"}
 SETTINGS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_LOG_LEVEL": "info"}
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
-TEMPLATE = "template_chaos"
+LOST = re.compile(r"Task ([\w.]+)\[\S+ retry: .*WorkerLostError")
 
 
 def until(look: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> float:
@@ -242,12 +244,10 @@ class System:
             queues = {queue: int(keys.llen(queue)) for queue in launch.QUEUES}
             return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": int(own.hlen("ebb:outbox"))}
 
-    def lost_children(self) -> int:
-        """Return how many children were lost while they worked on a task, as the workers tell it."""
-        return sum(
-            (self.folder / f"{name}.log").read_text(errors="replace").count("Worker exited prematurely")
-            for name in WORKERS
-        )
+    def lost_children(self) -> dict[str, int]:
+        """Return by task how often a child was lost while it worked on it, as the workers tell it."""
+        told = "".join((self.folder / f"{name}.log").read_text(errors="replace") for name in WORKERS)
+        return dict(Counter(LOST.findall(told)))
 
     def stop(self) -> None:
         """End everything, Ebb's own processes first."""
