@@ -4,6 +4,7 @@ import argparse
 import secrets
 import signal
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -16,6 +17,8 @@ from tests.chaos.scenarios import SCENARIOS, Outcome
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MOST_SHOWN = 12
+AFTERWARDS_SECONDS = 20.0
+"""What a scenario takes of its time when its rounds are over, to settle and to be judged."""
 
 
 def main() -> None:
@@ -23,12 +26,12 @@ def main() -> None:
     given = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended and disks unmounted
     console.print(f"seed {given.seed}")
-    outcomes = []
-    for scenario in SCENARIOS:
-        if given.scenarios and scenario.name not in given.scenarios:
-            continue
-        rounds = given.rounds or (max(scenario.rounds // 12, 2) if given.quick else scenario.rounds)
-        outcome = scenarios.run(scenario, rounds, given.seed, keep=given.keep)
+    wanted = [scenario for scenario in SCENARIOS if not given.scenarios or scenario.name in given.scenarios]
+    outcomes, end = [], time.monotonic() + given.minutes * 60
+    for place, scenario in enumerate(wanted):
+        rounds = given.rounds or (2 if given.quick else scenario.rounds)
+        seconds = (end - time.monotonic()) / (len(wanted) - place) - AFTERWARDS_SECONDS
+        outcome = scenarios.run(scenario, rounds, given.seed, seconds=seconds, keep=given.keep)
         _say(outcome)
         outcomes.append(outcome)
     answers = told(outcomes, f"python -m tests.chaos --seed {given.seed}")
@@ -110,6 +113,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(one.name for one in SCENARIOS))
     parser.add_argument("--rounds", type=int, help="rounds of each scenario")
+    parser.add_argument("--minutes", type=float, default=20, help="after which no further round begins (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="a few rounds of each")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of all random choices")
     parser.add_argument("--keep", action="store_true", help="leave the folders with all logs")

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -101,8 +102,8 @@ class UnableError(Exception):
     """This machine does not allow what a scenario needs."""
 
 
-def run(scenario: Scenario, rounds: int, seed: int, *, keep: bool = False) -> Outcome:
-    """Do a scenario."""
+def run(scenario: Scenario, rounds: int, seed: int, *, seconds: float = inf, keep: bool = False) -> Outcome:
+    """Do a scenario; when `seconds` are over no further round is begun."""
     outcome, began = Outcome(scenario.name, seed), time.monotonic()
     with ExitStack() as stack:
         try:
@@ -111,7 +112,7 @@ def run(scenario: Scenario, rounds: int, seed: int, *, keep: bool = False) -> Ou
             outcome.skipped = str(error)
             return outcome
         try:
-            _under_load(system, fault, scenario, rounds, seed, outcome)
+            _under_load(system, fault, scenario, rounds, began + seconds, seed, outcome)
         except (TimeoutError, EbbError, psycopg.Error, redis.RedisError) as error:
             outcome.broken = f"{type(error).__name__}: {error}; {system.folder} has the logs with --keep"
     outcome.seconds = time.monotonic() - began
@@ -174,7 +175,7 @@ def _under_load(system: System, fault: Fault, scenario: Scenario, rounds: int, s
     probes: list[Cell] = []
     work = load.started(system.redis_url, seed, ACTORS, clock)
     try:
-        for _ in range(rounds):
+        while outcome.rounds < rounds and (not outcome.rounds or time.monotonic() < deadline):
             time.sleep(rng.uniform(0, BREATH_SECONDS))
             did = fault(system, rng)
             outcome.faults[did] = outcome.faults.get(did, 0) + 1
