@@ -169,7 +169,9 @@ def _doubling() -> Iterator[None]:
         channels._put = put
 
 
-def _under_load(system: System, fault: Fault, scenario: Scenario, rounds: int, seed: int, outcome: Outcome) -> None:
+def _under_load(
+    system: System, fault: Fault, scenario: Scenario, rounds: int, deadline: float, seed: int, outcome: Outcome
+) -> None:
     rng = random.Random(f"{seed} {scenario.name}")
     clock = load.ticking()
     probes: list[Cell] = []
