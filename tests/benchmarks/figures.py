@@ -15,7 +15,10 @@ from rich.console import Console
 console = Console(highlight=False, soft_wrap=True)
 
 MORE_THAN_A_FEW = 100
-RESULTS = ("passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space", "chaos")
+RESULTS = (
+    "passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space", "peers", "evidence", "price",
+    "chaos",
+)  # fmt: skip
 """What the table tells of, in this order."""
 
 
