@@ -275,11 +275,11 @@ class Client(Operator, Keeper, Viewer):
         return self.write("memory.unrelate", arguments, wait=wait)
 
     def relations(
-        self, *, decayed: bool = False, entity: str | None = None, limit: int = 1_000, cursor: str | None = None
+        self, *, decayed: bool | None = False, entity: str | None = None, limit: int = 1_000, cursor: str | None = None
     ) -> Answer:
         """Return `{"edges", "total", "next"}`: relations in use, strongest first, or with `decayed` those out of use.
 
-        An edge is as from `relate`.
+        An edge is as from `relate`. With `decayed=None` they are all, and each has `decayed` besides.
         """
         arguments = {"namespace": self.namespace, "decayed": decayed, "entity": entity, "limit": limit}
         arguments |= {"cursor": cursor}

@@ -78,12 +78,12 @@ def told(
     namespace: str,
     now: datetime,
     *,
-    decayed: bool,
+    decayed: bool | None,
     entity: str | None,
     limit: int,
     behind: Behind | None = None,
 ) -> tuple[list[Listed], Behind | None]:
-    """Return relations with their weights at `now`, strongest first: those in use, or those that have decayed.
+    """Return relations with their weights at `now`, strongest first: those in use, those that have decayed, or all.
 
     And where the listing goes on, if it does; what follows there is weighed as of the first page.
     """

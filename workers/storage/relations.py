@@ -51,7 +51,7 @@ LIST = """
             where namespace = %(namespace)s
                 and (%(entity)s::text is null or lower(source) = lower(%(entity)s) or lower(target) = lower(%(entity)s))
         ) as weighed
-        where (weight < %(minimum)s) = %(decayed)s
+        where %(decayed)s::boolean is null or (weight < %(minimum)s) = %(decayed)s
     ) as listed
     where %(weight)s::float8 is null or weight < %(weight)s or weight = %(weight)s
         and (lower(source), lower(target), type) > (lower(%(source)s::text), lower(%(target)s::text), %(type)s::text)
@@ -192,12 +192,12 @@ def among(
     now: datetime,
     fading: Fading,
     *,
-    decayed: bool,
+    decayed: bool | None,
     entity: str | None,
     limit: int,
     behind: Behind | None = None,
 ) -> list[Listed]:
-    """Return the relations of a namespace, or of one entity, that are below the minimum weight or that are not."""
+    """Return the relations of a namespace, or of one entity, that are below the minimum weight or not, or all."""
     given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}
     given |= dict.fromkeys(("weight", "source", "target", "type")) if behind is None else asdict(behind)
     given |= {"now": now if behind is None else behind.at}

@@ -123,17 +123,21 @@ def relations(
     cursor: Any = None,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return relations with their current weights: those in use, or those below the minimum (R18); and how many."""
+    """Return relations with their current weights: those in use, or those below the minimum (R18); and how many.
+
+    If `decayed` is null they are all, and each says whether it is below.
+    """
+    minimum = relating.fading(context).minimum
     found, rest = relating.told(
         context,
         intake.namespace_name(namespace),
         instant(now),
-        decayed=graph.flag(decayed, "decayed"),
+        decayed=None if decayed is None else graph.flag(decayed, "decayed"),
         entity=None if entity is None else graph.entity_name(entity, "entity"),
         limit=intake.whole(limit, "limit", MOST_EDGES),
         behind=cursors.place(cursor, Behind),
     )
-    edges = [edge(one) for one in found]
+    edges = [edge(one) | ({"decayed": one.weight < minimum} if decayed is None else {}) for one in found]
     return {"edges": edges, "total": found[0].total if found else 0, "next": cursors.following(rest)}
 
 

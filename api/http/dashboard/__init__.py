@@ -14,12 +14,26 @@ Errors need no care: whatever an `EbbError` says is shown as a page, with its st
 what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
 """
 
-from api.http.dashboard import fact, facts, nowhere, overview, runs, signing_in, static
+from api.http.dashboard import (
+    fact,
+    facts,
+    forecast,
+    nowhere,
+    overview,
+    playground,
+    relations,
+    runs,
+    signing_in,
+    static,
+)
 
 PAGES = (
     overview,
     facts,
     fact,
+    playground,
+    forecast,
+    relations,
     runs,
     signing_in,
     static,

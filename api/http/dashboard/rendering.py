@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 NAVIGATION = (
     ("Overview", "/"),
     ("Facts", "/dashboard/facts"),
+    ("Recall", "/dashboard/recall"),
+    ("Forecast", "/dashboard/forecast"),
+    ("Relations", "/dashboard/relations"),
     ("Decay runs", "/dashboard/runs"),
 )
 """What stands in the menu, in this order."""

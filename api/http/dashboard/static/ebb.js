@@ -153,7 +153,31 @@
     }, [content.at, past(content.salience), coming(content.salience), past(content.confidence), coming(content.confidence)], figure);
   };
 
-  const kinds = { areas, curve };
+  /* Bars on top of each other, one for each instant: {at, series} as for areas. */
+  const bars = (figure, content) => {
+    const sums = content.at.map(() => 0);
+    const stacked = content.series.map((one) => one.values.map((value, i) => (sums[i] += value ?? 0)));
+    const order = content.series.map((_, i) => content.series.length - 1 - i);
+    const day = new Intl.DateTimeFormat([], { dateStyle: "medium" });
+    const gap = content.at.length > 1 ? content.at[1] - content.at[0] : 86400;
+    const series = order.map((i) => ({
+      label: content.series[i].name,
+      stroke: colour(content.series[i].tone),
+      fill: colour(content.series[i].tone),
+      width: 0,
+      points: { show: false },
+      paths: uPlot.paths.bars({ size: [0.7, 64, 1] }),
+      value: (_, __, ___, place) => whole(place == null ? content.series[i].values.reduce((a, b) => a + b, 0) : content.series[i].values[place]),
+    }));
+    return new uPlot({
+      ...base(figure, 260),
+      series: [{ label: "until", value: (_, at) => at == null ? "all" : day.format(at * 1000) }, ...series],
+      scales: { x: { range: (_, first, last) => [first - gap / 2, last + gap / 2] }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
+      axes: [axis({ space: 70 }), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+    }, [content.at, ...order.map((i) => stacked[i])], figure);
+  };
+
+  const kinds = { areas, curve, bars };
 
   const draw = () => {
     for (const figure of document.querySelectorAll("figure[data-chart]")) {

@@ -1,0 +1,86 @@
+"""The page of relations: which entities have to do with each other, as a graph and beside it as a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Query, Request
+from fastapi.responses import HTMLResponse
+
+from api.http.dashboard.drawing import HEIGHT, WIDTH, Point, arranged
+from api.http.dashboard.rendering import page, router
+from api.http.dashboard.visitors import Reading
+
+routes = router()
+
+ROWS = 50
+DRAWN = 30
+"""Edges of a page that are drawn, the strongest: more of them are no picture any more."""
+
+LONGEST = 20
+"""Letters of a name in the picture."""
+
+SHOWN = {"all": None, "used": False, "decayed": True}
+TABS = {"all": "All", "used": "In use", "decayed": "Out of use"}
+Which = Literal["all", "used", "decayed"]
+
+
+@routes.get("/dashboard/relations")
+def relations(
+    request: Request,
+    memory: Reading,
+    show: Annotated[Which, Query()] = "all",
+    entity: Annotated[str, Query(max_length=1024)] = "",
+    cursor: Annotated[str | None, Query()] = None,
+) -> HTMLResponse:
+    """Show a page of relations, strongest first: all of them, or those of one entity."""
+    name = " ".join(entity.split())
+    found = memory.relations(decayed=SHOWN[show], entity=name or None, limit=ROWS, cursor=cursor)
+    edges = [{"pinned": False, "decayed": show == "decayed", **one} for one in found["edges"]]
+    return page(
+        request,
+        "relations.html",
+        edges=edges,
+        total=found["total"],
+        graph=_graph(edges[:DRAWN], name),
+        show=show,
+        entity=name,
+        tabs={which: (title, _address(which, name)) for which, title in TABS.items()},
+        own=_address(show, name),
+        next=found["next"],
+        later=cursor is not None,
+    )
+
+
+def _address(show: str, entity: str, **more: str) -> str:
+    return f"/dashboard/relations?{urlencode({'show': show, **({'entity': entity} if entity else {}), **more})}"
+
+
+def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | None:
+    """Return circles and lines for the edges; names that differ in case alone are one."""
+    names: dict[str, str] = {}
+    for one in edges:
+        for end in (one["from"], one["to"]):
+            names.setdefault(end.lower(), end)
+    if not names:
+        return None
+    numbers = {name: number for number, name in enumerate(names)}
+    ends = [(numbers[one["from"].lower()], numbers[one["to"].lower()]) for one in edges]
+    shown = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names.values()]
+    places = arranged(shown, ends, [one["weight"] for one in edges])
+    met = [sum(number in pair for pair in ends) for number in range(len(names))]
+    circles = [
+        {"name": name, "shown": shown[number], "x": place.x, "y": place.y,
+         "r": round(4 + 2 * min(met[number], 16) ** 0.5, 1), "own": name.lower() == entity.lower(),
+         "address": _address("all", name)}
+        for number, (name, place) in enumerate(zip(names.values(), places, strict=True))
+    ]  # fmt: skip
+    lines = [_line(one, places[begin], places[end]) for one, (begin, end) in zip(edges, ends, strict=True)]
+    return {"width": WIDTH, "height": HEIGHT, "circles": circles, "lines": lines}
+
+
+def _line(edge: Mapping[str, Any], begin: Point, end: Point) -> dict[str, Any]:
+    """Return the line of an edge, as strong as that is."""
+    ends = {"x1": begin.x, "y1": begin.y, "x2": end.x, "y2": end.y}
+    told = f"{edge['from']} {edge['type']} {edge['to']}, weight {edge['weight']:g}"
+    return {**ends, "width": round(1.3 + 5 * edge["weight"], 2), "decayed": edge["decayed"], "told": told}

@@ -1,0 +1,190 @@
+"""The recall playground, the forecast and the relations in a real browser, with little, with much and with nothing."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import serving
+from live_browser import NARROW, WIDE, check_width, looking
+from live_system import LiveSystem, eventually
+from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.acceptance
+
+NASTY = '<script>document.title = "taken"</script> & "keys" <b>hang</b> \'here\''
+QUERY = "Where do the keys hang?"
+PATHS = (
+    "/dashboard/recall",
+    "/dashboard/recall?query=Where+do+the+keys+hang%3F&limit=2",
+    "/dashboard/forecast?days=7",
+    "/dashboard/forecast?days=366",
+    "/dashboard/relations",
+    "/dashboard/relations?show=decayed",
+    "/dashboard/relations?entity=" + "Nobody" * 40,
+)
+RELATIONS = 120
+FADED = 30
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def filled(live: LiveSystem) -> str:
+    """Return a namespace with facts that will fade, and more relations than a page has."""
+    name = f"filled-{uuid4()}"
+    texts = [
+        NASTY,
+        "The spare keys hang behind the clock.",
+        "The keys of the shed hang in the shed.",
+        "Tea is at four.",
+    ]
+    with live.client(name) as memory:
+        stored = memory.store_many([{"text": text, "decay_class": "normal"} for text in texts])["results"]
+        assert [one["action"] for one in stored] == ["added"] * len(texts)
+        for place in range(RELATIONS):
+            weight = 0.05 if place < FADED else 0.2 + place / 200
+            known = {"weight": weight, "pinned": place % 10 == 0, "namespace": name}
+            ends = {"source": f"Person {place % 12}", "target": f"{'<i>' if place < 3 else ''}Thing {place}"}
+            memory.send("memory.relate", ends | known | {"type": "knows"})
+        eventually(lambda: memory.relations(decayed=None)["total"] == RELATIONS, "all relations are noted")
+    return name
+
+
+@pytest.fixture
+def headers(filled: str) -> dict[str, str]:
+    return {"X-Ebb-Namespace": filled}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_fits_its_window_filled_or_empty(browser: Browser, url: str, filled: str, path: str) -> None:
+    for name in (filled, "nobody"):
+        for width, dark in ((NARROW, True), (WIDE, False)):
+            with looking(browser, url, width=width, dark=dark, headers={"X-Ebb-Namespace": name}) as tab:
+                answer = tab.goto(path)
+                assert answer is not None
+                assert answer.status == 200
+                assert tab.locator("h1").count() == 1
+                check_width(tab)
+
+
+def test_a_recall_is_taken_apart_and_strengthens_nothing(
+    browser: Browser, url: str, headers: dict[str, str], filled: str, live: LiveSystem
+) -> None:
+    with live.client(filled) as memory:
+        found = memory.recall(QUERY, limit=2, explain=True, touch=False)
+    with looking(browser, url, headers=headers) as tab:
+        tab.goto("/dashboard/recall")
+        tab.get_by_label("Question").fill(QUERY)
+        tab.get_by_text("Narrow it down").click()
+        tab.get_by_label("At most").fill("2")
+        tab.get_by_label("Question").press("Enter")
+        tab.wait_for_url("**query=**")
+        results = tab.locator(".results > li")
+        assert [text.strip() for text in results.locator(".said").all_inner_texts()] == [
+            one["text"] for one in found["results"]
+        ]
+        best = found["results"][0]["score"]
+        for place, one in enumerate(found["results"]):
+            widths = [float(rect.get_attribute("width") or 0) for rect in results.nth(place).locator("rect").all()]
+            assert sum(widths) == pytest.approx(1000 * one["score"] / best, abs=2)
+            assert results.nth(place).locator(".total").inner_text() == f"{one['score']:.3f}"
+        assert tab.title() == "Recall · Ebb"
+        left = tab.locator(".left-out details")
+        assert "below the limit" in left.first.inner_text()
+        left.first.get_by_role("link", name="Why was this left out").first.press("Enter")
+        tab.wait_for_url("**why=**")
+        assert "Rank 3 of" in tab.locator(".why").inner_text()
+    live.settle()
+    with live.client(filled) as memory:
+        events = [event["what"] for one in found["results"] for event in memory.history(one["id"])["events"]]
+    assert set(events) == {"stored"}
+
+
+def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dict[str, str]) -> None:
+    with httpx2.Client(base_url=url, headers=headers) as client:
+        asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}
+        answer = client.get("/dashboard/recall", params=asked)
+        assert answer.status_code == 422
+        assert "as_of: " in answer.text
+        assert "&lt;script&gt;" in answer.text
+        assert "<script>document" not in answer.text
+        assert client.get("/dashboard/recall", params={"query": "a", "why": "b"}).status_code == 422
+        assert client.get("/dashboard/recall", params={"query": "  "}).status_code == 200
+        assert client.get("/dashboard/relations?cursor=nonsense").status_code == 422
+        assert client.get("/dashboard/forecast?days=0").status_code == 422
+
+
+def test_the_forecast_names_the_days_the_reasons_and_the_facts(
+    browser: Browser, url: str, headers: dict[str, str], filled: str, live: LiveSystem
+) -> None:
+    with live.client(filled) as memory:
+        days = memory.forecast(30)["days"]
+    ending = [day for day in days if day["forgotten"]]
+    assert ending
+    with looking(browser, url, headers=headers) as tab:
+        tab.goto("/dashboard/forecast?days=30")
+        tab.locator("figure canvas").wait_for()
+        lines = tab.locator("table.ahead > tbody > tr")
+        changing = [day for day in days if any(value for name, value in day.items() if isinstance(value, int))]
+        assert lines.count() == len(changing)
+        card = tab.locator(".figure", has_text="Will be forgotten")
+        assert str(sum(day["forgotten"] for day in days)) in card.inner_text()
+        assert "The spare keys hang behind the clock." in tab.locator("table.ahead").inner_text()
+        assert tab.title() == "Forecast · Ebb"
+
+
+def test_relations_are_turned_page_by_page_each_once_and_faded_ones_are_marked(
+    browser: Browser, url: str, headers: dict[str, str]
+) -> None:
+    seen: list[str] = []
+    marked = 0
+    with looking(browser, url, headers=headers) as tab:
+        tab.goto("/dashboard/relations")
+        for _ in range(5):
+            rows = tab.locator(".related tbody tr")
+            seen += [re.sub(r"\s+", " ", row) for row in rows.all_inner_texts()]
+            marked += tab.locator(".related tbody tr.decayed").count()
+            further = tab.get_by_role("link", name="Weaker")
+            if not further.count():
+                break
+            with tab.expect_navigation():
+                further.press("Enter")
+    assert (len(seen), len(set(seen)), marked) == (RELATIONS, RELATIONS, FADED)
+
+
+def test_a_name_in_the_graph_leads_by_keyboard_to_what_it_is_related_to(
+    browser: Browser, url: str, headers: dict[str, str]
+) -> None:
+    with looking(browser, url, headers=headers) as tab:
+        tab.goto("/dashboard/relations?show=decayed")
+        assert tab.locator("line.edge").count() == tab.locator("line.edge.decayed").count() == FADED
+        tab.get_by_role("link", name="Relations of <i>Thing 1", exact=True).press("Enter")
+        tab.wait_for_url("**entity=**")
+        assert tab.get_by_label("Of the entity").input_value() == "<i>Thing 1"
+        assert tab.locator(".related tbody tr").count() == 1
+        assert tab.locator("i", has_text="Thing").count() == 0
+
+
+def test_ten_thousand_relations_are_bounded(browser: Browser, url: str, live: LiveSystem) -> None:
+    name, now = f"crowd-{uuid4()}", datetime.now(UTC)
+    with live.client(name) as memory:
+        memory.relate("Mira", "Atlas", "works_on")
+    live.rows(
+        "insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, created_at)"
+        " select id, 'Person ' || n % 97, 'Thing ' || n, 'knows', 1, 1, %s - n * interval '30 minutes', %s"
+        " from namespaces, generate_series(1, 10000) as n where name = %s returning 1",
+        [now, now - timedelta(days=365), name],
+    )
+    with looking(browser, url, headers={"X-Ebb-Namespace": name}) as tab:
+        tab.goto("/dashboard/relations")
+        assert "10,001 relations" in tab.locator(".related").inner_text()
+        assert tab.locator(".related tbody tr").count() == 50
+        assert tab.locator("line.edge").count() == 30
