@@ -132,12 +132,15 @@ def test_the_forecast_names_the_days_the_reasons_and_the_facts(
     with looking(browser, url, headers=headers) as tab:
         tab.goto("/dashboard/forecast?days=30")
         tab.locator("figure canvas").wait_for()
+        tab.get_by_text("As a table").click()
         lines = tab.locator("table.ahead > tbody > tr")
         changing = [day for day in days if any(value for name, value in day.items() if isinstance(value, int))]
         assert lines.count() == len(changing)
         card = tab.locator(".figure", has_text="Will be forgotten")
         assert str(sum(day["forgotten"] for day in days)) in card.inner_text()
-        assert "The spare keys hang behind the clock." in tab.locator("table.ahead").inner_text()
+        named = tab.locator("details.day").all_inner_texts()
+        assert len(named) == len(changing)
+        assert "The spare keys hang behind the clock." in named[0]
         assert tab.title() == "Forecast · Ebb"
 
 

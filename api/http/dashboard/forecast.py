@@ -16,6 +16,9 @@ SPANS = {7: "A week", 30: "A month", 90: "Three months", 366: "A year"}
 NAMED = 3
 """Facts that are named for each day and change."""
 
+MOST_DAYS = 60
+"""Days whose facts are named; the table has all."""
+
 CHANGES = {
     "warm": ("cools to warm", "warm"),
     "cold": ("cools to cold", "cold"),
@@ -29,13 +32,12 @@ CHANGES = {
 }
 """What can become of a fact, in words and in a colour."""
 
-REASONS = ("expired", "faded", "culled", "aged")
-
 
 @routes.get("/dashboard/forecast")
 def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 30) -> HTMLResponse:
     """Show what will come of a namespace if nobody uses or tells anything meanwhile."""
     told = memory.forecast(days, NAMED)["days"]
+    busy = [day for day in told if any(day[name] for name in (*CHANGES, "held"))]
     totals = {name: sum(day[name] for day in told) for name in CHANGES}
     some = [name for name in CHANGES if totals[name]]
     return page(
@@ -48,10 +50,17 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         totals=totals,
         forgotten=sum(day["forgotten"] for day in told),
         held=max((day["held"] for day in told), default=0),
-        busy=[day for day in told if any(day[name] for name in (*CHANGES, "held"))],
-        quiet=sum(not any(day[name] for name in (*CHANGES, "held")) for day in told),
+        busy=busy,
+        told=[{**day, "more": _unnamed(day)} for day in busy[:MOST_DAYS]],
+        named=NAMED,
+        quiet=len(told) - len(busy),
         chart_content=_chart(told, some),
     )
+
+
+def _unnamed(day: Mapping[str, Any]) -> int:
+    """Return how many changes of a day are not named with their facts."""
+    return int(sum(day[name] for name in CHANGES)) - len(day["facts"])
 
 
 def _chart(told: Sequence[Mapping[str, Any]], some: Sequence[str]) -> dict[str, Any]:
