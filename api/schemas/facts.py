@@ -1,0 +1,127 @@
+"""Schemas of single facts: stored, read, pinned, forgotten, and what happened to them."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from api.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
+from workers.intake import NewFact
+from workers.intake.values import Instant
+
+
+class StoreRequest(NewFact):
+    """A fact to remember, and whether it counts as used if it is known, and gets a decay class by its words."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "The spare key hangs behind the kitchen clock", "tags": ["home"]},
+                {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
+            ]
+        }
+    )
+
+    touch: bool = True
+    classify: bool = True
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what was given, as plain JSON."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class BatchRequest(Request):
+    """Facts to remember together; one that cannot be stored does not keep the others out."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]}]}
+    )
+
+    facts: list[dict[str, Any]] = Field(
+        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts`"
+    )
+    touch: bool = True
+    classify: bool = True
+
+
+class ReinforceRequest(Request):
+    """How much stronger a fact shall become."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"boost": 0.2}]})
+
+    boost: float = Field(0.2, gt=0, le=1)
+
+
+class PinRequest(Request):
+    """Until when a fact shall stay as it is; for good if left out."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2027-06-01"}, {}]})
+
+    until: Instant | None = None
+
+
+class Stored(Answer):
+    """What became of a fact."""
+
+    id: UUID = Field(examples=[EXAMPLE_ID])
+    action: str = Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")
+    embedded: bool = Field(description="whether it has its vector; without, it is found by its words until it has")
+
+
+class StoredMany(Answer):
+    """What became of each fact, in order, or the error that kept it out."""
+
+    results: list[dict[str, Any]]
+
+
+class Fact(Answer):
+    """A fact as it is now."""
+
+    id: UUID
+    text: str
+    tier: str
+    fidelity: str
+    salience: float
+    retention: float
+    effective_confidence: float
+
+
+class Facts(Page):
+    """Facts as they are now, the newest first."""
+
+    facts: list[Fact]
+
+
+class Fate(Answer):
+    """What became of a fact that was to be forgotten or restored."""
+
+    id: UUID
+    action: str
+    forgotten_at: datetime | None = None
+    reason: str | None = None
+
+
+class Reinforced(Answer):
+    """How strong a fact is now."""
+
+    id: UUID
+    salience: float
+
+
+class Pinned(Answer):
+    """Whether a fact is pinned, and until when; no instant: for good."""
+
+    id: UUID
+    action: str
+    pinned: bool
+    until: datetime | None
+
+
+class History(Page):
+    """A fact as it stands, and what happened to it, oldest first."""
+
+    id: UUID
+    text: str
+    state: str
+    events: list[dict[str, Any]]
