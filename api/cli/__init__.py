@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from api.cli import (
+    archives,
     choosing,
     context,
     contradictions,
@@ -37,6 +38,7 @@ MODULES = (
     graph,
     forecast,
     choosing,
+    archives,
     upkeep,
     hygiene,
     doctor,

@@ -1,108 +1,15 @@
-"""`ebb import`, `export`, `decay`, `prune`, `purge`, `backfill-decay`, `reembed`, `reindex`: what is done to many."""
+"""`ebb decay`, `prune`, `purge`, `backfill-decay`, `reembed` and `reindex`: what is done to many facts at once."""
 
-import contextlib
-import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client, configured, located
-from workers.errors import InvalidInputError
+from api.cli.reaching import NamespaceName, client, located
 
 WAITS_FOR_WORKERS = 20.0
-
-
-def import_(
-    file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
-    product: Annotated[
-        Literal["openmemory", "mem0"] | None,
-        typer.Option("--from", help="Whose export it is, else Ebb's own."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Store all of it as if it were new, also what was forgotten on request.")
-    ] = False,
-    classify: Annotated[
-        bool,
-        typer.Option(
-            "--classify", help="Give facts without decay_class or tags these by their words; a class is a lifetime."
-        ),
-    ] = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
-
-    What `ebb export` wrote becomes what it was: with its past, links and relations, and what was forgotten stays so.
-    Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
-    """
-    from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command
-
-    errors: list[importing.BadLine] = []
-
-    def on_bad(bad: importing.BadLine) -> None:
-        if len(errors) < importing.ERRORS_KEPT:
-            errors.append(bad)
-        output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
-
-    with client(home, namespace) as memory, _open(file) as source, output.bar("lines") as show:
-        checkpoint = None
-        facts = foreign.lines(source, product, datetime.now(UTC)) if product else source
-        if file != "-" and not product:
-            folder = configured(home).home.expanduser() / "imports"
-            checkpoint = importing.Checkpoint(folder, Path(file), memory.namespace)
-        total = importing.size_of(facts)
-        done = importing.import_file(
-            memory,
-            facts,
-            checkpoint,
-            on_bad,
-            lambda now: show(now.lines, now.offset, total),
-            into=namespace,
-            again=again,
-            classify=classify,
-        )
-    counts = {
-        "lines": done.lines, "added": done.added, "updated": done.updated, "duplicates": done.duplicates,
-        "unchanged": done.unchanged, "retracted": done.retracted, "forgotten": done.forgotten,
-        "kept": done.kept, "beside": done.beside, "rejected": done.rejected, "without_vector": done.without_vector,
-    }  # fmt: skip
-    if as_json:
-        output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
-    else:
-        output.console().print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
-    if done.rejected:
-        raise typer.Exit(1)
-
-
-def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
-    now: Annotated[str | None, typer.Option(help="The instant as of which to say how facts are.")] = None,
-    all_namespaces: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
-) -> None:
-    """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
-    from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
-    from workers.context import Context, utc_now  # noqa: PLC0415
-    from workers.telling.export import export as exporting  # noqa: PLC0415
-
-    settings = located(home)
-    name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
-    at = utc_now() if now is None else intake.instant(now, "--now")
-    with contextlib.ExitStack() as stack:
-        target = sys.stdout if file is None else stack.enter_context(file.open("w", encoding="utf-8"))
-        for fact in exporting(Context(settings), name, at):
-            if as_json and "text" not in fact:
-                continue
-            target.write(json.dumps(fact, ensure_ascii=False, default=_plain) + "\n")
 
 
 def decay(
@@ -248,31 +155,11 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={settings.language}.")
 
 
-@contextlib.contextmanager
-def _open(file: str) -> Iterator[Any]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
-    except OSError as error:
-        raise InvalidInputError(
-            f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input."
-        ) from None
-    with source:
-        yield source
-
-
 def _spinner(text: str) -> Any:
     return output.console(stderr=True).status(text)
 
 
-def _plain(value: Any) -> str:
-    shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return shown.replace("+00:00", "Z")
-
-
 COMMANDS: dict[str, Callable[..., None]] = {
-    "import": import_, "export": export, "decay": decay, "prune": prune, "purge": purge,
+    "decay": decay, "prune": prune, "purge": purge,
     "backfill-decay": backfill_decay, "reembed": reembed, "reindex": reindex,
 }  # fmt: skip

@@ -1,0 +1,138 @@
+"""`ebb import` and `export`: what is remembered as a file, a fact a line, and back from it."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from api.cli import output
+from api.cli.reaching import NamespaceName, client, configured, located
+from workers.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from api.importing import BadLine, Checkpoint
+
+COUNTED = (
+    "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "kept", "beside", "rejected",
+    "without_vector",
+)  # fmt: skip
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
+    product: Annotated[
+        Literal["openmemory", "mem0"] | None,
+        typer.Option("--from", help="Whose export it is, else Ebb's own."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Store all of it as if it were new, also what was forgotten on request.")
+    ] = False,
+    classify: Annotated[
+        bool,
+        typer.Option(
+            "--classify", help="Give facts without decay_class or tags these by their words; a class is a lifetime."
+        ),
+    ] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
+
+    What `ebb export` wrote becomes what it was: with its past, links and relations, and what was forgotten stays so.
+    Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
+    """
+    from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command
+
+    errors: list[BadLine] = []
+
+    def on_bad(bad: "BadLine") -> None:
+        if len(errors) < importing.ERRORS_KEPT:
+            errors.append(bad)
+        output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
+
+    with client(home, namespace) as memory, _open(file) as source, output.bar("lines") as show:
+        facts = foreign.lines(source, product, datetime.now(UTC)) if product else source
+        checkpoint = None if product else _checkpoint(file, home, memory.namespace)
+        total = importing.size_of(facts)
+        done = importing.import_file(
+            memory,
+            facts,
+            checkpoint,
+            on_bad,
+            lambda now: show(now.lines, now.offset, total),
+            into=namespace,
+            again=again,
+            classify=classify,
+        )
+    _tell({name: getattr(done, name) for name in COUNTED}, errors, as_json=as_json)
+
+
+def export(
+    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
+    now: Annotated[str | None, typer.Option(help="The instant as of which to say how facts are.")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
+) -> None:
+    """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
+    from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
+    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.telling.export import export as exporting  # noqa: PLC0415
+
+    settings = located(home)
+    name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
+    at = utc_now() if now is None else intake.instant(now, "--now")
+    with contextlib.ExitStack() as stack:
+        target = sys.stdout if file is None else stack.enter_context(file.open("w", encoding="utf-8"))
+        for fact in exporting(Context(settings), name, at):
+            if as_json and "text" not in fact:
+                continue
+            target.write(json.dumps(fact, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
+    """Return where it is kept how far a file was read; standard input cannot be taken up again."""
+    from api import importing  # noqa: PLC0415 - Celery would slow down every other command
+
+    folder = configured(home).home.expanduser() / "imports"
+    return None if file == "-" else importing.Checkpoint(folder, Path(file), namespace)
+
+
+def _tell(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:
+    """Print what became of the lines; exit with 1 if any was rejected."""
+    if as_json:
+        output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
+    else:
+        output.console().print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
+    if counts["rejected"]:
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _open(file: str) -> Iterator[Any]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
+    except OSError as error:
+        raise InvalidInputError(
+            f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input."
+        ) from None
+    with source:
+        yield source
+
+
+def _plain(value: Any) -> str:
+    shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return shown.replace("+00:00", "Z")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export}
