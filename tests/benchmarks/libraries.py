@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
@@ -133,14 +132,13 @@ class Mem0:
     def __init__(self, machine: Machine, folder: Path) -> None:
         machine.drop("bench_peer_mem0")
         url = servers.ensure_database(machine.postgres, "bench_peer_mem0")
-        with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(folder / "mem0")}):
-            near = {"connection_string": url, "embedding_model_dims": embedder().dims, "hnsw": True}
-            self.memory = import_module("mem0").Memory.from_config(
-                {
-                    "vector_store": {"provider": "pgvector", "config": near},
-                    "history_db_path": str(folder / f"mem0-{uuid4().hex}.db"),
-                }
-            )
+        near = {"connection_string": url, "embedding_model_dims": embedder().dims, "hnsw": True}
+        self.memory = import_module("mem0").Memory.from_config(
+            {
+                "vector_store": {"provider": "pgvector", "config": near},
+                "history_db_path": str(folder / f"mem0-{uuid4().hex}.db"),
+            }
+        )
         self.memory.embedding_model = _Mem0Embedder()
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
@@ -180,23 +178,29 @@ PEERS: dict[str, tuple[str, type[Any]]] = {
 
 
 def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
-    """Yield each library that is installed, by name and version and empty; say of the others that they are not."""
-    for name, (module, library) in PEERS.items():
-        if not _installed(module):
-            console.print(f"  {name} is not measured, for it is not installed: pip install 'ebb[peers]'")
-            answers.details[f"{name} skipped"] = "not installed"
-            continue
-        with tempfile.TemporaryDirectory(dir=machine.folder) as folder:
-            one = library(machine, Path(folder))
-            yield (f"{name} {version(name)}" if module else name), one
-            _close(one)
+    """Yield each library that can be used, by name and version and empty; say of the others why not."""
+    # Read when they are imported: nobody is told of what is measured here.
+    with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(machine.folder / "mem0")}):
+        for name, (module, library) in PEERS.items():
+            if fault := _fault(module):
+                console.print(f"  {name} is not measured: {fault}")
+                answers.details[f"{name} skipped"] = fault
+                continue
+            with tempfile.TemporaryDirectory(dir=machine.folder) as folder:
+                one = library(machine, Path(folder))
+                yield (f"{name} {version(name)}" if module else name), one
+                _close(one)
 
 
-def _installed(module: str) -> bool:
+def _fault(module: str) -> str:
+    """Return why a library cannot be used: it is missing, or does not get on with the versions beside it."""
     try:
-        return not module or find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+        import_module(module or __name__)
+    except ModuleNotFoundError as error:
+        return f"it is not installed ({error}); `pip install 'ebb[peers]'` has ChromaDB and mem0"
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in somebody else's module
+        return f"it cannot be imported: {type(error).__name__}: {error}"
+    return ""
 
 
 def _close(library: Library) -> None:
