@@ -96,13 +96,14 @@ def _outbox(settings: "Settings", _: "Client") -> str:
 
     now = time.time()
     with own_keys(settings.redis_url) as keys:
-        waiting, late = outbox.size(keys), outbox.overdue(keys, now, LATE_SECONDS)
+        waiting = outbox.entries(keys)
+    late = [entry for entry in waiting if abs(now - entry.accepted_at) > LATE_SECONDS]
     if late:
         raise UnavailableError(
             f"{len(late)} accepted writes have not been stored for {LATE_SECONDS / 60:g} minutes and more. "
             "They are not lost; see whether workers run, and what their log says."
         )
-    return f"{waiting} accepted writes on their way"
+    return f"{len(waiting)} accepted writes on their way"
 
 
 def _workers(_: "Settings", memory: "Client") -> str:

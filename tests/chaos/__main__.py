@@ -77,7 +77,7 @@ def told(details: list[dict[str, Any]], command: str) -> Answers:
 
 
 SHORTENED = (
-    f"what was not acknowledged is delivered again after {launch.VISIBILITY_SECONDS} s, and swept from the outbox after "
+    f"what was not acknowledged comes again after {launch.VISIBILITY_SECONDS} s, and from the outbox after "
     f"{launch.VISIBILITY_SECONDS + launch.WORK_SECONDS:g} s, instead of 120 and 150 s, so that more rounds fit"
 )
 NONE_OF = ("lost", "doubled", "decayed twice", "torn", "left over", "found by doctor", "scenarios that did not recover")

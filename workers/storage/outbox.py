@@ -1,7 +1,7 @@
 """The outbox: writes that were accepted without waiting, kept in Redis until they are committed."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from redis import Redis
@@ -11,20 +11,38 @@ ACCEPTED = {"ebb_accepted": True}
 """The header of a message whose write stands in the outbox."""
 
 
+MOST_DOUBLINGS = 9
+"""What cannot be done is tried again ever more seldom, at last about once a day."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An accepted write: the task's id and name, its arguments, and when it was accepted (epoch seconds)."""
+    """An accepted write: the task's id and name, its arguments, and when it was accepted (epoch seconds).
+
+    Where its message was lost, when it was last sent again, and how often.
+    """
 
     id: str
     task: str
     arguments: dict[str, Any]
     accepted_at: float
+    sent_at: float | None = None
+    tries: int = 0
+
+    def overdue(self, now: float, patience: float) -> bool:
+        """Return whether its message must be lost: more than `patience` seconds ago, and longer at each try.
+
+        Or it was sent by a clock that was so far ahead, and set back since: it must not wait for that to come round.
+        """
+        sent_at = self.accepted_at if self.sent_at is None else self.sent_at
+        longest = patience * float(2 ** min(self.tries, MOST_DOUBLINGS))
+        return abs(now - sent_at) > longest
 
 
 def put(redis: Redis, entry: Entry) -> None:
-    """Keep a write until `remove`; putting it again changes nothing but the instant."""
-    content = {"task": entry.task, "arguments": entry.arguments, "accepted_at": entry.accepted_at}
-    redis.hset(KEY, entry.id, json.dumps(content))
+    """Keep a write until `remove`; putting it again changes nothing but its instants."""
+    content = asdict(entry)
+    redis.hset(KEY, content.pop("id"), json.dumps(content))
 
 
 def remove(redis: Redis, task_id: str) -> None:
@@ -42,10 +60,6 @@ def holds(redis: Redis, task_id: str) -> bool:
     return bool(redis.hexists(KEY, task_id))
 
 
-def overdue(redis: Redis, now: float, patience: float) -> list[Entry]:
-    """Return the writes accepted more than `patience` seconds before `now` (epoch seconds): their messages may be lost.
-
-    So may those be that were accepted by a clock so far ahead, which was set back since; they must not wait for it.
-    """
-    entries = [Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)]
-    return [entry for entry in entries if abs(now - entry.accepted_at) > patience]
+def entries(redis: Redis) -> list[Entry]:
+    """Return the writes that are accepted and neither committed nor refused."""
+    return [Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from math import inf
 from typing import Any, ClassVar
@@ -101,8 +102,10 @@ def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = 
 def sweep_outbox() -> None:
     """Send accepted writes again whose messages must be lost."""
     now = time.time()
-    for entry in outbox.overdue(context.redis, now, VISIBILITY_SECONDS + WORK_SECONDS):
-        outbox.put(context.redis, outbox.Entry(entry.id, entry.task, entry.arguments, now))
+    for entry in outbox.entries(context.redis):
+        if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
+            continue
+        outbox.put(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1))
         app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id, headers=outbox.ACCEPTED)
 
 
