@@ -26,7 +26,7 @@ CHANGES = {
     "fingerprinted": ("signature alone stays", "fingerprint"),
     "stale": ("gets stale", "h"),
     "expired": ("forgotten: its lifetime is over", "d"),
-    "faded": ("forgotten: lost its confidence before that", "f"),
+    "faded": ("forgotten: lost its confidence", "f"),
     "culled": ("forgotten: nobody confirmed it", "b"),
     "aged": ("forgotten: an episode of long ago", "i"),
 }
