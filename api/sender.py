@@ -139,7 +139,7 @@ class Sender:
 
     @cached_property
     def _app(self) -> Celery:
-        app = Celery("ebb-client", set_as_current=False)
+        app = _Sending("ebb-client", set_as_current=False)
         app.conf.update(configuration(self._redis_url))
         app.conf.update(
             broker_connection_max_retries=2,
@@ -150,6 +150,31 @@ class Sender:
         )
         app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
         return app
+
+
+class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
+    """An app whose connections to the results, which each thread has for itself, end with their thread.
+
+    Else they stay until the garbage is collected, and those of a server's threads, which come and go, may be more by
+    then than a process may have open.
+    """
+
+    def _get_backend(self) -> Any:
+        backend = super()._get_backend()
+        self._local.ending = _Ending(backend)
+        return backend
+
+
+class _Ending:
+    """Closes a thread's connections to the results when nothing refers to it any more."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # they are of no use to anybody
+            self._backend.result_consumer.stop()
+            self._backend.client.connection_pool.disconnect()
 
 
 def _let_go(result: AsyncResult) -> None:

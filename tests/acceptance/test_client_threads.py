@@ -1,0 +1,42 @@
+"""A client that threads share, which come and go: their connections go with them."""
+
+import gc
+from collections.abc import Iterator
+from threading import Thread
+
+import psutil
+import pytest
+from live_system import LiveSystem
+
+from api.client import Client
+
+pytestmark = pytest.mark.acceptance
+
+THREADS = 12
+SLACK = 4
+
+
+@pytest.fixture
+def no_garbage_is_collected() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def ask_from_a_thread(client: Client, answers: list[object]) -> None:
+    thread = Thread(target=lambda: answers.append(client.stats()["facts"]))
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.usefixtures("no_garbage_is_collected")
+def test_the_connections_of_a_thread_end_with_it(live: LiveSystem, namespace: str) -> None:
+    answers: list[object] = []
+    with live.client(namespace) as client:
+        ask_from_a_thread(client, answers)
+        before = psutil.Process().num_fds()
+        for _ in range(THREADS):
+            ask_from_a_thread(client, answers)
+        assert psutil.Process().num_fds() <= before + SLACK
+    assert answers == [0] * (THREADS + 1)
