@@ -88,6 +88,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.ann": (600.0, {}),
         "memory.thin_course": (86_400.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
+        "memory.rebuild_indexes": (86_400.0, {}),
         "memory.consolidate_all": (86_400.0, {}),
     }
     periodic = {

@@ -44,6 +44,7 @@ ROUTES = {
     "memory.janitor": MAINTENANCE,
     "memory.janitor_snapshot": RECALL,
     "memory.ann": MAINTENANCE,
+    "memory.rebuild_indexes": MAINTENANCE,
     "memory.purge": MAINTENANCE,
     "memory.doctor": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,

@@ -26,6 +26,7 @@ OWN_AFFAIRS = {
     "memory.embed_pending": "upkeep, by beat",
     "memory.lexemes": "upkeep, by beat",
     "memory.ann": "upkeep, by beat",
+    "memory.rebuild_indexes": "upkeep, by beat",
     "memory.sweep_outbox": "upkeep, by beat",
     "memory.settle_tallies": "upkeep, by beat",
     "memory.autolink": "follows storing, if that is wanted",

@@ -185,7 +185,14 @@ def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSy
     assert again == once
 
 
-UPKEEP = ["memory.lexemes", "memory.embed_pending", "memory.ann", "memory.sweep_outbox", "memory.purge"]
+UPKEEP = [
+    "memory.lexemes",
+    "memory.embed_pending",
+    "memory.ann",
+    "memory.rebuild_indexes",
+    "memory.sweep_outbox",
+    "memory.purge",
+]
 
 
 @pytest.mark.parametrize("task", UPKEEP)

@@ -1,11 +1,17 @@
 """Passes: what was done of late, the newest first."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workers.context import Context
 from workers.storage import past_runs
 from workers.storage.connection import transaction
 from workers.storage.past_runs import Run
+
+KEPT = timedelta(days=30)
+"""A pass every five minutes leaves a row, and one for each segment with facts due: millions in a year."""
+
+BATCH = 1_000
+"""Passes dropped in one transaction."""
 
 
 def latest(
@@ -17,3 +23,14 @@ def latest(
     """
     with transaction(context.database_url) as db:
         return past_runs.latest(db, namespace, limit, before, everything=everything)
+
+
+def drop_old(context: Context) -> int:
+    """Drop what is known of passes that are finished and older than 30 days; return how many those were."""
+    dropped = 0
+    while True:
+        with transaction(context.database_url) as db:
+            more = past_runs.drop_old(db, KEPT, BATCH)
+        dropped += more
+        if more < BATCH:
+            return dropped

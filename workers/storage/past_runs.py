@@ -1,7 +1,7 @@
 """Past runs: what passes did, as whoever looks back sees it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -27,6 +27,16 @@ LATEST = """
         and (%(before)s::timestamptz is null or started_at < %(before)s)
     order by started_at desc
     limit %(limit)s
+"""
+
+# With their parts and allowances. When they began is told by this clock, whatever instant they were for.
+DROP_OLD = """
+    delete from decay_runs
+    where id = any (array(
+        select id from decay_runs
+        where finished_at is not null and started_at < clock_timestamp() - %(older_than)s
+        order by started_at limit %(limit)s
+    ))
 """
 
 
@@ -57,3 +67,8 @@ def latest(db: Connection, namespace: str, limit: int, before: datetime | None, 
     given = {"namespace": namespace, "limit": limit, "before": before, "everything": everything}
     with db.cursor(row_factory=class_row(Run)) as cursor:
         return cursor.execute(LATEST, given).fetchall()
+
+
+def drop_old(db: Connection, older_than: timedelta, limit: int) -> int:
+    """Drop up to `limit` finished runs that began so long ago, the oldest first; return how many."""
+    return db.execute(DROP_OLD, {"older_than": older_than, "limit": limit}).rowcount

@@ -11,6 +11,7 @@ from workers import intake
 from workers.celery import app, settings
 from workers.errors import InvalidInputError
 from workers.forgetting import forget as forgetting
+from workers.forgetting import passes
 from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import restore as restoring
@@ -96,6 +97,8 @@ def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> di
 
 def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
     until, erased = time.monotonic() + WORK_SECONDS, 0
+    if not dry_run:
+        passes.drop_old(context)
     while not dry_run and time.monotonic() < until:
         batch = purging.purge_batch(context, at)
         for name in batch.namespaces:

@@ -78,6 +78,12 @@ def ann() -> None:
     search.index_large_namespaces(context)
 
 
+@app.task(base=EbbTask, name="memory.rebuild_indexes", soft_time_limit=7_000, time_limit=7_200)
+def rebuild_indexes() -> dict[str, Any]:
+    """Build bloated indexes anew; return which. A second delivery meanwhile finds it being done."""
+    return {"rebuilt": search.rebuild_bloated_indexes(context)}
+
+
 def _walk(step: Callable[[embed.Place], embed.Place | None], place: embed.Place) -> embed.Place | None:
     """Go on step by step until the end or for 30 seconds; return where to go on, if anywhere."""
     until = time.monotonic() + WORK_SECONDS

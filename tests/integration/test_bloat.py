@@ -1,0 +1,114 @@
+"""What would grow for ever: indexes whose pages are nearly empty, and what is known of passes long past."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+from memory import Memory
+
+from workers import search
+from workers.forgetting import passes
+from workers.storage import index_sizes, signatures
+from workers.storage.connection import connect
+
+WORDS = 60_000
+FILL = """
+    insert into lexemes (namespace, lexeme, facts)
+    select id, 'word ' || lpad(number::text, 8, '0'), 1 from namespaces, generate_series(1, %s) as number
+"""
+THIN = "delete from lexemes where right(lexeme, 2) <> '00'"
+SIZE = "select pg_relation_size('lexemes_pkey')"
+INVALID = "select count(*) from pg_index where not indisvalid"
+
+
+def filled(memory: Memory, *, thinned: bool) -> None:
+    """Fill one table, and leave of it a row in a hundred: on each page of its index a few."""
+    memory.add("Tea at four.")
+    memory.rows(FILL, WORDS)
+    if thinned:
+        memory.rows(THIN)
+    vacuum(memory)
+
+
+def vacuum(memory: Memory) -> None:
+    with connect(memory.context.database_url, autocommit=True) as db:
+        db.execute("vacuum analyze lexemes")
+
+
+def rebuilt(memory: Memory) -> list[str]:
+    return search.rebuild_bloated_indexes(memory.context)
+
+
+def test_an_index_of_nearly_empty_pages_is_built_anew(memory: Memory) -> None:
+    filled(memory, thinned=True)
+    before = memory.value(SIZE)
+    assert rebuilt(memory) == ["lexemes_pkey"]
+    assert memory.value(SIZE) < before / 20
+    assert memory.value("select count(*) from lexemes") == WORDS // 100
+    assert memory.value(INVALID) == 0
+    assert rebuilt(memory) == []
+
+
+def test_an_index_of_full_pages_stays_as_it_is(memory: Memory) -> None:
+    filled(memory, thinned=False)
+    assert memory.value(SIZE) > search.LEAST_BLOATED_BYTES
+    assert rebuilt(memory) == []
+
+
+def test_how_large_an_index_must_be_is_known_without_building_it(memory: Memory) -> None:
+    filled(memory, thinned=False)
+    with connect(memory.context.database_url, autocommit=True) as db:
+        (known,) = index_sizes.sizes(db, search.LEAST_BLOATED_BYTES)
+        index_sizes.rebuild(db, known.name)
+    assert 0.9 < known.needed / memory.value(SIZE) < 1.1
+
+
+def test_small_indexes_stay_as_they_are(memory: Memory) -> None:
+    memory.store(*[f"Guest number {number}." for number in range(50)])
+    memory.rows("delete from facts where right(text, 2) <> '0.'")
+    vacuum(memory)
+    assert rebuilt(memory) == []
+
+
+def test_one_builder_at_a_time(memory: Memory) -> None:
+    filled(memory, thinned=True)
+    with connect(memory.context.database_url) as db:
+        assert signatures.claim_building(db)
+        assert rebuilt(memory) == []
+    assert rebuilt(memory) == ["lexemes_pkey"]
+
+
+def test_what_a_building_that_died_has_left_is_dropped(memory: Memory) -> None:
+    memory.rows("create index lexemes_pkey_ccnew on lexemes (namespace, lexeme)")
+    memory.rows("update pg_index set indisvalid = false where indexrelid = 'lexemes_pkey_ccnew'::regclass")
+    rebuilt(memory)
+    assert memory.value("select to_regclass('lexemes_pkey_ccnew') is null")
+
+
+def test_an_index_that_cannot_be_built_anew_stays(memory: Memory) -> None:
+    filled(memory, thinned=True)
+    with connect(memory.context.database_url, autocommit=True) as db:
+        missing = index_sizes.Size("no_such_index", 2, 1)
+        assert not search._rebuilt(db, missing)
+
+
+def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) -> None:
+    memory.add("A meadow.")
+    old, recent, unfinished = uuid4(), uuid4(), uuid4()
+    for run, age in ((old, 31), (recent, 29), (unfinished, 31)):
+        memory.decay(100, run=run)
+        memory.rows("update decay_runs set started_at = started_at - %s where id = %s", timedelta(days=age), run)
+    memory.rows("update decay_runs set finished_at = null where id = %s", unfinished)
+    assert passes.drop_old(memory.context) == 1
+    assert {run for (run,) in memory.rows("select id from decay_runs")} == {recent, unfinished}
+    assert memory.value("select count(*) from decay_parts where run = %s", old) == 0
+    assert passes.drop_old(memory.context) == 0
+
+
+def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
+    id_ = memory.add("A meadow.")
+    memory.decay(100)
+    before = memory.row(id_)
+    memory.rows("update decay_runs set started_at = started_at - interval '40 days'")
+    passes.drop_old(memory.context)
+    assert memory.row(id_) == before
+    assert memory.decay(100).counters.changed == 0
