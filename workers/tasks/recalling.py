@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 class RecallTask(EbbTask):
     """A task that sends the touch of what it returned once the answer is out."""
 
+    # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
+    resultrepr_maxsize = 200
+
     def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime) -> None:
         """Note on this request what its answer returns, if that is anything."""
         told = [str(id_) for id_ in ids]
