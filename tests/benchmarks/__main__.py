@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.benchmarks import (
+    contexts,
+    doors,
     evidence,
     figures,
     graphs,
@@ -18,6 +20,7 @@ from tests.benchmarks import (
     recalls,
     space,
     stores,
+    throughput,
 )
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
@@ -38,6 +41,8 @@ def main() -> None:
             answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
             figures.save(answers, given.results / f"{name}.json", told)
+            if given.keep is None and size.facts > FACTS:
+                servers.drop_all()  # or their disk would have to hold all of them at once
     _tell(given.results)
 
 
@@ -47,7 +52,10 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "lives": lambda servers, answers: lives.measure(servers, size, answers),
         "recalls": lambda servers, answers: recalls.measure(servers, size, answers),
         "graphs": lambda servers, answers: graphs.measure(servers, size, answers),
+        "contexts": lambda servers, answers: contexts.measure(servers, size, answers),
         "queued": lambda servers, answers: queued.measure(servers, size, answers),
+        "throughput": lambda servers, answers: throughput.measure(servers, size, answers),
+        "http": lambda servers, answers: doors.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
         "quality": lambda servers, answers: quality.measure(servers, answers, given.conversations, given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
@@ -59,9 +67,10 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
 
 def _tell(folder: Path) -> None:
     """Print the table of all results there are, and draw their curves."""
-    from tests.benchmarks import plots  # noqa: PLC0415 - the one module that needs the extra `bench`
+    from tests.benchmarks import charts, plots  # noqa: PLC0415 - which need the extra `bench`
 
-    for path in plots.draw(figures.write_table(folder, figures.RESULTS), folder):
+    found = figures.write_table(folder, figures.RESULTS)
+    for path in [*plots.draw(found, folder), *charts.draw(found, folder)]:
         console.print(f"drawn: {path}")
 
 
@@ -75,22 +84,15 @@ FACTS = 1_000_000
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    names = [
-        "passes",
-        "lives",
-        "recalls",
-        "graphs",
-        "queued",
-        "stores",
-        "quality",
-        "space",
-        "peers",
-        "evidence",
-        "price",
-    ]
+    names = list(_benchmarks(QUICK, argparse.Namespace()))
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default all")
     parser.add_argument("--quick", action="store_true", help="20,000 facts, for a run of minutes")
-    parser.add_argument("--facts", type=int, default=FACTS, help="facts in the largest table (%(default)s)")
+    parser.add_argument(
+        "--facts",
+        type=int,
+        default=FACTS,
+        help="facts in the largest table (%(default)s); 5000000 take up to 60 GB of disk",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="runs that a median is taken of (%(default)s)")
     parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from os import cpu_count
 from typing import Any
 from zlib import crc32
@@ -175,6 +176,7 @@ def _write_clustered(url: str, rows: Rows, embedded: Vectors) -> None:
         _write_vectors(db, rows, embedded, np.full(len(embedded), FULL, np.int64))
 
 
+@lru_cache(maxsize=1)
 def _whose(layout: Layout) -> tuple[Ints, Ints]:
     """Return each fact's namespace, in random turn, and how many that namespace has before it."""
     tenants = np.repeat(np.arange(1, len(layout.sizes) + 1), layout.sizes)

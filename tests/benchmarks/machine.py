@@ -78,6 +78,14 @@ class Machine:
         """Drop a database if it is there."""
         self._administer("drop database if exists {} with (force)", database)
 
+    def drop_all(self) -> None:
+        """Drop every database that benchmarks have generated."""
+        close_pools()
+        with self._administration() as db:
+            found = db.execute("select datname from pg_database where datname like 'bench\\_%'").fetchall()
+        for (database,) in found:
+            self.drop(database)
+
     def empty_redis(self) -> None:
         """Forget every message, result and key of earlier measurements."""
         with redis.Redis.from_url(self.redis.url()) as keys, own_keys(self.redis.url()) as own:

@@ -1,0 +1,129 @@
+"""Real processes for benchmarks: workers and the HTTP API, and clients that ask them."""
+
+import http.client
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+from celery.result import ResultSet
+
+from api.client import Client
+from api.system import programs, servers
+from api.system.programs import Program
+from tests.benchmarks.machine import Machine
+from workers.context import Context
+from workers.queues import RECALL, configuration
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+EMPTY = "celery.accumulate"
+"""A task that Celery itself brings, and that returns what it is given."""
+
+Call = tuple[str, dict[str, Any]]
+"""A task's name and its arguments."""
+
+
+@contextmanager
+def workers(machine: Machine, context: Context, children: int, *, include: str = "") -> Iterator[None]:
+    """Run the worker that `ebb up` runs, with that many children, while the block runs; they may import one more."""
+    program = programs._worker("worker", "recall,store", children, context.settings)
+    command = [*program.command, f"--include={include}"] if include else program.command
+    with _process(machine, context, Program("worker", command, environment=program.environment)) as process:
+        _wait_until(lambda: _answers(machine, process))
+        yield
+
+
+@contextmanager
+def serving(machine: Machine, context: Context) -> Iterator[str]:
+    """Run the HTTP API while the block runs; give its address."""
+    program = programs.api("127.0.0.1", servers.free_port())
+    url = f"http://127.0.0.1:{program.environment['EBB_PORT']}"
+    with _process(machine, context, program) as process:
+        _wait_until(lambda: _serves(url, process))
+        yield url
+
+
+@contextmanager
+def _process(machine: Machine, context: Context, program: Program) -> Iterator["subprocess.Popen[bytes]"]:
+    environment = machine.environment(context.settings) | dict(program.environment)
+    with (machine.folder / f"{program.name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            program.command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_SECONDS)
+
+
+def _wait_until(come_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not come_true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"It did not answer within {START_SECONDS:g} s; see worker.log and api.log.")
+        time.sleep(0.05)
+
+
+def _answers(machine: Machine, process: "subprocess.Popen[bytes]") -> bool:
+    _check(process)
+    with app(machine) as asking:
+        return bool(asking.control.ping(timeout=0.5, limit=1))
+
+
+def _serves(url: str, process: "subprocess.Popen[bytes]") -> bool:
+    _check(process)
+    try:
+        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=1)
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == http.client.OK
+    except OSError:
+        return False
+
+
+def _check(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is not None:
+        raise RuntimeError(f"{process.args!r} ended with {process.returncode}; see worker.log and api.log.")
+
+
+@contextmanager
+def app(machine: Machine) -> Iterator[Celery]:
+    """Give a Celery app that sends tasks by name."""
+    sending = Celery("benchmarks", set_as_current=False)
+    sending.conf.update(configuration(machine.redis.url()))
+    try:
+        yield sending
+    finally:
+        sending.close()
+
+
+@contextmanager
+def client(machine: Machine, namespace: str) -> Iterator[Client]:
+    """Give a client of one namespace."""
+    asking = Client(machine.redis.url(), namespace)
+    try:
+        yield asking
+    finally:
+        asking.close()
+
+
+def seconds_until_done(machine: Machine, calls: Sequence[Call]) -> float:
+    """Send tasks at once; return how long it takes until the last one's result is there."""
+    with app(machine) as sending:
+        began = time.perf_counter()
+        sent = ResultSet([_send(sending, task, arguments) for task, arguments in calls], app=sending)
+        sent.join_native(timeout=START_SECONDS * 2)
+        took = time.perf_counter() - began
+        sent.forget()
+    return took
+
+
+def _send(sending: Celery, task: str, arguments: dict[str, Any]) -> Any:
+    if task == EMPTY:
+        return sending.send_task(task, args=(1,), queue=RECALL)
+    return sending.send_task(task, kwargs=arguments)
