@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test fuzz bench chaos lint format check clean
+.PHONY: help up down test fuzz bench chaos soak lint format check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,6 +32,10 @@ bench: $(INSTALLED) ## measure everything against its target, at a million facts
 
 chaos: $(INSTALLED) ## try to break everything for some 20 minutes, and look at every row; CHAOS=--quick for a few
 	$(VENV)/bin/python -m tests.chaos $(CHAOS)
+
+soak: $(INSTALLED) ## half an hour of mixed load in which nothing may grow; SOAK="--minutes 5" for less
+	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(VENV)/bin/python -m tests.soak $(SOAK)
 
 lint: $(INSTALLED) ## ruff, mypy, and who may import whom
 	$(VENV)/bin/ruff check .

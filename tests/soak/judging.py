@@ -1,0 +1,206 @@
+"""Judgement: what still grows in the second half of a run, in which all that fills up at first is full."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.figures import Answers, quantile
+from tests.soak.bloat import MIB, Sizes
+from tests.soak.load import User
+from tests.soak.sampling import Samples
+from tests.soak.system import System
+
+HOUR = 3_600.0
+PROGRAMS = ("worker", "maintenance", "beat", "flower", "api", "postgres", "supervisor", "redis")
+
+MOST_GROWTH = 10.0
+"""Percent of its own size that a process may grow by in an hour, by the regression over the second half of the run."""
+
+LEAST_JUDGED_MIB = 20.0
+"""Smaller processes are judged as if they had this size: what they allocate comes in steps."""
+
+MOST_WAITING = 200
+MOST_INDEX_RATIO = 2.5
+LEAST_INDEX_MIB = 1.0
+CONNECTIONS_EACH = 2
+POINTS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a process' own memory went in the second half: its mean in MiB, and the slope in MiB an hour."""
+
+    program: str
+    mean: float
+    slope: float
+
+    @property
+    def percent(self) -> float:
+        """Return the growth an hour as a share of its size."""
+        return 100 * self.slope / max(self.mean, LEAST_JUDGED_MIB)
+
+
+def second_half(samples: Samples) -> int:
+    """Return the number of the first sample of the second half."""
+    return int(np.searchsorted(samples.times, samples.times[-1] / 2))
+
+
+def slope(times: Sequence[float], values: Sequence[float]) -> float:
+    """Return by how much values grow in an hour, by linear regression."""
+    return float(np.polyfit(np.array(times) / HOUR, np.array(values), 1)[0])
+
+
+def growths(samples: Samples) -> dict[int, Growth]:
+    """Return the growth of each process that lived through the whole second half."""
+    first = second_half(samples)
+    times, taken = samples.times[first:], samples.processes[first:]
+    throughout = set.intersection(*(set(one) for one in taken))
+    grown = {}
+    for pid in throughout:
+        own = [one[pid].own for one in taken]
+        grown[pid] = Growth(taken[0][pid].program, float(np.mean(own)), slope(times, own))
+    return grown
+
+
+def judge(answers: Answers, samples: Samples, users: Sequence[User], system: System, workers: int) -> None:
+    """Note what grew, what piled up, what leaked and what failed."""
+    _memory(answers, samples)
+    _files(answers, samples)
+    _servers(answers, samples, workers)
+    _work(answers, samples, users, system)
+    answers.details["series"] = _series(samples)
+
+
+def judge_bloat(answers: Answers, indexes: Mapping[str, Sizes], tables: Mapping[str, Sizes]) -> None:
+    """Note how much larger indexes and tables are than need be."""
+    large = {name: sizes for name, sizes in indexes.items() if sizes.now >= LEAST_INDEX_MIB * MIB}
+    whole = sum(one.now for one in indexes.values()) / max(sum(one.fresh for one in indexes.values()), 1)
+    answers.add("all indexes ÷ the same made anew", "times", [whole], most=MOST_INDEX_RATIO)
+    if large:
+        worst = max(large, key=lambda name: large[name].ratio)
+        answers.add(
+            f"the most bloated index above {LEAST_INDEX_MIB:g} MiB ÷ made anew",
+            "times",
+            [large[worst].ratio],
+            most=MOST_INDEX_RATIO,
+            note=worst,
+        )
+    packed = sum(one.now for one in tables.values()) / max(sum(one.fresh for one in tables.values()), 1)
+    answers.add("all tables ÷ the same made anew", "times", [packed])
+    answers.details["bytes of indexes, now and anew"] = {name: [one.now, one.fresh] for name, one in indexes.items()}
+    answers.details["bytes of tables, now and anew"] = {name: [one.now, one.fresh] for name, one in tables.items()}
+
+
+def _memory(answers: Answers, samples: Samples) -> None:
+    grown = growths(samples)
+    for program in PROGRAMS[:-1]:  # what Redis holds is judged below
+        own = [one for one in grown.values() if one.program.split()[0] == program]
+        if own:
+            worst = max(own, key=lambda one: one.percent)
+            told = (
+                f"{len(own)} processes of {sum(one.mean for one in own):.0f} MiB, the steepest {worst.slope:+.2f} MiB/h"
+            )
+            name = f"growth of the steepest process of {program}, second half"
+            answers.add(name, "% an hour", [worst.percent], most=MOST_GROWTH, note=told)
+    answers.details["growth"] = [
+        {"program": one.program, "mean_mib": round(one.mean, 2), "slope_mib_an_hour": round(one.slope, 3)}
+        for one in sorted(grown.values(), key=lambda one: -one.percent)
+    ]
+    redis = [one["redis MiB without keys that expire"] for one in samples.servers[second_half(samples) :]]
+    grew = slope(samples.times[second_half(samples) :], redis)
+    answers.add("growth of Redis without keys that expire, second half", "MiB/h", [grew], most=5.0)
+    answers.add("worker children that were replaced", "", [_replaced(samples)], most=0)
+
+
+def _replaced(samples: Samples) -> int:
+    """Return how many of the workers' processes came or went after the first sample."""
+    sets = [{pid for pid, one in taken.items() if one.program.startswith(WORKERS)} for taken in samples.processes]
+    return len(set.union(*sets)) - len(sets[0])
+
+
+WORKERS = ("worker", "maintenance")
+
+
+def _files(answers: Answers, samples: Samples) -> None:
+    """Compare the open files of each process in the last quarter with those in the quarter before the half.
+
+    PostgreSQL keeps those open that it has read, up to a number of its own.
+    """
+    count = len(samples.processes)
+    before, after = samples.processes[count // 4 : count // 2], samples.processes[count * 3 // 4 :]
+    more = {
+        pid: max(one[pid].files for one in after) - max(one[pid].files for one in before)
+        for pid in set.intersection(*(set(one) for one in [*before, *after]))
+        if not after[0][pid].program.startswith("postgres")
+    }
+    worst = max(more, key=lambda pid: more[pid])
+    name = "open files more in the last quarter than in the second, of any process"
+    answers.add(name, "", [more[worst]], most=4, note=after[0][worst].program)
+    every = max(count // POINTS, 1)
+    answers.details["open files"] = [
+        [after[0][pid].program, *(one[pid].files for one in samples.processes[::every] if pid in one)] for pid in more
+    ]
+
+
+def _servers(answers: Answers, samples: Samples, workers: int) -> None:
+    for name in ("queue recall", "queue store", "queue maintenance", "unacknowledged", "outbox"):
+        longest = max(one[name] for one in samples.servers)
+        answers.add(f"longest {name}", "messages", [longest], most=MOST_WAITING)
+    allowed = CONNECTIONS_EACH * (workers + 2)
+    most = max(one["connections"] for one in samples.servers)
+    answers.add(
+        "most connections to the database", "", [most], most=allowed, note=f"two for each of {workers + 2} children"
+    )
+    idle = max(one["longest idle in transaction s"] for one in samples.servers)
+    answers.add("longest idle in a transaction", "s", [idle], most=10)
+    stays = [one["keys that stay"] for one in samples.servers[second_half(samples) :]]
+    answers.add("keys in Redis that do not expire, most and least in the second half", "", [max(stays), min(stays)])
+
+
+def _work(answers: Answers, samples: Samples, users: Sequence[User], system: System) -> None:
+    done = sum((user.done for user in users), start=type(users[0].done)())
+    gone = sum((user.gone for user in users), start=type(users[0].gone)())
+    failed = [failure for user in users for failure in user.failed]
+    answers.add("requests answered", "", [sum(done.values())])
+    answers.add("requests that failed", "", [len(failed)], most=0)
+    complaints = [f"{name}: {line}" for name, line in system.logs() if _complains(name, line)]
+    answers.add("errors in the logs of all processes", "", [len(complaints)], most=0)
+    last = samples.servers[-1]
+    answers.add("facts stored at the end, live and forgotten", "", [last["live facts"], last["facts"]])
+    answers.details |= {
+        "done": dict(done),
+        "gone meanwhile": dict(gone),
+        "failed": failed[:50],
+        "complaints": complaints[:50],
+        "p50_ms": {name: round(quantile(every, 0.5) * 1000, 1) for name, every in _seconds(users).items()},
+        "p95_ms": {name: round(quantile(every, 0.95) * 1000, 1) for name, every in _seconds(users).items()},
+    }
+
+
+def _seconds(users: Sequence[User]) -> dict[str, list[float]]:
+    names = {name for user in users for name in user.seconds}
+    return {name: [one for user in users for one in user.seconds[name]] for name in sorted(names)}
+
+
+def _complains(program: str, line: str) -> bool:
+    signs = ("ERROR:", "FATAL:", "PANIC:") if program == "postgres" else (" ERROR ", " CRITICAL ", "Traceback (most")
+    return any(sign in line for sign in signs)
+
+
+def _series(samples: Samples) -> dict[str, Any]:
+    """Return the curves, thinned out: own memory by program, and what the servers hold."""
+    every = max(len(samples.times) // POINTS, 1)
+    taken = samples.processes[::every]
+    own = {
+        program: [round(sum(m.own for m in one.values() if m.program.split()[0] == program), 1) for one in taken]
+        for program in PROGRAMS
+    }
+    names = samples.servers[0]
+    return {
+        "seconds": [round(at, 1) for at in samples.times[::every]],
+        "own MiB": own,
+        "servers": {name: [round(one[name], 2) for one in samples.servers[::every]] for name in names},
+        "bytes": [[round(at, 1), sizes] for at, sizes in samples.sizes[:: max(len(samples.sizes) // 12, 1)]],
+    }

@@ -1,0 +1,163 @@
+"""Samples of a running system: memory and files of each process, queues, connections, sizes of tables and indexes."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import redis
+
+from tests.soak.system import System
+from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.storage import outbox
+from workers.storage.redis import own_keys, results_url
+
+PROC = Path("/proc")
+KIB = 1024
+EVERY_SECONDS = 5.0
+SIZES_EVERY = 6
+SAMPLED_KEYS = 300
+
+CONNECTIONS = """
+    select count(*), count(*) filter (where state = 'active'),
+        coalesce(max(extract(epoch from now() - state_change)) filter (where state like 'idle in transaction%%'), 0)
+    from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend' and application_name <> %s
+"""
+OWN_NAME = "soak"
+
+SIZES = """
+    select relname, pg_relation_size(oid) from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'i') and pg_relation_size(oid) > 0
+"""
+
+LIVE = "select count(*) filter (where forgotten_at is null), count(*) from facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one process takes, in MiB: resident, its share of that, and of its share what is no file's and no cache.
+
+    The last is what leaks: pages of programs come and go as the machine needs memory, and PostgreSQL's cache is one for
+    all and fills up to its size. With it how many files the process has open.
+    """
+
+    program: str
+    resident: float
+    share: float
+    own: float
+    files: int
+
+
+@dataclass(slots=True)
+class Samples:
+    """All samples of one run; times are seconds since its begin."""
+
+    times: list[float] = field(default_factory=list)
+    processes: list[dict[int, Memory]] = field(default_factory=list)
+    servers: list[dict[str, float]] = field(default_factory=list)
+    sizes: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+
+
+@contextmanager
+def sampled(system: System) -> Iterator[Samples]:
+    """Take samples every five seconds while the block runs."""
+    samples, ending = Samples(), threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        sampling = thread.submit(_sample, system, samples, ending)
+        try:
+            yield samples
+        finally:
+            ending.set()
+            sampling.result()
+
+
+def _sample(system: System, samples: Samples, ending: threading.Event) -> None:
+    began, number = time.monotonic(), 0
+    with psycopg.connect(system.database_url, autocommit=True, application_name=OWN_NAME) as db:
+        while not ending.wait(max(0.0, began + number * EVERY_SECONDS - time.monotonic())):
+            processes, servers = memory(system), {**_redis(system), **_database(db)}
+            samples.processes.append(processes)
+            samples.servers.append(servers)
+            if number % SIZES_EVERY == 0:
+                rows = db.execute(SIZES).fetchall()
+                samples.sizes.append((time.monotonic() - began, dict(rows)))
+            samples.times.append(time.monotonic() - began)
+            number += 1
+
+
+def memory(system: System) -> dict[int, Memory]:
+    """Return what each process takes now."""
+    found = {}
+    for program, process in system.programs():
+        with suppress(OSError, psutil.Error):  # it has just ended
+            found[process.pid] = _memory(program, process.pid)
+    return found
+
+
+def _memory(program: str, pid: int) -> Memory:
+    lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
+    kib = {name.rstrip(":"): int(value) for name, value, *_ in (line.split() for line in lines)}
+    files = len(list((PROC / str(pid) / "fd").iterdir()))
+    return Memory(program, kib["Rss"] / KIB, kib["Pss"] / KIB, kib["Pss_Anon"] / KIB, files)
+
+
+def waiting(system: System) -> float:
+    """Return how many messages wait, are at work, or stand in the outbox."""
+    with redis.Redis.from_url(system.redis_url) as messages, own_keys(system.redis_url) as own:
+        return sum(_waiting(messages, own).values())
+
+
+def _waiting(messages: redis.Redis, own: redis.Redis) -> dict[str, float]:
+    found = {f"queue {name}": float(messages.llen(name)) for name in (RECALL, STORE, MAINTENANCE)}
+    return found | {"unacknowledged": float(messages.hlen("unacked")), "outbox": float(outbox.size(own))}
+
+
+def _redis(system: System) -> dict[str, float]:
+    """Return how long the queues are, and what Redis holds: in all, and without keys that expire by themselves."""
+    with redis.Redis.from_url(system.redis_url) as messages, own_keys(system.redis_url) as own:
+        found = _waiting(messages, own)
+        found["redis clients"] = float(messages.info("clients")["connected_clients"])
+        keyspace = messages.info("keyspace")
+        found["keys that stay"] = float(sum(one["keys"] - one["expires"] for one in keyspace.values()))
+        found["keys that expire"] = float(sum(one["expires"] for one in keyspace.values()))
+        whole = messages.info("memory")["used_memory"] / KIB / KIB
+        found["redis MiB"] = whole
+        with redis.Redis.from_url(results_url(system.redis_url)) as results:
+            found["redis MiB without keys that expire"] = whole - _expiring_mib(own) - _expiring_mib(results)
+    return found
+
+
+def _expiring_mib(keys: redis.Redis) -> float:
+    """Return about how much the keys take that expire, by some of them."""
+    space: dict[str, Any] = keys.info("keyspace").get(f"db{keys.connection_pool.connection_kwargs['db']}", {})
+    if not space.get("expires"):
+        return 0.0
+    with keys.pipeline(transaction=False) as asking:
+        for _ in range(SAMPLED_KEYS):
+            asking.randomkey()
+        names = asking.execute()
+        for name in names:
+            asking.ttl(name)
+            asking.memory_usage(name)
+        answers = asking.execute()
+    taken = [size for ttl, size in zip(answers[::2], answers[1::2], strict=True) if size and ttl > 0]
+    return float(space["expires"] * sum(taken) / max(len(taken), 1) / KIB / KIB)
+
+
+def _database(db: "psycopg.Connection[Any]") -> dict[str, float]:
+    connections, active, idle = db.execute(CONNECTIONS, [OWN_NAME]).fetchone() or (0, 0, 0)
+    live, rows = db.execute(LIVE).fetchone() or (0, 0)
+    return {
+        "connections": float(connections),
+        "active connections": float(active),
+        "longest idle in transaction s": float(idle),
+        "live facts": float(live),
+        "facts": float(rows),
+    }

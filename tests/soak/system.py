@@ -1,0 +1,104 @@
+"""The system that is soaked: what `ebb up` starts, in a home of its own, with all of its processes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from api.system import servers
+
+CHECKOUT = Path(__file__).parents[2]
+UP_SECONDS = 180
+SIGNS = {
+    "maintenance": "--hostname=maintenance@",
+    "worker": "--hostname=worker@",
+    "beat": "workers beat",
+    "flower": "workers flower",
+    "api": "api.http",
+    "redis": "redis-server",
+}
+"""What a program's command has that no other's has."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A running Ebb: where everything is, and the process that keeps the others running."""
+
+    home: Path
+    database_url: str
+    redis_url: str
+    api_url: str
+    supervisor: int
+    log_sizes: Mapping[str, int]
+
+    def programs(self) -> list[tuple[str, psutil.Process]]:
+        """Return every process with its program's name, those that programs have forked as `NAME child`."""
+        own = psutil.Process(self.supervisor)
+        found = [("supervisor", own)]
+        for program in own.children():
+            name = _name(program)
+            found.append((name, program))
+            found += [(f"{name} {_role(child)}".strip(), child) for child in program.children(recursive=True)]
+        return found
+
+    def logs(self) -> Iterator[tuple[str, str]]:
+        """Give each line of each program's log since all of it was up, with the program's name."""
+        for log in sorted((self.home / "logs").glob("*.log")):
+            said = log.read_bytes()[self.log_sizes.get(log.name, 0) :]
+            for line in said.decode(errors="replace").splitlines():
+                yield log.stem, line
+
+
+@contextmanager
+def started(keep: Path | None, workers: int, settings: Mapping[str, str]) -> Iterator[System]:
+    """Run a whole Ebb while the block runs, in a folder that is removed afterwards unless it is one to keep."""
+    home = keep or Path(tempfile.mkdtemp(prefix="ebb-soak-", dir="/tmp"))
+    options = [f"--workers={workers}", f"--port={servers.free_port()}"]
+    try:
+        yield _system(home, _ebb(home, settings, "up", "--detach", *options))
+    finally:
+        _ebb(home, settings, "down")
+        if keep is None:
+            shutil.rmtree(home)
+
+
+def _ebb(home: Path, settings: Mapping[str, str], *arguments: str) -> dict[str, Any]:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
+    paths = [str(CHECKOUT), outside.get("PYTHONPATH", "")]
+    environment = outside | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | dict(settings)
+    command = [sys.executable, "-m", "api.cli", *arguments, f"--home={home}", "--json"]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True, timeout=UP_SECONDS, check=True
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _system(home: Path, told: Mapping[str, Any]) -> System:
+    pids = {process["name"]: process["pid"] for process in told["processes"]}
+    sizes = {log.name: log.stat().st_size for log in (home / "logs").glob("*.log")}
+    return System(home, told["database_url"], told["redis_url"], told["api_url"], pids["supervisor"], sizes)
+
+
+def _name(program: psutil.Process) -> str:
+    """Return a program's name as `ebb status` tells it, from its command."""
+    command = " ".join(program.cmdline())
+    return next((name for name, sign in SIGNS.items() if sign in command), "postgres")
+
+
+def _role(child: psutil.Process) -> str:
+    """Return what a child is for: PostgreSQL's say so themselves."""
+    said = " ".join(child.cmdline())
+    if not said.startswith("postgres: "):
+        return "child"
+    words = said.removeprefix("postgres: ").split()
+    return "backend" if len(words) > 2 and words[0] == "postgres" else " ".join(words[:2])
