@@ -16,8 +16,8 @@ console = Console(highlight=False, soft_wrap=True)
 
 MORE_THAN_A_FEW = 100
 RESULTS = (
-    "passes", "lives", "recalls", "graphs", "queued", "stores", "quality", "space", "peers", "evidence", "price",
-    "chaos",
+    "passes", "lives", "recalls", "graphs", "contexts", "queued", "throughput", "http", "stores", "quality", "space",
+    "peers", "evidence", "price", "chaos", "soak",
 )  # fmt: skip
 """What the table tells of, in this order."""
 

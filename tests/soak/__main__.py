@@ -13,7 +13,7 @@ import numpy as np
 
 from api.client import Client
 from api.sender import BATCH_SECONDS
-from tests.benchmarks import figures, machine, texts
+from tests.benchmarks import charts, figures, machine, texts
 from tests.benchmarks.figures import Answers, console
 from tests.soak import bloat, judging, sampling
 from tests.soak.clock import Clock
@@ -43,6 +43,8 @@ def main() -> None:
         _examine(system, world, answers)
     told = machine.description() | {"minutes": given.minutes, "users": given.users, "days a minute": given.days}
     figures.save(answers, given.results / "soak.json", told)
+    charts.draw({"soak": answers}, given.results)
+    figures.write_table(given.results, figures.RESULTS)
 
 
 def _soak(system: System, world: World, given: argparse.Namespace) -> list[User]:
