@@ -75,6 +75,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.lexemes": {},
     "memory.settle_tallies": {},
     "memory.ann": {},
+    "memory.rebuild_indexes": {},
     "memory.sweep_outbox": {},
     "memory.publish_keys": {},
     "memory.measure": {"now": AT},

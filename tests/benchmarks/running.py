@@ -41,7 +41,7 @@ def workers(machine: Machine, context: Context, children: int, *, include: str =
 @contextmanager
 def serving(machine: Machine, context: Context) -> Iterator[str]:
     """Run the HTTP API while the block runs; give its address."""
-    program = programs.api("127.0.0.1", servers.free_port())
+    program = programs.api("127.0.0.1", servers.free_port(), "")
     url = f"http://127.0.0.1:{program.environment['EBB_PORT']}"
     with _process(machine, context, program) as process:
         _wait_until(lambda: _serves(url, process))
