@@ -166,15 +166,16 @@ class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
 
 
 class _Ending:
-    """Closes a thread's connections to the results when nothing refers to it any more."""
+    """Closes a thread's connections to the results when the thread is over, unless others wait for its results."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 
     def __del__(self) -> None:
         with suppress(Exception):  # they are of no use to anybody
-            self._backend.result_consumer.stop()
-            self._backend.client.connection_pool.disconnect()
+            if not self._backend.result_consumer.subscribed_to:
+                self._backend.result_consumer.stop()
+                self._backend.client.connection_pool.disconnect()
 
 
 def _let_go(result: AsyncResult) -> None:

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from threading import Thread
+from typing import Any
 
 import psutil
 import pytest
@@ -40,3 +41,12 @@ def test_the_connections_of_a_thread_end_with_it(live: LiveSystem, namespace: st
             ask_from_a_thread(client, answers)
         assert psutil.Process().num_fds() <= before + SLACK
     assert answers == [0] * (THREADS + 1)
+
+
+def test_what_a_thread_has_sent_another_may_wait_for_when_it_is_over(live: LiveSystem, namespace: str) -> None:
+    sent: list[Any] = []
+    with live.client(namespace) as client:
+        thread = Thread(target=lambda: sent.append(client.send_many([{"text": "The oboe is in the attic."}])))
+        thread.start()
+        thread.join()
+        assert client.wait(sent[0], 30)["results"][0]["action"] == "added"
