@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.benchmarks import data, graphs, recalls
 from tests.benchmarks.figures import Answers, quantile, seconds
-from tests.benchmarks.graphs import ENTITIES, NAMESPACES
+from tests.benchmarks.graphs import ENTITIES
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.scale import Size
@@ -15,6 +15,7 @@ from workers.storage.connection import close_pools
 from workers.telling import inject
 
 NAME = "bench_contexts"
+NAMESPACES = 10
 TOKENIZER = "o200k_base"
 
 
