@@ -158,14 +158,17 @@ def _tell(answers: Answers, states: Mapping[str, State], random: Mapping[str, Se
     answers.add(f"points lost, {FADING}", "points", [lost(off, faded)], most=1.0, note=FADING_NOTE)
     answers.add(f"points lost, {FADING}, documented ranking", "points", [100 * (off.at_10 - faded.documented_at_10)])
     answers.add(f"bytes saved, {FADING}", "%", [saved(off, faded)])
-    for name, placebos in random.items():
-        state = states[name]
-        answers.details[f"as many forgotten at random as by {name}"] = [one.told(off) for one in placebos]
-        answers.add(f"facts forgotten, {name}", "%", [100 * (1 - state.facts / off.facts)])
-        answers.add(f"bytes saved, {name}", "%", [saved(off, state)])
-        answers.add(f"points lost, {name}", "points", [lost(off, state)], note=NOTES[name.split(" asked")[0]])
-        chance = [lost(off, one) for one in placebos]
-        answers.add(f"points lost, as many facts forgotten at random as by {name}", "points", chance)
+    for name, state in states.items():
+        if name.startswith("lifetimes"):
+            answers.add(f"facts forgotten, {name}", "%", [100 * (1 - state.facts / off.facts)])
+            answers.add(f"bytes saved, {name}", "%", [saved(off, state)])
+            answers.add(
+                f"points lost, {name}", "points", [lost(off, state)], note=NOTES.get(name.split(" asked")[0], "")
+            )
+        if placebos := random.get(name):
+            answers.details[f"as many forgotten at random as by {name}"] = [one.told(off) for one in placebos]
+            chance = [lost(off, one) for one in placebos]
+            answers.add(f"points lost, as many facts forgotten at random as by {name}", "points", chance)
 
 
 def lost(off: State, state: State) -> float:
