@@ -1,7 +1,9 @@
 """Libraries that give agents a memory, each as its users call it, with Ebb's own embedder in all of them.
 
-None calls a model or a network: mem0 keeps each text as it is instead of letting an LLM choose (`infer=False`).
-LangMem is not among them, for its memory is LangGraph's store, and what it adds is an LLM.
+None calls a model or a network: mem0 keeps each text as it is instead of letting an LLM choose (`infer=False`), and
+without spaCy's model, which PyPI does not have, matches words as they are written. LangGraph's PostgresStore is in no
+extra, for the langchain-core that it needs does not get on with the versions that Ebb is tested with; it is measured
+where it can be imported. LangMem is not among them: its memory is LangGraph's store, and what it adds is an LLM.
 """
 
 import os
