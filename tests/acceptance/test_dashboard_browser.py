@@ -35,6 +35,8 @@ def sample(live: LiveSystem) -> dict[str, str]:
     name = f"sample-{uuid4()}"
     assert live.ebb("import", "api/sample/year.jsonl", "--namespace", name).returncode == 0
     live.ebb_json("decay", "--dry-run", "--now", "2027-11-21")
+    live.send("memory.settle_tallies", {})
+    live.settle()
     return {"X-Ebb-Namespace": name}
 
 
@@ -99,6 +101,81 @@ def test_a_namespace_is_chosen_and_kept(browser: Browser, url: str, live: LiveSy
         tab.get_by_role("button", name=name).press("Enter")
         tab.goto("/dashboard/runs")
         assert tab.locator(".who").inner_text().endswith(name)
+
+
+def test_an_empty_namespace_says_what_to_do_next(browser: "Browser", url: str) -> None:
+    with looking(browser, url, width=NARROW, headers={"X-Ebb-Namespace": f"empty-{uuid4()}"}) as tab:
+        for path in ("/", "/dashboard/facts"):
+            tab.goto(path)
+            assert "ebb store --namespace empty-" in tab.locator(".command").first.inner_text()
+            check_width(tab)
+
+
+def test_what_is_under_way_is_seen_and_said(browser: "Browser", url: str, sample: dict[str, str]) -> None:
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto("/dashboard/runs")
+        asked = []
+        tab.route("**/dashboard/facts", asked.append)
+        tab.get_by_role("link", name="Facts", exact=True).click(no_wait_after=True)
+        assert tab.locator("html.loading").count() == 1
+        assert tab.get_by_role("status").inner_text() == "Loading"
+        asked[0].continue_()
+        tab.wait_for_url("**/dashboard/facts")
+        assert tab.locator("html.loading").count() == 0
+
+
+def test_turning_the_pages_shows_every_fact_once(
+    browser: "Browser", url: str, live: LiveSystem, sample: dict[str, str]
+) -> None:
+    shown: list[str] = []
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto("/dashboard/facts")
+        while True:
+            shown += tab.locator(".facts a").evaluate_all("links => links.map(link => link.pathname.split('/').pop())")
+            if not tab.get_by_role("link", name="Earlier").count():
+                break
+            tab.get_by_role("link", name="Earlier").press("Enter")
+            tab.wait_for_load_state()
+    assert len(shown) == len(set(shown)) == 404
+    assert set(shown) == {id_ for id_, _ in live.facts(sample["X-Ebb-Namespace"])}
+
+
+def test_a_fact_shows_its_curve_its_history_and_its_links(
+    browser: "Browser", url: str, live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as memory:
+        fact, other, gone = (memory.store(f"The brook was {how}.")["id"] for how in ("low", "high", "dry"))
+        memory.link(other, fact, "CAUSED_BY", 0.75)
+        memory.pin(other)
+        memory.forget([gone])
+    for width in (NARROW, WIDE):
+        with looking(browser, url, width=width, headers={"X-Ebb-Namespace": namespace}) as tab:
+            tab.goto(f"/dashboard/facts/{fact}")
+            assert tab.locator("figure canvas").count() == 1
+            assert tab.locator(".changes li").count() >= 4
+            assert "is the cause of 75 %" in tab.locator(".linked").inner_text()
+            check_width(tab)
+            tab.locator(".linked a").press("Enter")
+            tab.wait_for_url(f"**/{other}")
+            assert tab.locator(".chips").get_by_text("pinned").count() == 1
+            assert "does not fade" in tab.locator("main").inner_text()
+            tab.goto(f"/dashboard/facts/{gone}")
+            assert tab.get_by_text("ebb restore --namespace").count() == 1
+            assert tab.get_by_text("forgotten: asked").count() == 1
+            check_width(tab)
+
+
+def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url: str, sample: dict[str, str]) -> None:
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto("/?days=1")
+        assert tab.locator("figure canvas").count() == 3
+        inks = set()
+        for scheme in ("light", "dark"):
+            tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            inks.add(tab.evaluate("getComputedStyle(document.body).color"))
+        assert len(inks) == 2
+        tab.set_viewport_size({"width": NARROW, "height": 800})
+        tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.fixture(scope="module")

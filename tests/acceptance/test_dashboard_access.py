@@ -1,0 +1,132 @@
+"""Who sees what on the dashboard: a key opens its own namespace there, and what was told is shown and never run."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import httpx2
+import pytest
+from live_api import make_key, serving
+from live_browser import looking
+from live_system import LiveSystem
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.acceptance
+
+OURS, THEIRS = "The zebra is in the stable.", "The walrus is on the ice."
+EVIL = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"> & \"quoted\" {{ 7 * 7 }}"
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ours(live: LiveSystem) -> tuple[str, str]:
+    """Return a namespace with a fact, and its key; somebody else has a fact as well."""
+    name = f"ours-{uuid4()}"
+    for owner, text in ((name, OURS), (f"theirs-{uuid4()}", THEIRS)):
+        with live.client(owner) as memory:
+            memory.store(text)
+    return name, make_key(live, name, "read")["x-api-key"]
+
+
+def test_a_key_is_asked_for_opens_its_own_namespace_and_is_given_back(
+    browser: "Browser", url: str, ours: tuple[str, str]
+) -> None:
+    name, key = ours
+    with looking(browser, url, expected=401) as tab:
+        answer = tab.goto("/dashboard/facts")
+        assert answer is not None
+        assert answer.status == 401
+        assert tab.evaluate("document.activeElement.id") == "key"
+        tab.keyboard.type("ebb_none")
+        tab.keyboard.press("Enter")
+        assert "revoked" in tab.get_by_role("alert").inner_text()
+        tab.get_by_label("Key").fill(key)
+        tab.get_by_role("button", name="Sign in").click()
+        assert tab.url == f"{url}/dashboard/facts"
+        assert tab.get_by_text(OURS).count() == 1
+        assert tab.get_by_text(THEIRS).count() == 0
+        assert name in tab.locator(".who").inner_text()
+        assert tab.evaluate("document.cookie") == ""
+        tab.goto("/")
+        assert tab.get_by_text("the scope system").count() == 1
+        tab.get_by_role("button", name="Sign out").click()
+        assert tab.goto("/").status == 401  # type: ignore[union-attr]
+
+
+def test_what_keeps_the_key_is_out_of_reach_of_scripts_and_other_sites(
+    client: httpx2.Client, ours: tuple[str, str]
+) -> None:
+    answer = client.post("/dashboard/sign-in", data={"key": ours[1], "next": "https://elsewhere.example/"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"].lower()
+    assert all(part in cookie for part in ("httponly", "samesite=strict", "path=/"))
+    assert "secure" not in cookie
+    client.cookies.clear()
+
+
+@pytest.mark.parametrize("path", ["//elsewhere.example/", "/dashboard/\\elsewhere.example", "javascript:alert(1)", ""])
+def test_after_signing_in_nobody_is_led_elsewhere(client: httpx2.Client, ours: tuple[str, str], path: str) -> None:
+    answer = client.post("/dashboard/sign-in", data={"key": ours[1], "next": path})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    client.cookies.clear()
+
+
+def test_a_chosen_namespace_counts_for_nothing_beside_a_key(client: httpx2.Client, ours: tuple[str, str]) -> None:
+    for cookies in ({"ebb_namespace": "default"}, {}):
+        answer = client.get("/dashboard/facts", headers={"x-api-key": ours[1]}, cookies=cookies)
+        assert OURS in answer.text
+        client.cookies.clear()
+    assert client.get("/dashboard/facts", cookies={"ebb_namespace": ours[0]}).status_code == 401
+    client.cookies.clear()
+
+
+def test_a_key_that_is_revoked_opens_nothing_at_once(live: LiveSystem, client: httpx2.Client) -> None:
+    made = live.ebb_json("keys", "create", "--namespace", "revoked")
+    cookies = {"ebb_key": made["key"]}
+    assert client.get("/", cookies=cookies).status_code == 200
+    live.ebb_json("keys", "revoke", made["id"], "--namespace", "revoked")
+    assert client.get("/", cookies=cookies).status_code == 401
+    client.cookies.clear()
+
+
+def test_the_cookie_opens_no_route_of_the_api(client: httpx2.Client, ours: tuple[str, str]) -> None:
+    assert client.get("/memory/stats", cookies={"ebb_key": ours[1]}).status_code == 401
+    client.cookies.clear()
+
+
+def test_what_was_told_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:
+    name = f"evil-{uuid4()}"
+    key = make_key(live, name, "read")
+    with live.client(name) as memory:
+        fact = memory.store(
+            EVIL, entity=EVIL, key="</script><b>", value=EVIL, category=EVIL[:60], source=EVIL, tags=["<b>"]
+        )
+        other = memory.store(f"{EVIL} Again.")
+        memory.link(fact["id"], other["id"], "CAUSED_BY")
+    with looking(browser, url, headers=key) as tab:
+        for path in ("/", "/dashboard/facts", f"/dashboard/facts/{fact['id']}", f"/dashboard/facts/{other['id']}"):
+            tab.goto(path)
+            assert tab.get_by_text(EVIL).count() >= 1, path
+            assert "run" not in tab.title().split(" · ")[0].split(), path
+            assert tab.locator("main img").count() == 0
+
+
+def test_nobodys_fact_is_not_there(client: httpx2.Client, live: LiveSystem, ours: tuple[str, str]) -> None:
+    ((stranger,),) = live.rows("select id::text from facts where text = %s", [THEIRS])
+    answer = client.get(f"/dashboard/facts/{stranger}", headers={"x-api-key": ours[1]})
+    assert answer.status_code == 404
+    assert "walrus" not in answer.text
+    assert client.get("/dashboard/facts/none", headers={"x-api-key": ours[1]}).status_code == 422

@@ -1,0 +1,44 @@
+"""The dashboard while parts are down: each page says which, with the right status, and works again afterwards."""
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from live_api import serving
+from live_system import LiveSystem, eventually
+
+from api.system import servers
+
+pytestmark = pytest.mark.acceptance
+
+PATHS = ("/", "/dashboard/facts", "/dashboard/runs", "/dashboard/namespaces")
+
+
+@pytest.fixture
+def without_redis(idle: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(idle, EBB_REDIS_URL=f"redis://127.0.0.1:{servers.free_port()}/0") as client:
+        yield client
+
+
+def test_without_redis_each_page_says_so(without_redis: httpx2.Client) -> None:
+    for path in PATHS:
+        answer = without_redis.get(path)
+        assert answer.status_code == 503, path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.headers["retry-after"]
+        assert "Redis does not answer" in answer.text
+        assert "Try again" in answer.text
+
+
+def test_without_workers_each_page_says_so_and_works_once_they_are_there(idle: LiveSystem) -> None:
+    idle.start("worker")
+    with serving(idle) as client:
+        assert client.get("/").status_code == 200
+        idle.kill_worker("worker")
+        eventually(lambda: client.get("/").status_code == 503, "the lack of workers is noticed", 30)
+        for path in PATHS:
+            answer = client.get(path)
+            assert answer.status_code == 503, path
+            assert "No worker takes from the queue" in answer.text
+        idle.start("worker")
+        assert eventually(lambda: client.get("/").status_code == 200, "it works again")
