@@ -15,6 +15,9 @@ routes = router()
 
 DAYS = {1: "A day", 14: "Two weeks", 366: "A year"}
 NEWEST = 8
+PENDING = "pending"
+"""What waits for its vector, which mostly nothing does."""
+
 TONES = {
     "tiers": ("hot", "warm", "cold"),
     "fidelity": ("full", "pooled", "fingerprint", "pending"),
@@ -58,6 +61,7 @@ def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
     series = [
         {"name": one, "tone": tones[place % len(tones)], "values": values}
         for place, (one, values) in enumerate(course[name].items())
+        if one != PENDING or any(values)
     ]
     shown = range(len(at) - 1, -1, -max(1, -(-len(at) // ROWS)))
     return {
