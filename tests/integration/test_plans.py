@@ -36,6 +36,7 @@ from workers.storage import (
     relations,
     signatures,
     tallies,
+    tally_history,
 )
 from workers.storage.connection import close_pools, connect
 
@@ -334,6 +335,30 @@ def test_links_are_walked_both_ways_by_their_own_indexes(filled: Memory) -> None
     }  # fmt: skip
     used = indexes(filled, links.WALK, values)
     assert {"links_source", "links_target", "facts_pkey", "activity_pkey"} == used.keys()
+
+
+def test_the_strongest_links_of_a_fact_and_those_of_its_neighbours_are_found_by_their_indexes(filled: Memory) -> None:
+    rows = filled.rows("select source from links where namespace = 3 limit 20")
+    own = {"namespace": 3, "fact": rows[0][0], "most": 20, "examined": 160}
+    assert {"links_source", "links_target"} <= indexes(filled, links.STRONGEST, own).keys()
+    some = {"namespace": 3, "facts": [source for (source,) in rows]}
+    for statement, values in ((links.COUNT, own), (links.AMONG, some)):
+        used = indexes(filled, statement, values).keys()
+        assert used
+        assert used <= {"links_pkey", "links_source", "links_target"}
+
+
+def test_the_course_of_a_namespace_is_read_by_its_key(filled: Memory) -> None:
+    filled.rows(
+        """
+        insert into tally_history (namespace, at, counts)
+        select id, timestamptz '2025-01-01' + hour * interval '1 hour', '{"tier 0": 1}'
+        from namespaces, generate_series(1, 500) as hour
+        """
+    )
+    filled.rows("analyze tally_history")
+    values = {"namespace": 3, "since": day(10), "now": day(12)}
+    assert indexes(filled, tally_history.SINCE, values).keys() == {"tally_history_pkey"}
 
 
 def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory) -> None:
