@@ -89,6 +89,7 @@ class Actor:
     over: threading.Event
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     most_facts: int = 60
+    into_future: bool = True
     cells: list[Cell] = field(default_factory=list)
     waits: float = 0.05
 
@@ -111,7 +112,7 @@ class Actor:
 
     def _new_cell(self) -> Cell:
         name = f"cell {self.number} {len(self.cells)}"
-        fades = self.rng.random() < 0.15
+        fades = self.into_future and self.rng.random() < 0.15
         namespace = f"fade-{self.number}-{len(self.cells)}" if fades else self.rng.choice(NAMESPACES)
         count = 1 if self.rng.random() < 0.25 and not fades else self.rng.randint(2, self.most_facts)
         return Cell(namespace, [str(self._uuid()) for _ in range(count)], name)
@@ -234,10 +235,13 @@ class Load:
         return sum(step.told == ACKNOWLEDGED for cell in self.cells for step in cell.steps)
 
 
-def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime]) -> Load:
-    """Return actors at work."""
+def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime], *, into_future: bool = True) -> Load:
+    """Return actors at work; if `into_future`, some have passes look at their facts as of a later instant."""
     over = threading.Event()
-    actors = [Actor(redis_url, number, random.Random(f"{seed} {number}"), over, clock) for number in range(count)]
+    actors = [
+        Actor(redis_url, number, random.Random(f"{seed} {number}"), over, clock, into_future=into_future)
+        for number in range(count)
+    ]
     load = Load(actors, over)
     load.start()
     return load

@@ -96,8 +96,11 @@ class Verdict:
         return len(self.lost) + len(self.doubled) + len(self.decayed_twice) + len(self.torn)
 
 
-def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime) -> Verdict:
-    """Replay what is certain, find out what else happened, and compare every row."""
+def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, *, unembedded: bool = False) -> Verdict:
+    """Replay what is certain, find out what else happened, and compare every row.
+
+    Where facts may be `unembedded` for a while, what was forgotten then has no signature until it is restored.
+    """
     _same_namespaces(real.database_url, twin.database_url)
     found = Verdict()
     for cell in cells:
@@ -106,7 +109,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime) 
         found.steps += len(cell.certain)
     unknown = [(cell, step) for cell in cells for step in cell.uncertain]
     _finish(twin, cells, until)
-    there, here = rows(real.database_url), rows(twin.database_url)
+    there, here = (rows(context.database_url, unembedded=unembedded) for context in (real, twin))
     wrong = _cells_of(_differing(there, here), cells)
     for cell, step in unknown:
         if id(cell) in wrong:
@@ -114,7 +117,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime) 
             found.happened += 1
     found.uncertain = len(unknown)
     _finish(twin, cells, until)
-    here = rows(twin.database_url)
+    here = rows(twin.database_url, unembedded=unembedded)
     _compare(found, there, here, {id_ for cell, _ in unknown for id_ in (*cell.ids, cell.name)})
     found.rows = len(there)
     return found
@@ -247,14 +250,18 @@ VERBS: Mapping[str, Callable[[Context, Step], None]] = {
 # Comparing ------------------------------------------------------------------------------------------------------------
 
 
-def rows(url: str) -> Rows:
-    """Return every row that holds memory, by table and key."""
+def rows(url: str, *, unembedded: bool = False) -> Rows:
+    """Return every row that holds memory, by table and key; if `unembedded`, without the signatures of what has ended."""
     found: Rows = {}
     with psycopg.connect(url, row_factory=dict_row) as db:
         db.execute("set timezone = 'UTC'")
         for table, key in TABLES.items():
             for one in db.execute(READ[table].encode()):
                 row = one["row"]
+                if unembedded and row.get("live") is False:
+                    continue
+                if unembedded and row.get("retired"):
+                    del row["fidelity"]
                 found[(table, *(str(row[name]) for name in key))] = row
         for one in db.execute(EVENTS):
             found["events", *(str(one[name]) for name in ("namespace", "fact", "what", "at", "details"))] = one

@@ -175,7 +175,7 @@ def _under_load(
     rng = random.Random(f"{seed} {scenario.name}")
     clock = load.ticking()
     probes: list[Cell] = []
-    work = load.started(system.redis_url, seed, ACTORS, clock)
+    work = load.started(system.redis_url, seed, ACTORS, clock, into_future=not scenario.ill_embedder)
     try:
         while outcome.rounds < rounds and (not outcome.rounds or time.monotonic() < deadline):
             time.sleep(rng.uniform(0, BREATH_SECONDS))
@@ -189,7 +189,7 @@ def _under_load(
     at = _settle(system, cells, outcome)
     if scenario.loses_accepted:
         _doubt_accepted(cells)
-    _judge(system, cells, at, outcome)
+    _judge(system, cells, at, outcome, unembedded=scenario.ill_embedder)
 
 
 def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:
@@ -270,11 +270,11 @@ def _doubt_accepted(cells: list[Cell]) -> None:
             step.told = UNKNOWN if step.told == load.ACCEPTED else step.told
 
 
-def _judge(system: System, cells: list[Cell], at: datetime, outcome: Outcome) -> None:
+def _judge(system: System, cells: list[Cell], at: datetime, outcome: Outcome, *, unembedded: bool) -> None:
     outcome.left_over = system.waiting() | {"open parts of passes": _number(system, OPEN_PARTS)}
     outcome.lost_children = system.lost_children()
     outcome.restarts = {name: program.restarts for name, program in system.programs.items() if program.restarts}
     outcome.acknowledged = sum(step.told == ACKNOWLEDGED for cell in cells for step in cell.steps)
     outcome.facts = _number(system, "select count(*) from facts")
     twin = system.create(f"{system.database}_twin")
-    outcome.verdict = oracle.judge(system.context(system.database), twin, cells, at)
+    outcome.verdict = oracle.judge(system.context(system.database), twin, cells, at, unembedded=unembedded)
