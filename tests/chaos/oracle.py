@@ -251,7 +251,7 @@ VERBS: Mapping[str, Callable[[Context, Step], None]] = {
 
 
 def rows(url: str, *, unembedded: bool = False) -> Rows:
-    """Return every row that holds memory, by table and key; if `unembedded`, without the signatures of what has ended."""
+    """Return every row that holds memory, by table and key; if `unembedded`, without signatures of what has ended."""
     found: Rows = {}
     with psycopg.connect(url, row_factory=dict_row) as db:
         db.execute("set timezone = 'UTC'")
