@@ -1,5 +1,6 @@
 """What is checked before any work is taken: a worker or beat that cannot do right says so and does not start."""
 
+import gc
 import logging
 import time
 from typing import Any
@@ -36,6 +37,16 @@ def check_worker(**_: Any) -> None:
         raise SystemExit(f"ebb: {error}") from None
     finally:
         context.close()
+
+
+@worker_init.connect
+def share_with_children(**_: Any) -> None:
+    """Keep what is loaded by now out of every later garbage collection, or the first one copies all of it.
+
+    It writes into each object that it looks at, and so ends the sharing of its page: some 45 MiB in each child.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @worker_ready.connect
