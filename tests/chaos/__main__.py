@@ -17,6 +17,7 @@ from tests.chaos.scenarios import SCENARIOS, Outcome
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MOST_SHOWN = 12
+QUICK, QUICK_ROUNDS = ("children killed", "PostgreSQL crashed", "messages doubled", "anything"), 3
 AFTERWARDS_SECONDS = 20.0
 """What a scenario takes of its time when its rounds are over, to settle and to be judged."""
 
@@ -26,10 +27,11 @@ def main() -> None:
     given = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended and disks unmounted
     console.print(f"seed {given.seed}")
-    wanted = [scenario for scenario in SCENARIOS if not given.scenarios or scenario.name in given.scenarios]
+    names = given.scenarios or (QUICK if given.quick else [scenario.name for scenario in SCENARIOS])
+    wanted = [scenario for scenario in SCENARIOS if scenario.name in names]
     outcomes, end = [], time.monotonic() + given.minutes * 60
     for place, scenario in enumerate(wanted):
-        rounds = given.rounds or (2 if given.quick else scenario.rounds)
+        rounds = given.rounds or (QUICK_ROUNDS if given.quick else scenario.rounds)
         seconds = (end - time.monotonic()) / (len(wanted) - place) - AFTERWARDS_SECONDS
         outcome = scenarios.run(scenario, rounds, given.seed, seconds=seconds, keep=given.keep)
         _say(outcome)
@@ -120,7 +122,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(one.name for one in SCENARIOS))
     parser.add_argument("--rounds", type=int, help="rounds of each scenario")
     parser.add_argument("--minutes", type=float, default=20, help="after which no further round begins (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="a few rounds of each")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds each of {', '.join(QUICK)}")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of all random choices")
     parser.add_argument("--add", action="store_true", help="add to the results that are there")
     parser.add_argument("--keep", action="store_true", help="leave the folders with all logs")
