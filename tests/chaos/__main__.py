@@ -36,12 +36,20 @@ def main() -> None:
         outcome = scenarios.run(scenario, rounds, given.seed, seconds=seconds, keep=given.keep)
         _say(outcome)
         outcomes.append(outcome)
-    path = given.results / "chaos.json"
-    before = figures.load(path).details["scenarios"] if given.add and path.exists() else []
-    answers = told([*before, *map(_detail, outcomes)], "python -m tests.chaos")
-    figures.save(answers, path, dict(machine.description()))
-    figures.write_table(given.results, figures.RESULTS)
+    _keep_results([_detail(outcome) for outcome in outcomes], given)
     sys.exit(any(not outcome.sound for outcome in outcomes))
+
+
+def _keep_results(details: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Write what a whole run found, or part of one to a folder that was asked for: it replaces no published results."""
+    part = given.quick or given.rounds or given.scenarios
+    folder = given.results or RESULTS
+    path = folder / "chaos.json"
+    before = figures.load(path).details["scenarios"] if given.add and path.exists() else []
+    answers = told([*before, *details], "python -m tests.chaos")
+    if given.results or not part:
+        figures.save(answers, path, dict(machine.description()))
+        figures.write_table(folder, figures.RESULTS)
 
 
 def _say(outcome: Outcome) -> None:
@@ -126,7 +134,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of all random choices")
     parser.add_argument("--add", action="store_true", help="add to the results that are there")
     parser.add_argument("--keep", action="store_true", help="leave the folders with all logs")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for chaos.json")
+    parser.add_argument("--results", type=Path, help="the folder for chaos.json; a whole run's is the repository's")
     given = parser.parse_args()
     if unknown := set(given.scenarios) - {one.name for one in SCENARIOS}:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are: {', '.join(one.name for one in SCENARIOS)}")
