@@ -54,7 +54,7 @@ def kill_children(system: System, rng: random.Random) -> str:
         what = rng.choice(list(STATEMENTS))
         _await_statement(system, STATEMENTS[what])
         _kill([child for worker in system.workers() for child in worker.children()])
-        return f"killed children in the middle of {what}"
+        return f"killed children, having waited for {what} at work"
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     _kill(rng.choice(system.workers()).children()[:1])
     return "killed a child"
