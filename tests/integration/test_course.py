@@ -97,7 +97,7 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
     assert after["tiers"]["warm"][-1] == len(moments)
     if min(moments) < 34:
         assert after["tiers"]["warm"][0] == first
-    hours = [int(at // 3600) for at in after["at"][:-1] if at < day(399).timestamp()]
+    hours = [int(at // 3600) for at in after["at"][:-1] if day(34).timestamp() < at < day(399).timestamp()]
     assert len(hours) == len(set(hours))
     dates = [int(at // 86_400) for at in after["at"][:-1] if day(34).timestamp() < at < day(386).timestamp()]
     assert len(dates) == len(set(dates))
