@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 
 import httpx2
+import psycopg
 import pytest
 from live_api import serving
 from live_system import LiveSystem, eventually
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from api.system import servers
 
@@ -41,4 +44,22 @@ def test_without_workers_each_page_says_so_and_works_once_they_are_there(idle: L
             assert answer.status_code == 503, path
             assert "No worker takes from the queue" in answer.text
         idle.start("worker")
+        assert eventually(lambda: client.get("/").status_code == 200, "it works again")
+
+
+def test_without_a_database_a_page_says_so_in_time_and_works_once_it_is_there(
+    idle: LiveSystem, postgres: servers.Postgres
+) -> None:
+    name = str(conninfo_to_dict(idle.database_url)["dbname"])
+    allow = "alter database {} allow_connections {}"
+    idle.start("worker")
+    with serving(idle) as client, psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+        assert client.get("/").status_code == 200
+        admin.execute(sql.SQL(allow).format(sql.Identifier(name), sql.SQL("false")))
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        answer = client.get("/")
+        assert answer.status_code == 504
+        assert "the database does not answer" in answer.text
+        assert "/health/ready" in answer.text
+        admin.execute(sql.SQL(allow).format(sql.Identifier(name), sql.SQL("true")))
         assert eventually(lambda: client.get("/").status_code == 200, "it works again")

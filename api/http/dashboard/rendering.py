@@ -57,7 +57,9 @@ ADVICE = {
     HTTPStatus.NOT_FOUND: "It may have been forgotten and purged, or it belongs to another namespace.",
     HTTPStatus.TOO_MANY_REQUESTS: "Wait a moment. If this lasts, start more workers.",
     HTTPStatus.SERVICE_UNAVAILABLE: "Nothing that was stored is lost. This page works again once all parts run.",
-    HTTPStatus.GATEWAY_TIMEOUT: "Nothing that was stored is lost. This page works again once the workers catch up.",
+    HTTPStatus.GATEWAY_TIMEOUT: (
+        "No worker is free, or the database does not answer them. Nothing that was stored is lost."
+    ),
 }
 """What to do about an error, beside what it says itself."""
 
