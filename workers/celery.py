@@ -23,6 +23,10 @@ PRUNE_SECONDS = 3_600.0
 """Between two prunes (D34); like the lifetimes themselves no setting."""
 
 
+CLEAN_SECONDS = 3_600.0
+"""Within this what was erased is out of the database's pages and indexes as well; also no setting."""
+
+
 MISSED_SECONDS = 600
 """What should have begun at an hour that is longer past waits for its next one."""
 
@@ -89,6 +93,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.thin_course": (86_400.0, {}),
         "memory.purge": (86_400.0, {"scheduled": True}),
         "memory.rebuild_indexes": (86_400.0, {}),
+        "memory.clean": (CLEAN_SECONDS, {}),
         "memory.consolidate_all": (86_400.0, {}),
     }
     periodic = {

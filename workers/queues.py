@@ -46,6 +46,7 @@ ROUTES = {
     "memory.ann": MAINTENANCE,
     "memory.rebuild_indexes": MAINTENANCE,
     "memory.purge": MAINTENANCE,
+    "memory.clean": MAINTENANCE,
     "memory.doctor": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
     "memory.*": STORE,

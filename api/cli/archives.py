@@ -90,7 +90,7 @@ def export(
     name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
     at = utc_now() if now is None else intake.instant(now, "--now")
     with contextlib.ExitStack() as stack:
-        target = sys.stdout if file is None else stack.enter_context(file.open("w", encoding="utf-8"))
+        target = sys.stdout if file is None else stack.enter_context(_new(file))
         for fact in exporting(Context(settings), name, at):
             if as_json and "text" not in fact:
                 continue
@@ -122,12 +122,19 @@ def _open(file: str) -> Iterator[Any]:
         return
     try:
         source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InvalidInputError(
-            f"{file} cannot be read: {error.strerror}. Give a JSONL file, or - for standard input."
+            f"{file} cannot be read: {error}. Give a JSONL file, or - for standard input."
         ) from None
     with source:
         yield source
+
+
+def _new(file: Path) -> TextIO:
+    try:
+        return file.open("w", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{file} cannot be written: {error}. Give a file in a folder that is there.") from None
 
 
 def _plain(value: Any) -> str:

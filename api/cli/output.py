@@ -28,8 +28,8 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on one line of stdout."""
-    typer.echo(json.dumps(value, ensure_ascii=False))
+    """Print one JSON value on one line of stdout; halves of characters, as arguments may have them, are escaped."""
+    typer.echo(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode())
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -64,6 +64,11 @@ def bar(unit: str) -> Iterator[Any]:
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, count=0)
         yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
+
+
+def spinner(text: str) -> Any:
+    """Return a block during which stderr says what is being done, where that is a terminal."""
+    return console(stderr=True).status(text)
 
 
 def say_held(facts: int) -> None:

@@ -1,4 +1,4 @@
-"""`ebb decay`, `prune`, `purge`, `backfill-decay`, `reembed` and `reindex`: what is done to many facts at once."""
+"""`ebb decay`, `prune`, `backfill-decay`, `reembed` and `reindex`: what is done to many facts at once."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def decay(
     from workers import intake  # noqa: PLC0415
 
     at = None if now is None else intake.instant(now, "--now").isoformat()
-    with client(home, namespace) as memory, _spinner("facts are fading …"):
+    with client(home, namespace) as memory, output.spinner("facts are fading …"):
         done = memory.decay(at, dry_run=dry_run, force=force)
         held = done["held"] or memory.stats()["held"]
     if as_json:
@@ -33,28 +33,6 @@ def decay(
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
     if held:
         output.say_held(held)
-
-
-def purge(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would be erased.")] = False,
-    now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Erase for good what was forgotten more than EBB_RETENTION_DAYS ago, in every namespace."""
-    from workers import intake  # noqa: PLC0415
-
-    at = None if now is None else intake.instant(now, "--now").isoformat()
-    with client(home, namespace) as memory, _spinner("what was forgotten long ago is erased …"):
-        done = memory.purge(at, dry_run=dry_run)
-        while done["left"] and not dry_run and (more := memory.purge(at))["purged"]:
-            done = more | {"purged": done["purged"] + more["purged"]}
-    if as_json:
-        output.print_json(done)
-    else:
-        count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
-        output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
 
 
 def prune(
@@ -70,7 +48,7 @@ def prune(
     from workers import intake  # noqa: PLC0415
 
     at = None if now is None else intake.instant(now, "--now").isoformat()
-    with client(home, namespace) as memory, _spinner("expired facts are forgotten …"):
+    with client(home, namespace) as memory, output.spinner("expired facts are forgotten …"):
         done = memory.prune(at, hard=hard or not soft, soft=soft or not hard, dry_run=dry_run)
     if as_json:
         output.print_json(done)
@@ -97,7 +75,7 @@ def backfill_decay(
 
     Lifetimes begin when a fact was last confirmed.
     """
-    with client(home, namespace) as memory, _spinner("facts are classified …"):
+    with client(home, namespace) as memory, output.spinner("facts are classified …"):
         done = memory.backfill(everywhere=everywhere, dry_run=dry_run, prune=prune)
     if as_json:
         output.print_json(done)
@@ -155,11 +133,6 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={settings.language}.")
 
 
-def _spinner(text: str) -> Any:
-    return output.console(stderr=True).status(text)
-
-
 COMMANDS: dict[str, Callable[..., None]] = {
-    "decay": decay, "prune": prune, "purge": purge,
-    "backfill-decay": backfill_decay, "reembed": reembed, "reindex": reindex,
+    "decay": decay, "prune": prune, "backfill-decay": backfill_decay, "reembed": reembed, "reindex": reindex,
 }  # fmt: skip

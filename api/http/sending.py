@@ -100,13 +100,13 @@ class Session(Client):
             self.revoke(late.task)
 
     def _answered(self, task: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what was answered to this idempotency key before.
+        """Return what was answered to this idempotency key before; without it the digest of the request says nothing.
 
         Raises:
             InvalidInputError: it was given with something else.
         """
         what = {name: value for name, value in arguments.items() if name != "now"}
-        digest = hashlib.sha256(json.dumps([task, what], sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
         if receipts.claim(self._own_keys, self.task_id, digest) != digest:
             raise InvalidInputError("Idempotency-Key: was given with another request before; use a new one for each.")
         return receipts.answered(self._own_keys, self.task_id)

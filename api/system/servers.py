@@ -35,6 +35,7 @@ POSTGRES_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    "log_error_verbosity": "terse",  # details have whole rows, which nobody erases from a log
 }
 LEAST_CACHE_MIB, MOST_CACHE_MIB = 128, 4096
 REDIS_CONFIGURATION = """\

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from live_api import serving
 from live_system import LiveSystem
+from made_up import FUZZ
 
 pytestmark = pytest.mark.acceptance
 
@@ -37,9 +38,12 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
 def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Client, tmp_path: Path) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
-    command += [f"{served.base_url}/openapi.json", "--checks", CHECKS, "--max-examples", "15", "--seed", "1"]
+    command += [f"{served.base_url}/openapi.json", "--checks", CHECKS]
+    command += ["--max-examples", str(15 * max(FUZZ, 1)), "--seed", str(FUZZ or 1)]
     command += ["--phases", "examples,coverage,fuzzing", "--generation-database", "none", "--no-color"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=240 * max(FUZZ, 1), check=False
+    )
     routes = [way for path in served.get("/openapi.json").json()["paths"].values() for way in path]
     assert f"Tested: {len(routes)}\n" in done.stdout
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -76,6 +76,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.settle_tallies": {},
     "memory.ann": {},
     "memory.rebuild_indexes": {},
+    "memory.clean": {},
     "memory.sweep_outbox": {},
     "memory.publish_keys": {},
     "memory.measure": {"now": AT},
@@ -89,7 +90,7 @@ ASKED: dict[str, dict[str, Any]] = {
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
     "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all", "memory.embed_pending",
-    "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.sweep_outbox", "decay.apply",
+    "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """What nobody waits for; how such a task fares stands in the log."""
 

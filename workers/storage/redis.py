@@ -1,13 +1,16 @@
 """Addresses in Redis: messages, results and Ebb's own keys each have a database of their own."""
 
+import time
 from urllib.parse import urlsplit, urlunsplit
 
 from redis import Redis
+from redis.exceptions import ResponseError
 
 RESULTS_AFTER = 1
 OWN_AFTER = 2
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10
+REWRITE_SECONDS = 60.0
 
 
 def results_url(redis_url: str) -> str:
@@ -23,6 +26,30 @@ def own_keys(redis_url: str) -> Redis:
         socket_timeout=ANSWER_SECONDS,
         health_check_interval=10,
     )
+
+
+def compact(redis: Redis, *, wait: bool = False) -> bool:
+    """Have Redis write its file anew without what it holds no more; return whether it does, or keeps no file.
+
+    With `wait` that is done on return, or has taken longer than a minute.
+    """
+    try:
+        if redis.info("persistence")["aof_enabled"]:
+            redis.bgrewriteaof()
+        elif redis.config_get("save").get("save"):
+            redis.bgsave()
+    except ResponseError as error:
+        return "in progress" in str(error)
+    until = time.monotonic() + REWRITE_SECONDS
+    while wait and time.monotonic() < until and _is_rewriting(redis):
+        time.sleep(0.05)
+    return True
+
+
+def _is_rewriting(redis: Redis) -> bool:
+    told = redis.info("persistence")
+    names = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+    return any(told.get(name) for name in names)
 
 
 def _database_after(redis_url: str, distance: int) -> str:

@@ -13,6 +13,7 @@ ACTIVE = "ebb:active"
 SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
+ERASED = "ebb:erased"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 DONE = "ebb:done"
@@ -137,6 +138,16 @@ def take_grown(redis: Redis) -> list[str]:
         pipeline.delete(GROWN)
         members, _ = pipeline.execute()
     return sorted(name.decode() for name in members)
+
+
+def mark_erased(redis: Redis) -> None:
+    """Note that something was erased, of which the servers' files still have bytes."""
+    redis.set(ERASED, 1)
+
+
+def take_erased(redis: Redis) -> bool:
+    """Return whether anything was erased since the last call, and forget it."""
+    return bool(redis.delete(ERASED))
 
 
 def note_alive(redis: Redis, node: str, queues: Iterable[str], now: float) -> None:

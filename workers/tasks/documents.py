@@ -46,6 +46,8 @@ def index(
     read = keeping.Document(document.path, document.folder, bytes.fromhex(document.digest), words)
     done = keeping.index(context, name, read, at)
     signals.mark_grown(context.redis, name)
+    if done.removed:
+        signals.mark_erased(context.redis)
     return {"path": document.path, **asdict(done)}
 
 
@@ -55,4 +57,6 @@ def unindex(paths: Any, namespace: Any = "default") -> dict[str, Any]:
     name = intake.namespace_name(namespace)
     removed = keeping.remove(context, name, given.paths(paths))
     signals.mark_grown(context.redis, name)
+    if removed:
+        signals.mark_erased(context.redis)
     return {"removed": removed}

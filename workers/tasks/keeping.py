@@ -15,12 +15,16 @@ from workers.forgetting import passes
 from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import restore as restoring
+from workers.forgetting import scrub as scrubbing
 from workers.intake import cursors
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import regenerate
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant
 from workers.telling import history as telling
+
+CLEAN_SECONDS = 7_200.0
+"""The longest that cleaning may take, after which another one may begin."""
 
 
 @app.task(base=EbbTask, bind=True, name="memory.forget")
@@ -30,6 +34,8 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
     name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
     fates = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
+    if purge:
+        signals.mark_erased(context.redis)
     return answers.fates(facts, fates)
 
 
@@ -95,6 +101,14 @@ def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> di
     return done
 
 
+@app.task(base=EbbTask, name="memory.clean", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
+def clean() -> None:
+    """Take what was erased out of the servers' pages and indexes, one task at a time."""
+    with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
+        if alone:
+            scrubbing.clean(context)
+
+
 def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
     until, erased = time.monotonic() + WORK_SECONDS, 0
     if not dry_run:
@@ -106,6 +120,7 @@ def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
         erased += batch.facts
         if not batch.facts:
             break
+        signals.mark_erased(context.redis)
     return {
         "purged": erased,
         "left": purging.waiting(context, at),

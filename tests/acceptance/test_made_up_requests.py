@@ -1,0 +1,163 @@
+"""Made-up requests of OpenMemory's clients, calls of MCP tools, and commands: all are answered or refused in words."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live_api import serving
+from live_system import LiveSystem
+from made_up import JSON, TEXTS, examples, spoilt
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from api.cli import app
+from workers.errors import EbbError
+
+pytestmark = pytest.mark.acceptance
+
+ONE = "0198c0de-0000-7000-8000-000000000001"
+USER = "made-up-user"
+FILTERS = {"sector": "semantic", "min_score": 0.1, "user_id": USER, "startTime": 1, "endTime": 10**13, "tags": ["a"]}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "POST /memory/add": {"content": "Mira moved.", "tags": ["a"], "metadata": {"sector": "semantic"}, "user_id": USER,
+                         "salience": 0.5},
+    "POST /memory/query": {"query": "Mira", "k": 3, "filters": FILTERS, "user_id": USER, "startTime": 1, "endTime": 2},
+    "POST /memory/reinforce": {"id": ONE, "boost": 0.2},
+    "PATCH /memory/{id}": {"content": "Mira stayed.", "tags": ["b"], "metadata": {"a": 1}, "user_id": USER},
+    "GET /memory/{id}": {"user_id": USER},
+    "GET /memory/all": {"limit": 3, "offset": 1, "l": 3, "u": 1, "sector": "semantic", "user_id": USER},
+    "GET /users/{id}/memories": {"limit": 3, "offset": 1, "l": 3, "u": 1},
+    "DELETE /users/{id}/memories": {},
+    "DELETE /memory/{id}": {"user_id": USER},
+}  # fmt: skip
+CALLS: dict[str, dict[str, Any]] = {
+    "recall": {"query": "Mira", "limit": 3, "tag": "a", "explain": True},
+    "context": {"query": "Mira", "max_tokens": 90},
+    "lookup": {"entity": "Mira", "key": "home"},
+    "stats": {},
+    "store": {"text": "Mira moved.", "supersedes": ONE, "tags": ["a"], "entity": "Mira"},
+    "link": {"source": ONE, "target": ONE, "type": "RELATED_TO"},
+    "relate": {"source": "Mira", "type": "sails_to", "target": "Halle"},
+    "reinforce": {"id": ONE},
+    "forget": {"ids": [ONE]},
+    "restore": {"ids": [ONE]},
+}
+COMMANDS: dict[str, list[str]] = {
+    "store": ["Mira moved.", "--tags", "a", "--turn", "1", "--salience", "0.5", "--as-of"],
+    "recall": ["Mira", "--limit", "3", "--tag", "a", "--as-of", "2026-01-01", "--explain"],
+    "lookup": ["Mira", "home", "--tag", "a"],
+    "context": ["Mira", "--max-tokens", "90", "--order", "rank"],
+    "reinforce": [ONE, "--boost", "0.2"],
+    "forget": [ONE],
+    "restore": [ONE],
+    "history": [ONE],
+    "pin": [ONE, "--until", "2030-01-01"],
+    "link": [ONE, ONE, "PART_OF", "--strength", "0.5"],
+    "unlink": [ONE, ONE],
+    "relate": ["Mira", "sails_to", "Halle", "--weight", "0.5"],
+    "unrelate": ["Mira", "sails_to", "Halle"],
+    "relations": ["--limit", "3"],
+    "contradictions": ["--limit", "3"],
+    "resolve": [ONE, "--keep", ONE],
+    "forecast": ["--days", "3"],
+    "decay": ["--dry-run", "--now", "2026-01-01"],
+    "prune": ["--dry-run", "--now", "2026-01-01"],
+    "purge": ["--dry-run", "--now", "2026-01-01"],
+    "settings": ["--set", "hygiene.schedule=manual", "--unset", "hygiene.episodicTTL"],
+    "import": ["/nowhere.jsonl", "--from", "mem0"],
+    "export": ["/nowhere/out.jsonl", "--now", "2026-01-01"],
+    "index": ["/nowhere"],
+    "consolidate": ["--limit", "3"],
+    "janitor": [],
+    "stats": [],
+    "doctor": [],
+    "backfill-decay": ["--dry-run"],
+}
+ELSEWHERE = ("up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys")
+"""What starts, ends or rebuilds the whole system."""
+
+SPOKEN = st.one_of(TEXTS, st.sampled_from(["\udcff", "-", "--", "--json", "-n", "/dev/null", "1e400", "0x1"]))
+
+
+@pytest.fixture(scope="module")
+def api(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live, EBB_OPENMEMORY_API="1") as client:
+        yield client
+
+
+@pytest.mark.parametrize("route", sorted(REQUESTS))
+@examples(20)
+@given(data=st.data())
+def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, route: str, data: st.DataObject) -> None:
+    method, path = route.split(" ")
+    id_ = data.draw(st.sampled_from([ONE, USER, "nobody", "%00", "%2F", "x" * 300, "%ED%A0%80"]))
+    given = data.draw(st.one_of(JSON, spoilt(REQUESTS[route]))) if method in ("POST", "PATCH") else None
+    asked = {} if given is not None else data.draw(spoilt(REQUESTS[route], TEXTS.filter(_is_unicode)))
+    asked = {name: value for name, value in asked.items() if _is_unicode(name)}
+    answer = api.request(method, path.replace("{id}", id_), json=given, params=asked or None)
+    assert answer.status_code < 500, answer.text
+    assert answer.headers["content-type"].startswith("application/"), answer.text
+
+
+@pytest.mark.parametrize("tool", sorted(CALLS))
+@examples(8)
+@given(data=st.data())
+def test_any_call_of_a_tool_is_answered_in_words(api: httpx2.Client, tool: str, data: st.DataObject) -> None:
+    arguments = data.draw(spoilt(CALLS[tool]))
+
+    async def call() -> str:
+        async with (
+            httpx2.AsyncClient(timeout=60) as http,
+            McpClient(streamable_http_client(f"{api.base_url}/mcp", http_client=http)) as client,
+        ):
+            result = await client.call_tool(tool, arguments)
+            return " ".join(getattr(part, "text", "") for part in result.content)
+
+    said = anyio.run(call)
+    assert said
+    assert "The worker failed" not in said
+
+
+def test_every_command_is_known_here() -> None:
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert known == {*COMMANDS, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+@examples(12)
+@given(data=st.data())
+def test_any_command_line_ends_in_words(
+    live: LiveSystem, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = data.draw(st.lists(st.one_of(st.sampled_from([*COMMANDS[command], ONE]), SPOKEN), max_size=4))
+    start = data.draw(st.sampled_from([COMMANDS[command], COMMANDS[command][:1], []]))
+    words = [word for word in [*start, *words] if "\0" not in word and not (command == "index" and is_folder(word))]
+    done = CliRunner(env=live.environment() | {"EBB_NAMESPACE": "made-up"}).invoke(app, [command, *words])
+    assert done.exit_code in (0, 1, 2), done.output
+    assert isinstance(done.exception, EbbError | SystemExit | None), repr(done.exception)
+
+
+def test_nothing_failed_unseen(live: LiveSystem) -> None:
+    live.settle()
+    told = "".join(log.read_text(errors="replace") for log in live.folder.glob("*.log"))
+    assert "Traceback" not in told, told[told.index("Traceback") - 500 :][:3_000]
+
+
+def is_folder(word: str) -> bool:
+    """Tell whether a word names a folder of this machine, which nobody should index by chance."""
+    try:
+        return Path(word).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

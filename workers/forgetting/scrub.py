@@ -1,0 +1,58 @@
+"""Scrub: what was erased leaves the servers' files, too, where the rows that readers see are not all there is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from workers.context import Context
+from workers.errors import UnavailableError
+from workers.storage import pages, signals
+from workers.storage.connection import connect
+from workers.storage.redis import compact
+
+LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
+REDIS_KEEPS = "Redis' file of changes: the server does not let it be rewritten; it goes when Redis does so by itself"
+OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has seen since it was started"
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What a scrub could not reach, in words."""
+
+    left: list[str]
+
+
+def clean(context: Context) -> bool:
+    """Take what was erased since the last time out of tables, indexes and Redis' file; return whether anything was."""
+    if not signals.take_erased(context.redis):
+        return False
+    try:
+        with connect(context.database_url, autocommit=True) as db:
+            pages.clean(db)
+        compact(context.redis)
+    except BaseException:
+        signals.mark_erased(context.redis)
+        raise
+    return True
+
+
+def scrub(context: Context) -> Scrubbed:
+    """Write tables, indexes and Redis' file anew, and drop PostgreSQL's log; readers and writers wait for tables.
+
+    Raises:
+        UnavailableError: a server does not answer, or somebody works on a table for too long; do it again.
+    """
+    try:
+        with connect(context.database_url, autocommit=True) as db:
+            pages.rewrite(db)
+            dropped = pages.drop_log(db)
+    except psycopg.errors.LockNotAvailable:
+        raise UnavailableError("The tables are in use: somebody reads or writes them for long. Try again.") from None
+    rewritten: Any = compact(context.redis, wait=True)
+    signals.take_erased(context.redis)
+    return Scrubbed([*_unless(LOG_IS_KEPT, dropped), *_unless(REDIS_KEEPS, rewritten), OUT_OF_REACH])
+
+
+def _unless(said: str, done: bool) -> list[str]:
+    return [] if done else [said]
