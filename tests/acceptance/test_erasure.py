@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import redis
 from live_api import serving
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 
 from workers.core.text import digest
 
@@ -191,9 +191,12 @@ def test_no_log_of_workers_and_no_later_export_has_a_word_of_it(purged: Purged, 
     assert INNOCENT in later.read_text()
 
 
-def test_cleaning_takes_it_out_of_the_statistics_and_what_dead_rows_are_in(purged: Purged) -> None:
+def test_cleaning_takes_it_out_of_redis_file_of_the_statistics_and_of_pages(
+    purged: Purged, server_folder: Path
+) -> None:
     run(purged.system, "memory.clean", {})
     purged.system.settle()
+    eventually(lambda: not found_in([server_folder / "redis"], purged.traces), "Redis' file is written anew")
     ((statistics,),) = purged.system.rows("select coalesce(string_agg(one::text, ' '), '') from pg_stats as one")
     assert not [word for word in WORDS if word in statistics]
     dead = purged.system.rows(

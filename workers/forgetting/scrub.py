@@ -1,5 +1,13 @@
-"""Scrub: what was erased leaves the servers' files, too, where the rows that readers see are not all there is."""
+"""Scrub: what was erased leaves the servers' files, too, where the rows that readers see are not all there is.
 
+Erased rows stand in PostgreSQL's pages, indexes and statistics until they are cleaned, which workers do within an hour.
+After that only bytes are left, which nothing reads: in pages until their room is used again, words in their index until
+that is made anew, and in the write-ahead log until its segments are written over, at the earliest after the next
+checkpoint. Redis has answers for five minutes at most, and its file what was told until it is written anew, which
+cleaning does. A scrub takes all of that away at once.
+"""
+
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +22,8 @@ from workers.storage.redis import compact
 LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
 REDIS_KEEPS = "Redis' file of changes: the server does not let it be rewritten; it goes when Redis does so by itself"
 OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has seen since it was started"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,12 @@ def clean(context: Context) -> bool:
         with connect(context.database_url, autocommit=True) as db:
             pages.clean(db)
         compact(context.redis)
+    except psycopg.errors.LockNotAvailable:
+        log.warning(
+            "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
+        )
+        signals.mark_erased(context.redis)
+        return False
     except BaseException:
         signals.mark_erased(context.redis)
         raise
