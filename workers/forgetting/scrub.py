@@ -9,7 +9,6 @@ cleaning does. A scrub takes all of that away at once.
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
@@ -19,6 +18,7 @@ from workers.storage import pages, signals
 from workers.storage.connection import connect
 from workers.storage.redis import compact
 
+TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"
 LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
 REDIS_KEEPS = "Redis' file of changes: the server does not let it be rewritten; it goes when Redis does so by itself"
 OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has seen since it was started"
@@ -61,14 +61,10 @@ def scrub(context: Context) -> Scrubbed:
     """
     try:
         with connect(context.database_url, autocommit=True) as db:
-            pages.rewrite(db)
-            dropped = pages.drop_log(db)
+            written, dropped = pages.rewrite(db), pages.drop_log(db)
     except psycopg.errors.LockNotAvailable:
         raise UnavailableError("The tables are in use: somebody reads or writes them for long. Try again.") from None
-    rewritten: Any = compact(context.redis, wait=True)
-    signals.take_erased(context.redis)
-    return Scrubbed([*_unless(LOG_IS_KEPT, dropped), *_unless(REDIS_KEEPS, rewritten), OUT_OF_REACH])
-
-
-def _unless(said: str, done: bool) -> list[str]:
-    return [] if done else [said]
+    done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
+    if written:
+        signals.take_erased(context.redis)
+    return Scrubbed([*(said for said, reached in done.items() if not reached), OUT_OF_REACH])

@@ -21,6 +21,8 @@ REWRITE = """
 """
 REWRITE_STATISTICS = "vacuum full pg_catalog.pg_statistic"
 
+OWNED = "select pg_has_role(relowner, 'usage') from pg_class where oid = 'facts'::regclass"
+
 OFF = "alter system set wal_recycle = off"
 AS_BEFORE = "alter system reset wal_recycle"
 RELOAD = "select pg_reload_conf()"
@@ -39,15 +41,21 @@ def clean(db: Connection) -> None:
     db.execute(VACUUM_STATISTICS)
 
 
-def rewrite(db: Connection) -> None:
-    """Write all tables and indexes anew with what is left in them; readers and writers wait. `db` commits by itself.
+def rewrite(db: Connection) -> bool:
+    """Write all tables and indexes anew with what is left in them; return whether this role may do that.
+
+    Readers and writers wait meanwhile. `db` commits by itself.
 
     Raises:
         psycopg.errors.LockNotAvailable: somebody works on a table for too long; nothing is lost.
     """
+    row = db.execute(OWNED).fetchone()
+    if not row or not row[0]:
+        return False
     db.execute("set statement_timeout = 0")
     db.execute(REWRITE)
     db.execute(REWRITE_STATISTICS)
+    return True
 
 
 def drop_log(db: Connection) -> bool:
