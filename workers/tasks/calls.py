@@ -5,9 +5,8 @@ or false, for `"false"` would count as true, and what has no name here must not 
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 from celery import Task
@@ -24,8 +23,7 @@ def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> No
     Raises:
         InvalidInputError: an argument is unknown, missing, given twice or of another type; all faults are named.
     """
-    function = getattr(task.run, "__func__", task.run)
-    model = _arguments(function)
+    model = _arguments(task.run)
     names = list(model.model_fields)
     if len(positional) > len(names) or set(names[: len(positional)]) & set(named):
         raise InvalidInputError(f"{task.name}: takes {len(names)} arguments, each once; give them by their names.")
@@ -38,14 +36,14 @@ def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> No
 
 
 @cache
-def _arguments(function: FunctionType) -> type[BaseModel]:
-    """Return the arguments of a task's function as a model, but for the task itself."""
-    declared = inspect.signature(function).parameters.values()
+def _arguments(run: Callable[..., Any]) -> type[BaseModel]:
+    """Return the arguments of what a task runs as a model."""
+    declared = inspect.signature(run).parameters.values()
     open_ended = any(one.kind is one.VAR_KEYWORD for one in declared)
     fields: dict[str, Any] = {
         one.name: (one.annotation, ... if one.default is one.empty else one.default)
         for one in declared
-        if one.kind is not one.VAR_KEYWORD and one.name != "self"
+        if one.kind is not one.VAR_KEYWORD
     }
     config = ConfigDict(strict=True, extra="allow" if open_ended else "forbid", protected_namespaces=())
     return create_model("Arguments", __config__=config, **fields)
