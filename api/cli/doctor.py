@@ -1,5 +1,6 @@
 """`ebb doctor`: whether everything runs and fits together, and what to do where it does not."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,8 @@ from api.cli.reaching import NamespaceName, client, located
 from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from api.client import Client
     from workers.settings import Settings
 
@@ -82,12 +85,23 @@ def _redis(settings: "Settings", _: "Client") -> str:
 
     from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
 
+    with (
+        _answering(),
+        redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server,
+    ):
+        waiting = {queue: server.llen(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+    return "waiting are " + ", ".join(f"{length} tasks in {queue}" for queue, length in waiting.items())
+
+
+@contextlib.contextmanager
+def _answering() -> "Iterator[None]":
+    """Tell of a Redis that is away in words."""
+    import redis  # noqa: PLC0415
+
     try:
-        with redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server:
-            waiting = {queue: server.llen(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+        yield
     except redis.RedisError as error:
         raise UnavailableError(f"Redis does not answer: {error}. Is it running at that address?") from None
-    return "waiting are " + ", ".join(f"{length} tasks in {queue}" for queue, length in waiting.items())
 
 
 def _outbox(settings: "Settings", _: "Client") -> str:
@@ -95,7 +109,7 @@ def _outbox(settings: "Settings", _: "Client") -> str:
     from workers.storage.redis import own_keys  # noqa: PLC0415
 
     now = time.time()
-    with own_keys(settings.redis_url) as keys:
+    with _answering(), own_keys(settings.redis_url) as keys:
         waiting = outbox.entries(keys)
     late = [entry for entry in waiting if abs(now - entry.accepted_at) > LATE_SECONDS]
     if late:
