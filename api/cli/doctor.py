@@ -101,7 +101,9 @@ def _answering() -> "Iterator[None]":
     try:
         yield
     except redis.RedisError as error:
-        raise UnavailableError(f"Redis does not answer: {error}. Is it running at that address?") from None
+        raise UnavailableError(
+            f"Redis does not answer: {str(error).rstrip('.')}. Is it running at that address?"
+        ) from None
 
 
 def _outbox(settings: "Settings", _: "Client") -> str:
