@@ -95,7 +95,7 @@ def api(live: LiveSystem) -> Iterator[httpx2.Client]:
 
 
 @pytest.mark.parametrize("route", sorted(REQUESTS))
-@examples(20)
+@examples(10)
 @given(data=st.data())
 def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, route: str, data: st.DataObject) -> None:
     method, path = route.split(" ")
@@ -110,7 +110,7 @@ def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, rout
 
 
 @pytest.mark.parametrize("tool", sorted(CALLS))
-@examples(8)
+@examples(4)
 @given(data=st.data())
 def test_any_call_of_a_tool_is_answered_in_words(api: httpx2.Client, tool: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(CALLS[tool]).filter(lambda one: _is_unicode(json.dumps(one, ensure_ascii=False))))
@@ -137,7 +137,7 @@ def test_every_command_is_known_here() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-@examples(12)
+@examples(5)
 @given(data=st.data())
 def test_any_command_line_ends_in_words(
     live: LiveSystem, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject

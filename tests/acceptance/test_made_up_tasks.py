@@ -139,7 +139,7 @@ def test_right_arguments_are_taken(known: LiveSystem, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", sorted(ASKED))
-@examples(12)
+@examples(6)
 @given(data=st.data())
 def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(ASKED[task], JSON))

@@ -83,7 +83,7 @@ def taken(line: bytes) -> bool:
     return True
 
 
-@examples(300)
+@examples(150)
 @given(
     line=st.one_of(st.binary(max_size=60), JSON.map(lambda one: json.dumps(one).encode()), st.text().map(str.encode))
 )
@@ -91,13 +91,13 @@ def test_any_line_is_a_fact_or_refused(line: bytes) -> None:
     taken(line)
 
 
-@examples(400)
+@examples(200)
 @given(line=spoilt(FACT), state=spoilt(STATE), both=st.booleans())
 def test_any_archived_fact_is_one_or_refused(line: dict[str, Any], state: dict[str, Any], both: bool) -> None:
     taken(json.dumps(line | ({"state": state} if both else {})).encode())
 
 
-@examples(400)
+@examples(200)
 @given(data=st.data())
 def test_whatever_stands_beside_facts_is_known_or_refused(data: st.DataObject) -> None:
     ((name, right),) = data.draw(st.sampled_from(BESIDE)).items()
@@ -110,7 +110,7 @@ def test_what_is_right_is_taken() -> None:
 
 
 @pytest.mark.parametrize(("product", "right"), [("openmemory", OPENMEMORY), ("mem0", MEM0)])
-@examples(300)
+@examples(150)
 @given(data=st.data())
 def test_any_export_of_another_product_has_a_line_for_each_of_its_memories(
     product: str, right: dict[str, Any], data: st.DataObject
@@ -143,7 +143,7 @@ def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
 
 
 @pytest.mark.parametrize("product", ["openmemory", "mem0"])
-@examples(300)
+@examples(150)
 @given(content=CONTENTS)
 def test_any_bytes_are_an_export_or_refused(product: str, content: bytes) -> None:
     try:
