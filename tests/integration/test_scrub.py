@@ -33,6 +33,20 @@ def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:
     assert not scrub.clean(memory.context)
 
 
+def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_left(memory: Memory) -> None:
+    ids = [memory.add(f"Zebulon {n}", entity=f"Zebulon {n % 5}", key="quokka", value="Zebulon") for n in range(20)]
+    memory.rows("analyze facts")
+    assert "zebulon" in statistics(memory)
+    memory.forget(*ids, at=1, purge=True)
+    signals.mark_erased(memory.context.redis)
+    assert scrub.clean(memory.context)
+    assert "zebulon" not in statistics(memory)
+
+
+def statistics(memory: Memory) -> str:
+    return str(memory.value("select coalesce(string_agg(one::text, ' '), '') from pg_stats as one")).lower()
+
+
 @pytest.fixture
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for locks no longer than a moment."""

@@ -6,19 +6,29 @@ import psycopg
 
 from workers.storage.connection import Connection
 
-# Without `index_cleanup` few dead rows stay in the indexes; without `analyze` a sample of them stays in the statistics,
-# whose own old rows go after that.
+# Without `index_cleanup` few dead rows stay in the indexes.
 VACUUM = """
-    vacuum (index_cleanup on, analyze)
+    vacuum (index_cleanup on)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
 """
-VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
 
 # A vacuum leaves the bytes where new rows will be written, and words of which no row is left in the GIN index.
 REWRITE = """
-    vacuum (full, analyze)
+    vacuum (full)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
 """
+
+# The statistics hold a sample of what was erased. Analyzing takes a new one, but leaves the old where there is nothing
+# to take it from, so that is dropped first; PostgreSQL can do that from version 18 on.
+CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
+CLEAR = """
+    select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
+    from pg_stats
+    where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
+"""
+ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents"
+SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents"]
+VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
 REWRITE_STATISTICS = "vacuum full pg_catalog.pg_statistic"
 
 OWNED = "select pg_has_role(relowner, 'usage') from pg_class where oid = 'facts'::regclass"
@@ -38,6 +48,7 @@ def clean(db: Connection) -> None:
     """Take erased rows out of tables, indexes and statistics; nobody waits for it. `db` commits by itself."""
     db.execute("set statement_timeout = 0")
     db.execute(VACUUM)
+    _sample_anew(db)
     db.execute(VACUUM_STATISTICS)
 
 
@@ -54,6 +65,7 @@ def rewrite(db: Connection) -> bool:
         return False
     db.execute("set statement_timeout = 0")
     db.execute(REWRITE)
+    _sample_anew(db)
     db.execute(REWRITE_STATISTICS)
     return True
 
@@ -78,6 +90,15 @@ def drop_log(db: Connection) -> bool:
         db.execute(AS_BEFORE)
         _reload(db)
     return True
+
+
+def _sample_anew(db: Connection) -> None:
+    """Make the statistics anew, so that no plan is made without any."""
+    row = db.execute(CLEARS).fetchone()
+    with db.transaction():
+        if row and row[0]:
+            db.execute(CLEAR, {"tables": SAMPLED})
+        db.execute(ANALYZE)
 
 
 def _reload(db: Connection, *, recycles: bool | None = None) -> None:
