@@ -85,26 +85,22 @@ def test_after_signing_in_nobody_is_led_elsewhere(client: httpx2.Client, ours: t
 
 
 def test_a_chosen_namespace_counts_for_nothing_beside_a_key(client: httpx2.Client, ours: tuple[str, str]) -> None:
-    for cookies in ({"ebb_namespace": "default"}, {}):
-        answer = client.get("/dashboard/facts", headers={"x-api-key": ours[1]}, cookies=cookies)
+    for cookie in ("ebb_namespace=default", f"ebb_namespace={ours[0]}"):
+        answer = client.get("/dashboard/facts", headers={"x-api-key": ours[1], "cookie": cookie})
         assert OURS in answer.text
-        client.cookies.clear()
-    assert client.get("/dashboard/facts", cookies={"ebb_namespace": ours[0]}).status_code == 401
-    client.cookies.clear()
+        assert client.get("/dashboard/facts", headers={"cookie": cookie}).status_code == 401
 
 
 def test_a_key_that_is_revoked_opens_nothing_at_once(live: LiveSystem, client: httpx2.Client) -> None:
     made = live.ebb_json("keys", "create", "--namespace", "revoked")
-    cookies = {"ebb_key": made["key"]}
-    assert client.get("/", cookies=cookies).status_code == 200
+    signed_in = {"cookie": f"ebb_key={made['key']}"}
+    assert client.get("/", headers=signed_in).status_code == 200
     live.ebb_json("keys", "revoke", made["id"], "--namespace", "revoked")
-    assert client.get("/", cookies=cookies).status_code == 401
-    client.cookies.clear()
+    assert client.get("/", headers=signed_in).status_code == 401
 
 
 def test_the_cookie_opens_no_route_of_the_api(client: httpx2.Client, ours: tuple[str, str]) -> None:
-    assert client.get("/memory/stats", cookies={"ebb_key": ours[1]}).status_code == 401
-    client.cookies.clear()
+    assert client.get("/memory/stats", headers={"cookie": f"ebb_key={ours[1]}"}).status_code == 401
 
 
 def test_what_was_told_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:
