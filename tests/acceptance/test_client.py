@@ -11,10 +11,12 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import keeping, operating
+from api import keeping, operating, viewing
 from api.client import Client
 from api.given import FactFields
+from api.keeping import Keeper
 from api.operating import Operator
+from api.viewing import Viewer
 from workers.errors import LateError, NotFoundError
 from workers.intake import NewFact
 
@@ -28,7 +30,9 @@ OWN_AFFAIRS = {
     "memory.ann": "upkeep, by beat",
     "memory.rebuild_indexes": "upkeep, by beat",
     "memory.sweep_outbox": "upkeep, by beat",
+    "memory.clean": "upkeep, by beat",
     "memory.settle_tallies": "upkeep, by beat",
+    "memory.thin_course": "upkeep, by beat",
     "memory.autolink": "follows storing, if that is wanted",
     "memory.consolidate_all": "upkeep, by beat",
     "memory.prune_by_llm": "follows a clean-up",
@@ -49,7 +53,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    program = "".join(map(inspect.getsource, (clients, operating, keeping)))
+    program = "".join(map(inspect.getsource, (clients, operating, keeping, viewing)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
 
     assert len(tasks) >= 20
@@ -63,7 +67,9 @@ def test_the_type_of_a_fact_names_every_field_of_one() -> None:
 
 def test_every_method_says_what_it_returns() -> None:
     methods = {
-        name: one for name, one in (vars(Operator) | vars(Client)).items() if callable(one) and not name.startswith("_")
+        name: one
+        for name, one in (vars(Operator) | vars(Keeper) | vars(Viewer) | vars(Client)).items()
+        if callable(one) and not name.startswith("_")
     }
 
     assert len(methods) >= 18
