@@ -58,7 +58,7 @@ def store(
         if action == "forgotten":
             output.console().print(
                 f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
-                "`ebb restore` brings that back, `ebb store --again` stores it as new."
+                "`ebb restore` brings that back unless it was purged, `ebb store --again` stores it as new."
             )
             return
         note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
