@@ -72,16 +72,17 @@ CONTENTS = st.one_of(
 
 def taken(line: bytes) -> bool:
     """Return whether a line of an import is taken; whatever it says, it is refused in words or not at all."""
+    refused = ""
     try:
         said = parse(line)
         if said is None:
             return False
         said.pop("namespace", None)
         archived(said, 10_000) if "state" in said or "text" not in said else new_fact(said, 10_000)
-    except InvalidInputError as refused:
-        assert 0 < len(str(refused)) < 10_000, line
-        return False
-    return True
+    except InvalidInputError as error:
+        refused = str(error) or pytest.fail(f"refused without a word: {line!r}")
+    assert len(refused) < 10_000, line
+    return not refused
 
 
 @examples(150)
