@@ -196,6 +196,9 @@ create table if not exists activity (
     halvings smallint not null default 0,
     recall_count integer not null default 0,
     last_accessed_at timestamptz,
+    -- how it faded before its last use: what the newest anchors were that uses have replaced, newest first, eleven bytes
+    -- each, as `core.spells` packs them
+    spells bytea check (length(spells) <= 176),
     -- how often it was reinforced, by somebody or by a near-duplicate that was merged into it
     confirmations integer not null default 0,
     -- whether its near-duplicates were looked for; what is stored later finds it by itself

@@ -7,10 +7,11 @@ class Viewer(Sender):
     """Whoever wants to see, and changes nothing by that."""
 
     def curve(self, id: str) -> Answer:  # noqa: A002 - the contract's name
-        """Return how a fact fades, from its last use on: `at` with its `salience` and `confidence` at each instant.
+        """Return how a fact faded and will fade: `at` with its `salience` and `confidence` at each instant.
 
-        Beside that `{"now", "since", "until", "tiers", "changes", "ends_at", "ends_for", "strength", "pinned"}`;
-        instants are epoch seconds.
+        Beside that `{"now", "from", "since", "until", "hits", "whole", "tiers", "changes", "ends_at", "ends_for",
+        "strength", "pinned"}`; `hits` are the newest 16 uses with the salience before and after each, `whole` says
+        whether there were no earlier ones, `since` is the last; instants are epoch seconds.
 
         Raises:
             NotFoundError: the namespace never had such a fact, or it was purged.

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
+from workers.core import spells
 from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 from workers.intake.facts import DERIVED, NewFact, new_fact
@@ -14,6 +15,9 @@ from workers.intake.values import ClassSource, Count, Instant, Name, Share, Text
 Never = Literal["infinity"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
 Big = Annotated[int, Field(ge=0, lt=2**63)]
+SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * spells.PACKED.size}}}){{0,{spells.MOST}}}$"
+"""What `core.spells` packs, in hexadecimal."""
+
 OUTER = ("namespace", "state", "events")
 
 
@@ -40,6 +44,7 @@ class State(BaseModel):
     compared: bool = False
     recall_count: Count = 0
     last_accessed_at: Annotated[Instant | None, BeforeValidator(_infinite)] = None
+    spells: Annotated[str, Field(pattern=SPELLS)] | None = None
     held: bool = False
     stale: bool = False
     branch: Annotated[int, Field(ge=0, le=3)] = 0

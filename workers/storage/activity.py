@@ -8,6 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
+from workers.core import spells
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
@@ -58,15 +59,20 @@ WRITE_USED = """
         confidence = new.confidence, halvings = new.halvings, recall_count = recall_count + new.recalls,
         last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), stale = new.stale, held = false, retired = false
+        due_at = to_timestamp(new.due_at), stale = new.stale, held = false, retired = false,
+        spells = case when new.spell = '' then spells
+            else substring(new.spell || coalesce(spells, '') for %(longest)s) end
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::int[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
-        %(stale)b::bool[], %(recalls)b::int[])
+        %(stale)b::bool[], %(recalls)b::int[], %(spells)b::bytea[])
         as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
-            tier, fidelity, ends_at, due_at, stale, recalls)
+            tier, fidelity, ends_at, due_at, stale, recalls, spell)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
+
+
+SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
 
 
 CONFIRM = """
@@ -191,15 +197,26 @@ def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
 
 
 def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:
-    """Write new anchors after a touch or reinforcement; `recalls` is what each fact's counter grows by."""
+    """Write new anchors after a touch or reinforcement; `recalls` is what each fact's counter grows by.
+
+    What the newest anchors were until now is kept in short.
+    """
     given = _columns(anchors, faded) | {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
         "stale": faded.stale.tolist(),
         "recalls": recalls.tolist(),
+        "spells": spells.over(rows.anchors, anchors),
+        "longest": spells.LONGEST,
         "now": now,
     }
     db.execute(WRITE_USED, given)
+
+
+def spells_of(db: Connection, namespace: int, id_: UUID) -> list[spells.Spell]:
+    """Return how a fact faded before its last use, the oldest spell first, as far back as that is kept."""
+    row = db.execute(SPELLS, {"namespace": namespace, "id": id_}).fetchone()
+    return spells.read(row[0]) if row and row[0] else []
 
 
 def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:

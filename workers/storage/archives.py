@@ -79,11 +79,11 @@ ADD_FACTS = """
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
-        last_accessed_at, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
+        last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
         occurred, outrun_at)
     select %(namespace)s, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
-        last_accessed_at, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
+        last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
         occurred, outrun_at
     from jsonb_populate_recordset(null::activity, %(rows)s)
     order by fact

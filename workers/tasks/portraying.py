@@ -17,7 +17,7 @@ def curve(
     namespace: Any = "default",
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return how a fact fades, from its last use on."""
+    """Return how a fact faded, was used, and will fade."""
     return drawing.curve(context, intake.namespace_name(namespace), intake.fact_id(id), instant(now))
 
 

@@ -1,7 +1,7 @@
-"""Curve: how one fact has faded since its last use, and what will become of it, read off its closed form."""
+"""Curve: how one fact has faded and was used again, and what will become of it, read off its closed form."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,11 +14,13 @@ from workers.core.arrays import Floats
 from workers.core.confidence import DAY
 from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, sustained
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.spells import MOST
 from workers.core.tiers import Tier
 from workers.errors import NotFoundError
 from workers.forgetting.terms import rules_for
 from workers.storage import activity, namespaces
 from workers.storage.connection import transaction
+from workers.telling.past import joined, past
 
 POINTS = 240
 SHORTEST, LONGEST = 7 * DAY, 1_096 * DAY
@@ -40,9 +42,11 @@ class Change:
 
 
 def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
-    """Return the forgetting curve of a fact, from its last use on, as if nobody used it from now on.
+    """Return the forgetting curve of a fact: as it was, and as it will be if nobody uses it from now on.
 
-    What it was before its last use is not kept. All instants are epoch seconds; a fact that does not end has none.
+    It begins with the oldest spell that is kept, `hits` are the uses since then, and `since` is the last of them.
+    Confidence is known from its last confirmation on; before that it is none. All instants are epoch seconds; a fact
+    that does not end has none.
 
     Raises:
         NotFoundError: the namespace has no such fact, or has none any more.
@@ -50,22 +54,29 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         rows = None if tenant is None else activity.read(db, tenant.id, [id_])
-        if rows is None or not len(rows):
+        if tenant is None or rows is None or not len(rows):
             raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
         rules = rules_for(context, db, rows.namespaces)
+        spells = activity.spells_of(db, tenant.id, id_)
     facts, instant = rows.anchors, now.timestamp()
     ends_at, reason = (column[0] for column in ends(facts, rules))
     since = float(facts.last_seen_at[0])
     until = _horizon(facts, float(ends_at), instant)
-    at = _instants(facts, since, until, instant)
+    before = past(spells, since, float(_strength(facts)[0]))
+    after = _instants(facts, since, until, instant)
+    at = np.concatenate([before.at, after])
+    bands = joined([*before.tiers, *_tiers(facts, since, until)])
     return {
         "now": instant,
+        "from": float(at[0]),
         "since": since,
         "until": until,
         "at": at.tolist(),
-        "salience": _salience(facts, at).tolist(),
-        "confidence": _confidence(facts, at, rules).tolist(),
-        "tiers": [{"tier": tier, "from": begins, "until": over} for tier, begins, over in _tiers(facts, since, until)],
+        "salience": np.concatenate([before.salience, _salience(facts, after)]).tolist(),
+        "confidence": _since_confirmed(facts, at, _confidence(facts, at, rules)),
+        "hits": [asdict(hit) for hit in before.hits],
+        "whole": len(spells) < MOST,
+        "tiers": [{"tier": tier, "from": begins, "until": over} for tier, begins, over in bands],
         "changes": [
             {"at": one.at, "what": one.what, "past": one.at <= instant} for one in _changes(facts, since, until, rules)
         ],
@@ -124,10 +135,17 @@ def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
     return confidence.effective_confidence(halved, (at - confirmed_at) / DAY, half_life)
 
 
+def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float | None]:
+    """Return belief where it is known: what it was before a confirmation is not kept."""
+    known = at >= float(facts.confirmed_at[0]) - 1
+    return [value if told else None for value, told in zip(believed.tolist(), known.tolist(), strict=True)]
+
+
 def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, float, float]]:
     """Yield each tier with when it begins and is over, as far as that is drawn."""
     bends, seen = _bends(facts), _seen_at(facts)
-    breaks = [since, *(seen + float(age[0]) * DAY for age in (bends.hot_until, bends.cold_from)), until]
+    hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
+    breaks = [since, seen + hot_days * DAY if hot_days else since, seen + cold_days * DAY, until]
     for tier in Tier:
         begins, over = max(breaks[tier], since), min(breaks[tier + 1], until)
         if over > begins:

@@ -81,7 +81,7 @@
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
-  /* One fact's forgetting: {at, salience, confidence, now, since, tiers: [{tier, from, until}], changes: [{at, what}]}. */
+  /* One fact's forgetting: {at, salience, confidence, now, hits: [{at, after}], tiers: [{tier, from, until}], changes: [{at, what}]}. */
   const curve = (figure, content) => {
     const past = (values) => values.map((value, i) => content.at[i] <= content.now ? value : null);
     const coming = (values) => values.map((value, i) => content.at[i] >= content.now ? value : null);
@@ -121,10 +121,10 @@
       ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
       ctx.textAlign = x > bbox.left + bbox.width - 40 * ratio ? "right" : "left";
       ctx.fillText("now", x + (ctx.textAlign === "right" ? -5 : 5) * ratio, bbox.top + bbox.height - 7 * ratio);
-      const dot = (at, words, fill, ink) => {
-        const cx = u.valToPos(at, "x", true), cy = u.valToPos(content.salience[near(at)], "y", true);
+      const dot = (at, words, fill, ink, high = content.salience[near(at)]) => {
+        const cx = u.valToPos(at, "x", true), cy = u.valToPos(high, "y", true);
         ctx.beginPath();
-        ctx.arc(cx, cy, (words ? 8.5 : 6) * ratio, 0, 7);
+        ctx.arc(cx, cy, (words ? 8.5 : 5) * ratio, 0, 7);
         ctx.fillStyle = fill;
         ctx.fill();
         ctx.strokeStyle = colour("card");
@@ -135,7 +135,7 @@
         ctx.font = `650 ${10 * ratio}px system-ui, sans-serif`;
         ctx.fillText(words, cx, cy + 3.6 * ratio);
       };
-      dot(content.since, "", colour("hot"), "");
+      content.hits.forEach((hit) => dot(hit.at, "", colour("hot"), "", hit.after));
       content.changes.forEach((one, i) => dot(one.at, String(i + 1), colour("ink"), colour("card")));
       ctx.restore();
     };
