@@ -37,7 +37,9 @@ create table if not exists namespaces (
     -- was written, until every fact has been looked at by it
     settings jsonb not null default '{}',
     chosen_at timestamptz,
-    settings_changed_at timestamptz
+    settings_changed_at timestamptz,
+    -- how many facts were due when that was last noted in `tally_history`
+    due_noted bigint not null default 0
 );
 
 -- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
@@ -277,12 +279,21 @@ create table if not exists tally_changes (like tallies) with (
 );
 
 -- What the tallies of a namespace were: a row for each five minutes in which they changed, so one that rests has none,
--- and less and less of what is long ago. Keys are such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`.
+-- and less and less of what is long ago. Keys are such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`,
+-- `due`.
 create table if not exists tally_history (
     namespace integer not null references namespaces (id),
     at timestamptz not null,
     counts jsonb not null,
     primary key (namespace, at)
+);
+
+-- How the whole system kept up: a row for each five minutes, less and less of what is long ago. The most tasks that
+-- waited in each queue, and how many writes had ever taken up to each bound of `storage.timings` until they could be read.
+create table if not exists system_history (
+    at timestamptz primary key,
+    waiting jsonb not null,
+    writes bigint[] not null
 );
 
 create table if not exists vectors (

@@ -25,10 +25,18 @@ class Viewer(Sender):
     def course(self, days: int = 14) -> Answer:
         """Return how what the namespace holds has changed over so many days, as far as that was noted.
 
-        `{"at", "tiers", "fidelity", "classes", "forgotten"}`: instants in epoch seconds, and for each name a list of
-        how many facts there were at each.
+        `{"at", "tiers", "fidelity", "classes", "forgotten", "due"}`: instants in epoch seconds, and for each name a
+        list of how many facts there were at each.
         """
         return self.call("memory.course", {"namespace": self.namespace, "days": days}, RECALL_SECONDS)
+
+    def system_course(self, days: int = 14) -> Answer:
+        """Return how the whole system kept up over so many days: `{"at", "waiting", "half", "most"}`.
+
+        For each of the instants, in epoch seconds, it tells how many tasks waited in each queue, and within how many
+        seconds half and 19 of 20 of the writes before it could be read.
+        """
+        return self.call("memory.system_course", {"days": days}, RECALL_SECONDS)
 
     def namespaces(self, prefix: str = "", limit: int = 100) -> Answer:
         """Return `{"namespaces"}`: the names of all that begin so, in order, up to `limit`."""

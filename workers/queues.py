@@ -26,6 +26,7 @@ ROUTES = {
     "memory.stats": RECALL,
     "memory.namespaces": RECALL,
     "memory.course": RECALL,
+    "memory.system_course": RECALL,
     "memory.curve": RECALL,
     "memory.neighbours": RECALL,
     "memory.contradictions": RECALL,

@@ -39,14 +39,26 @@ def lookup(
     key: Annotated[str | None, Field(description="Which of its properties; else all.")] = None,
     tag: Annotated[str | None, Field(description="Only facts with this tag.")] = None,
     as_of: Annotated[str | None, Field(description="What was true at this instant or date (ISO 8601).")] = None,
+    limit: Limit = 20,
+    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
 ) -> Answer:
-    """Return all facts about one person or thing by its name, or one property of it: exact, nothing is searched.
+    """Return the facts about one person or thing by its name, or one property of it: exact, nothing is searched.
 
     Returns {"results": [{"id", "text", "confidence", "key", "value", …}]}, the most confident first, then the newest.
+    Where there are more than `limit`, `cut` says so, and `next` is the cursor of those that follow.
     """
-    memory, options = read(call), given(tag=tag, as_of=as_of)
-    answer = memory.client.lookup(entity, key, touch=memory.touches, **options)
-    return {"results": [], **brief(answer)}
+    memory, options = read(call), given(tag=tag, as_of=as_of, cursor=cursor)
+    answer = memory.client.lookup(entity, key, touch=memory.touches, limit=limit, **options)
+    return {"results": [], **brief(answer), **_cut(answer)}
+
+
+def _cut(answer: Answer) -> Answer:
+    """Return what an agent is told where there is more than it was given."""
+    if answer["next"] is None:
+        return {}
+    return {
+        "cut": f"These are the first {len(answer['results'])}: there are more. Give `next` as `cursor`, or a `key`."
+    }
 
 
 def context(

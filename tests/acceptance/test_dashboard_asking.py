@@ -117,6 +117,9 @@ def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dic
         assert "&lt;script&gt;" in answer.text
         assert "<script>document" not in answer.text
         assert client.get("/dashboard/recall", params={"query": "a", "why": "b"}).status_code == 422
+        missing = client.get("/dashboard/recall", params={"query": "a", "why": str(uuid4())})
+        assert (missing.status_code, "it never was, or is purged" in missing.text) == (404, True)
+        assert "Ask a question" in client.get("/dashboard/recall", params={"why": str(uuid4())}).text
         assert client.get("/dashboard/recall", params={"query": "  "}).status_code == 200
         assert client.get("/dashboard/relations?cursor=nonsense").status_code == 422
         assert client.get("/dashboard/forecast?days=0").status_code == 422

@@ -61,6 +61,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.stats": HERE,
     "memory.namespaces": {"prefix": "made", "limit": 3},
     "memory.course": HERE | {"days": 3},
+    "memory.system_course": {"days": 3},
     "memory.thin_course": {"now": AT},
     "memory.curve": HERE | {"id": ONE},
     "memory.neighbours": HERE | {"id": ONE, "most": 3},

@@ -127,6 +127,25 @@ def test_an_agent_stores_recalls_and_forgets(doors: Doors, namespace: str) -> No
     anyio.run(talk)
 
 
+def test_a_lookup_is_bounded_and_says_what_it_cut(modern_doors: Doors, namespace: str) -> None:
+    with modern_doors.live.client(namespace) as owner:
+        owner.store_many([{"text": f"Mira saw boat {number}.", "entity": "Mira"} for number in range(45)])
+
+    async def talk() -> None:
+        seen, cursor = [], {}
+        async with modern_doors.open(namespace) as agent:
+            for shown in (20, 20, 5):
+                page = told(await agent.call_tool("lookup", {"entity": "Mira", **cursor}))
+                assert len(page["results"]) == shown
+                assert ("cut" in page, "next" in page) == (shown == 20, shown == 20)
+                seen += [one["id"] for one in page["results"]]
+                cursor = {"cursor": page.get("next")}
+            assert len(set(seen)) == 45
+            assert "limit" in fault(await agent.call_tool("lookup", {"entity": "Mira", "limit": 1000}))
+
+    anyio.run(talk)
+
+
 def test_every_tool_says_when_to_use_it_and_what_comes_back(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:

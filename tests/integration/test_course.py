@@ -62,6 +62,28 @@ def test_settling_when_nothing_changed_notes_nothing(memory: Memory) -> None:
     assert memory.value("select count(*) from tally_history") == 1
 
 
+def test_what_is_due_is_told_from_the_minute_on_until_a_pass_has_been(memory: Memory) -> None:
+    for number in range(3):
+        memory.add(f"Ticket {number}.", decay_class="session")
+    settled(memory, 0)
+    settled(memory, 2)
+    memory.decay(3)
+    settled(memory, 3)
+    found = told(memory, 4)
+    assert (found["at"], found["due"]) == ([day(at).timestamp() for at in (0, 2, 3, 4)], [0, 3, 0, 0])
+    assert found["tiers"]["warm"] == [3, 3, 0, 0]
+
+
+def test_what_is_due_is_noted_only_where_it_has_changed(memory: Memory) -> None:
+    memory.add("A ticket.", decay_class="session", namespace="theirs")
+    memory.add("The brook is low.", decay_class="permanent")
+    for at in (2, 3, 4):
+        settled(memory, at)
+    noted = "select count(*) from tally_history join namespaces on id = namespace where name = %s"
+    assert (memory.value(noted, "theirs"), memory.value(noted, "default")) == (1, 1)
+    assert told(memory, 5, namespace="theirs")["due"] == [1, 1]
+
+
 def test_a_course_begins_with_how_it_was_then(memory: Memory) -> None:
     memory.add("The brook is low.")
     settled(memory, 0)

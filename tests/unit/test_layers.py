@@ -51,6 +51,7 @@ ACROSS_TENANTS = {
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
+    "tally_history.DUE": "notes how much is due, for each namespace where that changed",
     "tally_history.THIN": "lets go of what is long ago, whosever it is",
     "tally_history.LET_GO": "the same",
     "namespaces.FIND": "one tenant, whom it finds by name",

@@ -119,11 +119,11 @@ def pinned(db: Connection, namespace: int, now: datetime) -> int:
     return int(row[0]) if row else 0
 
 
-def settle(db: Connection, limit: int) -> tuple[int, list[int]]:
-    """Add changes to the totals; return how many, and whose. None if somebody else is at it, who then settles them."""
+def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
+    """Add changes to the totals; return how many, and whose: 0 and none if somebody else is at it, who does it then."""
     claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
     if not claimed or not claimed[0]:
-        return 0, []
+        return 0, None
     row = db.execute(SETTLE, {"limit": limit}).fetchone()
     return (int(row[0]), row[1] or []) if row else (0, [])
 

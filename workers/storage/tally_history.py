@@ -41,10 +41,34 @@ NOTE = """
         group by grouping sets (
             (namespace, tier), (namespace, fidelity), (namespace, decay_class), (namespace, forgotten_reason)
         )
+        union all
+        select namespace, due, 'due' from unnest(%(namespaces)s::int[], %(due)s::bigint[]) as new (namespace, due)
     ) as sums
     where name is not null
     group by namespace
     on conflict (namespace, at) do update set counts = excluded.counts
+"""
+
+# One probe of the index a segment, and whatever is due. What was due when it was last noted may be so no more.
+DUE = """
+    with due as (
+        select namespace, count(*) as facts
+        from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
+        cross join lateral (
+            select namespace from activity where activity.segment = series.segment and due_at <= %(now)s
+        ) as one
+        group by namespace
+    )
+    select coalesce(due.namespace, namespaces.id), coalesce(due.facts, 0)
+    from due full join (select id, due_noted from namespaces where due_noted <> 0) as namespaces
+        on namespaces.id = due.namespace
+    where coalesce(due.facts, 0) <> coalesce(namespaces.due_noted, 0) or due.namespace = any(%(namespaces)s)
+"""
+
+NOTE_DUE = """
+    update namespaces set due_noted = new.due
+    from unnest(%(namespaces)s::int[], %(due)s::bigint[]) as new (namespace, due)
+    where id = new.namespace and due_noted <> new.due
 """
 
 # What was before the first instant holds at it.
@@ -83,9 +107,15 @@ LET_GO = """
 
 
 def note(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
-    """Note how the tallies of these namespaces stand; noted again within five minutes, the last one counts."""
-    if namespaces:
-        db.execute(NOTE, {"namespaces": list(namespaces), "now": now, "step": STEP})
+    """Note how the tallies of these namespaces stand, and of all others where more or less is due than was noted.
+
+    Noted again within five minutes, the last one counts.
+    """
+    due = dict.fromkeys(namespaces, 0) | dict(db.execute(DUE, {"namespaces": list(namespaces), "now": now}).fetchall())
+    if due:
+        given = {"namespaces": list(due), "due": list(due.values())}
+        db.execute(NOTE, given | {"now": now, "step": STEP})
+        db.execute(NOTE_DUE, given)
 
 
 def since(db: Connection, namespace: int, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, int]]]:

@@ -44,6 +44,21 @@ def read(redis: Redis) -> dict[str, Histogram]:
     return {what: (_cumulated(each), sums.get(what, 0.0)) for what, each in counts.items()}
 
 
+def quantile(counts: list[int], share: float) -> float | None:
+    """Return the value below which that share lies, as if each bucket were evenly filled; none where there is none.
+
+    What lies beyond the last finite bound is told as that.
+    """
+    if not counts or not counts[-1]:
+        return None
+    wanted, below, begins = share * counts[-1], 0, 0.0
+    for bound, count in zip(BUCKETS, counts, strict=True):
+        if count >= wanted:
+            return begins if math.isinf(bound) else begins + (bound - begins) * (wanted - below) / (count - below)
+        below, begins = count, bound
+    return begins
+
+
 def _cumulated(counts: list[int]) -> list[int]:
     total, upto = 0, []
     for count in counts:

@@ -18,6 +18,7 @@ from workers.storage import signals
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
 from workers.telling import course as coursing
 from workers.telling import stats as counting
+from workers.telling import system_course as queueing
 
 REVIEW_SECONDS = 20.0
 """How long a task that asks an LLM goes on, whose last answer may take as long again."""
@@ -62,8 +63,13 @@ def lexemes() -> None:
 
 @app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
 def settle_tallies() -> None:
-    """Add what changed in the namespaces to their totals; a second delivery meanwhile leaves it to the first."""
-    counting.settle(context, utc_now())
+    """Add what changed in the namespaces to their totals; a second delivery meanwhile leaves it to the first.
+
+    How these are then, and how the queues are, is noted, so that their course can be told.
+    """
+    now = utc_now()
+    counting.settle(context, now)
+    queueing.note(context, now)
 
 
 @app.task(base=EbbTask, name="memory.thin_course")

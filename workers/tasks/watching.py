@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from workers import keys
+from workers import intake, keys
 from workers.celery import app
+from workers.forgetting import forecast as forecasting
 from workers.storage import signals
 from workers.tasks.task import EbbTask, context, instant
 from workers.telling import health as checking
 from workers.telling import measure as measuring
+from workers.telling import system_course as queueing
 
 
 @app.task(base=EbbTask, name="memory.publish_keys")
@@ -22,6 +24,12 @@ def measure(now: Any = None) -> dict[str, Any]:
     figures = measuring.measure(context, instant(now))
     signals.note_measured(context.redis, figures)
     return figures
+
+
+@app.task(base=EbbTask, name="memory.system_course")
+def system_course(days: Any = 14, now: Any = None) -> dict[str, Any]:
+    """Return how long the queues were and how quickly writes could be read over so many days."""
+    return queueing.system_course(context, intake.whole(days, "days", forecasting.MOST_DAYS), instant(now))
 
 
 @app.task(base=EbbTask, name="memory.health")

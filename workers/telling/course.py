@@ -8,25 +8,27 @@ from typing import Any
 from workers.context import Context
 from workers.core import fidelity
 from workers.core.tiers import Tier
-from workers.storage import namespaces, tallies, tally_history
+from workers.storage import namespaces, system_history, tallies, tally_history
 from workers.storage.connection import transaction
 from workers.telling.stats import FIDELITIES, UNCLASSED
 
 PENDING = "pending"
+DUE = "due"
 
 
 def course(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
-    """Return how many facts there were by tier, fidelity and class, and how many forgotten, over so many days.
+    """Return how many facts there were by tier, fidelity and class, how many forgotten and due, over so many days.
 
     `at` are instants at which that changed, in epoch seconds, and at last `now`; beside it stands a list as long for
-    each tier, fidelity, class and reason.
+    each tier, fidelity, class and reason, and one of what was due.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         noted = [] if tenant is None else tally_history.since(db, tenant.id, now - timedelta(days=days), now)
         counted = [] if tenant is None else tallies.read(db, tenant.id)
+        due, _ = (0, 0) if tenant is None else tallies.due(db, tenant.id, now)
     if tenant is not None:
-        noted = [*noted, (now, _named(counted))]
+        noted = [*noted, (now, _named(counted) | {DUE: due})]
     told = [(at.timestamp(), _sums(counts)) for at, counts in noted]
     return {
         "at": [at for at, _ in told],
@@ -34,13 +36,14 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
         "fidelity": _lists(told, "fidelity", [*FIDELITIES, PENDING]),
         "classes": _lists(told, "class", []),
         "forgotten": _lists(told, "forgotten", []),
+        "due": [sums[DUE, ""] for _, sums in told],
     }
 
 
 def thin(context: Context, now: datetime) -> int:
-    """Let most of the older course go; return how many rows."""
+    """Let most of the older course go, of namespaces and of the system; return how many rows."""
     with transaction(context.database_url) as db:
-        return tally_history.thin(db, now)
+        return tally_history.thin(db, now) + system_history.thin(db, now)
 
 
 def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:

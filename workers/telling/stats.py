@@ -116,7 +116,8 @@ def settle(context: Context, now: datetime) -> int:
     while True:
         with transaction(context.database_url) as db:
             taken, whose = tallies.settle(db, BATCH)
-            tally_history.note(db, whose, now)
+            if whose is not None:
+                tally_history.note(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled

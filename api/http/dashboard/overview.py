@@ -22,10 +22,18 @@ TONES = {
     "tiers": ("hot", "warm", "cold"),
     "fidelity": ("full", "pooled", "fingerprint", "pending"),
     "classes": ("a", "b", "c", "d", "e", "f", "g", "h", "i"),
+    "forgotten": ("g", "b", "c", "d", "e", "f", "a", "h", "i"),
+    "due": ("sea",),
 }
 """The colours of what is told apart, in the order in which it is told."""
 
-TITLES = {"tiers": "By tier", "fidelity": "By fidelity", "classes": "By decay class"}
+TITLES = {
+    "tiers": "By tier",
+    "fidelity": "By fidelity",
+    "classes": "By decay class",
+    "forgotten": "Forgotten, by reason",
+    "due": "Due",
+}
 ROWS = 40
 """Instants in the table beside a chart; of more, some are left out."""
 
@@ -36,7 +44,8 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
     stats = memory.stats()
     if not stats["facts"] and not stats["forgotten"]:
         return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
-    course = memory.course(days)
+    told = memory.course(days)
+    course = {**told, "due": {"due": told["due"]}}
     whole = "system" in memory.caller.scopes
     return page(
         request,
@@ -45,9 +54,9 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         days=days,
         spans=DAYS,
         courses=[_course(name, course) for name in TITLES],
-        begins=course["at"][0],
         newest=memory.facts(NEWEST)["facts"],
         system=system.figures(door_of(request)) if whole else None,
+        kept_up=system.course(memory.system_course(days)) if whole else [],
     )
 
 

@@ -1,7 +1,6 @@
 """The recall playground: what a question finds, each score taken apart, and what was left out by which rule."""
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -9,6 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
+from api.http.problems import status_of
 from workers.errors import InvalidInputError
 
 routes = router()
@@ -43,13 +43,13 @@ def recall(
     narrowed = {"tag": tag.strip(), "category": category.strip(), "as_of": as_of.strip()}
     asked = {"query": query, "limit": limit, **narrowed}
     if not query.strip():
-        return page(request, "playground.html", asked=asked, answer=None, said="")
+        said = "Ask a question: why a fact was recalled or not is told of one." if why.strip() else ""
+        return page(request, "playground.html", asked=asked, answer=None, said=said)
     given: Any = {name: value for name, value in {**narrowed, "why": why.strip()}.items() if value}
     try:
         found = memory.recall(query, limit=limit, explain=True, touch=False, **given)
     except InvalidInputError as error:
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
-        return page(request, "playground.html", status, asked=asked, answer=None, said=str(error))
+        return page(request, "playground.html", status_of(error), asked=asked, answer=None, said=str(error))
     return page(request, "playground.html", asked=asked, answer=_told(found), said="")
 
 

@@ -1,6 +1,7 @@
 """The state of the whole system, as the overview shows it to whom that is open: queues, workers, and how far behind."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from workers.storage import outbox, signals, timings
 from workers.storage.timings import Histogram
 
 QUEUES = (RECALL, STORE, MAINTENANCE)
+ROWS = 40
+"""Instants in the table beside a chart; of more, some are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,33 @@ def figures(door: Door) -> dict[str, Any]:
         raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
 
 
+def course(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the queues and the lag over time, each as a chart and as a table take it; lag in milliseconds."""
+    lags = {"half within": told["half"], "19 of 20 within": told["most"]}
+    milliseconds = {name: [None if one is None else one * 1000 for one in values] for name, values in lags.items()}
+    return [
+        _told("Tasks that wait", "", told["at"], told["waiting"], ("a", "b", "c")),
+        _told("From write to readable", " ms", told["at"], milliseconds, ("e", "f")),
+    ]
+
+
+def _told(
+    title: str, unit: str, at: Sequence[float], lists: Mapping[str, Sequence[float | None]], tones: Sequence[str]
+) -> dict[str, Any]:
+    series = [
+        {"name": name, "tone": tone, "values": values}
+        for (name, values), tone in zip(lists.items(), tones, strict=True)
+    ]
+    shown = range(len(at) - 1, -1, -max(1, -(-len(at) // ROWS)))
+    return {
+        "title": title,
+        "unit": unit,
+        "chart": {"at": at, "unit": unit, "series": series},
+        "rows": [(at[i], [one["values"][i] for one in series]) for i in shown],
+    }
+
+
 def lag(writes: Histogram | None) -> Lag:
     """Return how long writes took until they could be read, by their histogram."""
     counts = writes[0] if writes else []
-    total = counts[-1] if counts else 0
-    return Lag(total, _quantile(counts, 0.5), _quantile(counts, 0.95)) if total else Lag(0, None, None)
-
-
-def _quantile(counts: list[int], share: float) -> float:
-    """Return the value below which that share lies, as if each bucket were evenly filled; at most the last bound."""
-    wanted, below, begins = share * counts[-1], 0, 0.0
-    for bound, count in zip(timings.BUCKETS, counts, strict=True):
-        if count >= wanted:
-            return begins if bound == float("inf") else begins + (bound - begins) * (wanted - below) / (count - below)
-        below, begins = count, bound
-    return begins
+    return Lag(counts[-1] if counts else 0, timings.quantile(counts, 0.5), timings.quantile(counts, 0.95))

@@ -177,7 +177,25 @@
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
-  const kinds = { areas, curve, bars };
+  /* Lines beside each other: {at: [seconds], unit, series: [{name, tone, values}]}; where there is no value there is a gap. */
+  const lines = (figure, content) => {
+    const alone = (values, i) => values[i] != null && values[i - 1] == null && values[i + 1] == null;
+    const series = content.series.map((one) => ({
+      label: one.name,
+      stroke: colour(one.tone),
+      width: 2,
+      points: { size: 5, fill: colour(one.tone), show: true, filter: (_, __, show) => show === false ? null : one.values.map((_, i) => i).filter((i) => alone(one.values, i)) },
+      value: (_, value) => value == null ? "–" : whole(value) + content.unit,
+    }));
+    return new uPlot({
+      ...base(figure, 200),
+      series: [{ label: "when", value: (_, at) => at == null ? "–" : clock.format(at * 1000) }, ...series],
+      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
+      axes: [axis({ space: 70 }), axis({ size: 60, values: (_, splits) => splits.map((one) => short.format(one) + content.unit) })],
+    }, [content.at, ...content.series.map((one) => one.values)], figure);
+  };
+
+  const kinds = { areas, curve, bars, lines };
 
   const draw = () => {
     for (const figure of document.querySelectorAll("figure[data-chart]")) {

@@ -1,0 +1,57 @@
+"""The course of the system: the longest queues of each five minutes, and how quickly its writes could be read."""
+
+import pytest
+from memory import Memory, day
+from redis import Redis
+
+from workers.storage import timings
+from workers.telling import course, system_course
+
+MINUTE = 1 / 1440
+
+
+def told(memory: Memory, at: float) -> dict[str, object]:
+    return system_course.system_course(memory.context, 366, day(at))
+
+
+def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
+    with Redis.from_url(memory.context.settings.redis_url) as broker:
+        for minute, tasks in enumerate((2, 5, 0)):
+            broker.delete("store")
+            broker.rpush("store", *["task"] * tasks) if tasks else None
+            system_course.note(memory.context, day(minute * MINUTE))
+        system_course.note(memory.context, day(6 * MINUTE))
+    found = told(memory, 1)
+    assert found["at"] == [day(0).timestamp(), day(5 * MINUTE).timestamp()]
+    assert found["waiting"] == {"recall": [0, 0], "store": [5, 0], "maintenance": [0, 0]}
+
+
+def test_lag_is_that_of_the_writes_between_and_nobodys_where_nobody_wrote(memory: Memory) -> None:
+    slow, quick = [("write", 0.4)] * 10, [("write", 0.004)] * 10
+    for at, writes in enumerate((slow, quick, [], slow)):
+        timings.observe(memory.context.redis, writes)
+        system_course.note(memory.context, day(at))
+    found = told(memory, 5)
+    assert found["half"] == [None, pytest.approx(0.00375), None, pytest.approx(0.375)]
+    assert found["most"] == [None, pytest.approx(0.004875), None, pytest.approx(0.4875)]
+
+
+def test_a_redis_that_was_emptied_begins_anew(memory: Memory) -> None:
+    timings.observe(memory.context.redis, [("write", 0.4)] * 10)
+    system_course.note(memory.context, day(0))
+    memory.context.redis.flushdb()
+    timings.observe(memory.context.redis, [("write", 0.004)])
+    system_course.note(memory.context, day(1))
+    assert told(memory, 2)["half"] == [None, pytest.approx(0.00375)]
+
+
+def test_a_year_of_minutes_is_thinned_and_then_let_go(memory: Memory) -> None:
+    for hour in range(24 * 30):
+        system_course.note(memory.context, day(hour / 24))
+        system_course.note(memory.context, day(hour / 24 + 10 * MINUTE))
+    course.thin(memory.context, day(30))
+    instants = told(memory, 30)["at"]
+    assert isinstance(instants, list)
+    assert len(instants) == pytest.approx(16 + 13 * 24 + 2 * 24, abs=3)
+    course.thin(memory.context, day(30 + 367))
+    assert memory.value("select count(*) from system_history") == 0
