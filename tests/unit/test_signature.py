@@ -34,11 +34,9 @@ def test_the_projection_never_changes() -> None:
 
     assert matrix.shape == (BITS, DIMS)
     np.testing.assert_allclose(
-        matrix[0, :6],
-        [-0.48615441, 1.05634832, -1.90542126, -1.27775502, -1.02188993, -0.72485107],
-        rtol=1e-5,
+        matrix[0, :6], [-0.24708483, 2.1121774, -2.0905588, -0.21455748, -0.23023988, 1.9854949], rtol=1e-5
     )
-    np.testing.assert_allclose(matrix[-1, -3:], [-0.95907921, 0.1124632, 0.23812568], rtol=1e-5)
+    np.testing.assert_allclose(matrix[-1, -3:], [0.58101946, 1.2182459, -0.5042161], rtol=1e-5)
 
 
 def test_another_process_projects_alike() -> None:
@@ -57,11 +55,13 @@ def test_another_seed_is_another_projection() -> None:
     assert not np.allclose(projection(16, seed=1), projection(16))
 
 
-def test_a_projection_is_a_standard_normal_one() -> None:
-    matrix = projection(DIMS)
+@pytest.mark.parametrize("dims", [2, 256, 384, 1024, 1536])
+def test_projections_are_a_tight_frame_as_long_as_standard_normal_numbers(dims: int) -> None:
+    matrix = projection(dims).astype(np.float64)
+    shorter = matrix.T if dims <= BITS else matrix
 
-    assert float(matrix.mean()) == pytest.approx(0, abs=0.01)
-    assert float(matrix.std()) == pytest.approx(1, abs=0.01)
+    np.testing.assert_allclose(shorter @ shorter.T, max(BITS, dims) * np.eye(len(shorter)), atol=1e-3)
+    assert float(matrix.mean()) == pytest.approx(0, abs=0.05)
 
 
 @pytest.mark.parametrize("dims", [2, 64, 256, 384, 1536])
@@ -88,15 +88,16 @@ def test_a_signature_knows_the_direction_and_not_the_length() -> None:
 
 
 def test_the_estimate_is_near_the_true_cosine() -> None:
-    # Each of 1,024 signs estimates with a standard deviation of at most sqrt(pi / 2).
+    # Each of 1,024 independent signs would estimate with a standard deviation of at most sqrt(pi / 2); four times as
+    # many as there are dimensions, all told apart, err by little more than half of that.
     deviation = np.sqrt(np.pi / 2 / BITS)
     query = random_vectors(4, 1)[0]
     cosines = np.linspace(-0.99, 0.99, 1_000)
 
     errors = estimate(query, encode(at_cosines(query, cosines, seed=5))) - cosines
 
-    assert np.abs(errors).max() < 5 * deviation
-    assert np.sqrt(np.mean(errors**2)) < 1.2 * deviation
+    assert np.abs(errors).max() < 2.5 * deviation
+    assert np.sqrt(np.mean(errors**2)) < 0.7 * deviation
     assert abs(errors.mean()) < deviation
 
 
