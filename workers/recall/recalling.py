@@ -2,21 +2,23 @@
 
 import logging
 from datetime import datetime
+from uuid import UUID
 
+from workers.beside import beside
 from workers.context import Context
 from workers.core.arrays import Vectors
-from workers.core.ranking import EVEN
 from workers.errors import EmbeddingError, NotFoundError
 from workers.recall import answer, arms, explaining, scoring
 from workers.recall.answer import Recalled, Result
-from workers.recall.arms import Found
+from workers.recall.arms import Found, TextArm
 from workers.recall.explaining import Asked
 from workers.recall.question import Question
 from workers.recall.weighing import weigh
 from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import transaction
+from workers.storage.connection import Connection, transaction
+from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +43,32 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         if tenant is None:
             return _nothing(namespace, question, by_meaning=query is not None)
         query = query if query is not None and tenant.embedder == context.embedder.name else None
-        with timed("recall text"):
-            text = arms.text_arm(db, tenant, question.text, scope)
-        with timed("recall vector"):
-            near = arms.vector_arm(db, tenant, query, scope) if query is not None else {}
-        found = Found(text, near, EVEN if query is None else context.embedder.weight)
+        found = _search(context, db, tenant, question, query, scope)
         with timed("recall weigh"):
             weighed = weigh(context, db, tenant, question, found, query, scope)
         order = answer.order(weighed.seen, weighed.scores)
         return _answer(Asked(context, db, tenant, question, scope, query, found, weighed, order))
+
+
+def _search(
+    context: Context, db: Connection, tenant: Namespace, question: Question, query: Vectors | None, scope: Scope
+) -> Found:
+    """Return what the arms find, which search at the same time, on a connection each."""
+    if query is None:
+        return Found(_by_words(db, tenant, question, scope), {})
+    with beside(_by_meaning, context, tenant, query, scope) as near:
+        text = _by_words(db, tenant, question, scope)
+        return Found(text, near(), context.embedder.weight)
+
+
+def _by_words(db: Connection, tenant: Namespace, question: Question, scope: Scope) -> TextArm:
+    with timed("recall text"):
+        return arms.text_arm(db, tenant, question.text, scope)
+
+
+def _by_meaning(context: Context, tenant: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
+    with timed("recall vector"), transaction(context.database_url, second=True) as db:
+        return arms.vector_arm(db, tenant, query, scope)
 
 
 def _answer(asked: Asked) -> Recalled:

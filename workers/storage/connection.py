@@ -35,19 +35,22 @@ CONFIGURE = """
 # What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
 
-_pools: dict[tuple[int, str], Pool] = {}
+_pools: dict[tuple[int, str, bool], Pool] = {}
 _opening = Lock()
 
 
 @contextmanager
-def transaction(url: str) -> Iterator[Connection]:
+def transaction(url: str, *, second: bool = False) -> Iterator[Connection]:
     """Give a connection in a transaction that commits at the end of the block, or rolls back on an error.
+
+    A `second` one, for who waits for it with another in hand, comes from a pool of its own: it would never come if all
+    of one pool's were in such hands.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
     """
     try:
-        with _pool(url).connection(timeout=WAIT_SECONDS) as db:
+        with _pool(url, second=second).connection(timeout=WAIT_SECONDS) as db:
             yield db
     except PoolTimeout:
         raise UnavailableError(_explain(url)) from None
@@ -100,8 +103,8 @@ def close_pools() -> None:
         _pools.pop(key).close()
 
 
-def _pool(url: str) -> Pool:
-    key = (os.getpid(), url)
+def _pool(url: str, *, second: bool) -> Pool:
+    key = (os.getpid(), url, second)
     with _opening:
         if key not in _pools:
             _pools[key] = _open_pool(url)
