@@ -1,6 +1,7 @@
 """Recalling from real indexes: by words, by meaning, by neighbourhood, and never what must not be seen."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from math import log
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
+from psycopg.errors import UndefinedColumn
 
 from workers.core import ranking
 from workers.core.arrays import Floats
 from workers.core.graph import NAMED
 from workers.recall import Recalled, scoring
+from workers.storage.connection import POOL_SIZE
 
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -419,3 +422,17 @@ def test_no_namespace_ever_shows_what_belongs_to_another(
         own = {guest for place, guest in told if place == name}
         assert {one.source for one in found.results} <= {name}
         assert len(found.results) + len(found.left_out or []) <= len(own)
+
+
+def test_more_recalls_at_once_than_a_process_has_connections_all_answer(memory: Memory) -> None:
+    memory.store(CELLO, *OTHERS)
+    with ThreadPoolExecutor(4 * POOL_SIZE) as threads:
+        asked = [threads.submit(memory.ask, PARAPHRASE) for _ in range(8 * POOL_SIZE)]
+        assert {one.result().results[0].text for one in asked} == {CELLO}
+
+
+def test_one_arm_that_fails_fails_the_recall(memory: Memory) -> None:
+    memory.store(CELLO)
+    memory.rows("alter table signatures rename column signature to renamed")
+    with pytest.raises(UndefinedColumn):
+        memory.ask(PARAPHRASE)
