@@ -1,6 +1,7 @@
 """LangGraph's store on Ebb: what its own stores promise, on real workers."""
 
 import asyncio
+import importlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -306,3 +307,8 @@ def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, names
     with live.client(f"{namespace}-copy") as client:
         (item,) = EbbStore(client).search(("docs",))
     assert (item.namespace, item.key, item.value) == (("docs", "1"), "one", {"text": "an otter", "n": [1]})
+
+
+def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
+    """Agents keep both; a pin that does not fit shows only when this is imported."""
+    assert importlib.import_module("langgraph.checkpoint.base").BaseCheckpointSaver
