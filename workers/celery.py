@@ -8,6 +8,7 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import setup_logging
 
+from workers import flowering as _flowering  # noqa: F401 - it listens to a signal of the app
 from workers import logs
 from workers.errors import SettingsError
 from workers.queues import configuration

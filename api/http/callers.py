@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
-from api.http.door import Door, door_of, is_loopback
+from api.http.door import Door, door_of
 from api.http.problems import RefusedError
+from workers.core.addresses import is_loopback
 from workers.intake import namespace_name
 from workers.storage.key_ring import Scope
 

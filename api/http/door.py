@@ -3,13 +3,13 @@
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from ipaddress import ip_address
 
 from fastapi import Request
 from redis import Redis
 
 from api.client import Client
 from api.sender import AWAY
+from workers.core.addresses import is_loopback
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import route
 from workers.settings import Settings
@@ -114,14 +114,3 @@ def door_of(request: Request) -> Door:
     """Return the door through which a request came."""
     door: Door = request.app.state.door
     return door
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is this machine alone."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
