@@ -11,6 +11,7 @@ from celery import Celery
 from celery.exceptions import TaskRevokedError
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
+from celery.states import REVOKED
 from kombu.exceptions import OperationalError
 from uuid_utils.compat import uuid7
 
@@ -99,8 +100,9 @@ class Sender:
     def state(self, task_id: str) -> Answer | None:
         """Return `{"state", …}` of a task of this namespace that was accepted in the last day; nothing of any other.
 
-        `waiting` in the outbox; `done`, with its `result`; `failed`, with its `error`; or `ended`, more than five
-        minutes ago, after which results are not kept.
+        `waiting` in the outbox; `done`, with its `result`; `failed`, with its `error`; `ended`, more than five
+        minutes ago, after which results are not kept; or `late`: nobody waits any longer, so it is not begun any
+        more, but if a worker was at it already, it is done, and its result is there for those minutes.
         """
         return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
 
@@ -108,8 +110,9 @@ class Sender:
         if receipts.owner(self._own_keys, task_id) != self.namespace:
             return None
         done = self._app.AsyncResult(task_id)
-        if not done.ready():
-            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "ended"}
+        if not done.ready() or done.state == REVOKED:  # so says any worker that was not at it itself
+            late = receipts.is_late(self._own_keys, task_id)
+            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "late" if late else "ended"}
         if done.successful():
             return {"state": "done", "result": done.result}
         return {"state": "failed", "error": str(done.result)}

@@ -22,7 +22,7 @@ MADE = ("added", "updated")
 def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dict[str, Any]:
     """Remember one fact: 201 if it is new, 200 if it was known, or had been forgotten on request."""
     given = fact.arguments()
-    memory.new_fact = given.setdefault("id", memory.new_id())
+    memory.new_fact = given.setdefault("id", memory.new_id(given))
     answer = memory.store(**given)
     if answer["action"] in MADE:
         response.status_code = HTTPStatus.CREATED
@@ -39,7 +39,7 @@ def facts(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str
 @routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
 def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
     """Remember many facts as one task; each is answered for itself, in order."""
-    facts = [{"id": memory.new_id(place), **fact} for place, fact in enumerate(batch.facts)]
+    facts = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(batch.facts)]
     return memory.store_many(facts, touch=batch.touch, classify=batch.classify)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
@@ -66,18 +67,24 @@ class Session(Client):
     def _own_keys(self) -> Any:
         return self._door.redis
 
-    def new_id(self, place: int = 0) -> str:
-        """Return the id of a fact that this request makes: the same for the same idempotency key."""
-        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), str(place)))
+    def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
+        """Return the id of a fact that this request makes: the same for the same fact under the same idempotency key.
+
+        The key may come again with another fact when its day is over.
+        """
+        told = json.dumps([place, fact], sort_keys=True)
+        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), told))
 
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
     ) -> dict[str, Any]:
         """Send this request's task and return its result, or raise `Accepted` where nobody waits for it."""
         own_id = task_id or self.task_id
-        known = self._reach(lambda: self._answered(task, arguments)) if self._key else None
-        if known is not None:
-            return dict(known)
+        if self._key:
+            arguments = self._reach(lambda: self._as_first(task, arguments))
+            known = self._reach(lambda: receipts.answered(self._own_keys, self.task_id))
+            if known is not None:
+                return dict(known)
         self._door.refuse_backlog(task)
         if not self._waits:
             raise Accepted(self.accept(task, arguments, own_id), self.new_fact)
@@ -87,7 +94,7 @@ class Session(Client):
             self._give_up(late)
             raise
         if self._key:
-            self._reach(lambda: receipts.remember(self._own_keys, own_id, answer))
+            answer = self._reach(lambda: receipts.remember(self._own_keys, own_id, answer))
         return answer
 
     def _give_up(self, late: LateError) -> None:
@@ -95,21 +102,22 @@ class Session(Client):
 
         A task under an idempotency key comes again under the same id, and workers would drop that too.
         """
-        self._reach(lambda: receipts.note_owner(self._own_keys, late.task, self.namespace))
+        self._reach(lambda: receipts.note_late(self._own_keys, late.task, self.namespace))
         if self._key is None:
             self.revoke(late.task)
 
-    def _answered(self, task: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what was answered to this idempotency key before; without it the digest of the request says nothing.
+    def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the instant of the first request under this key, so that repeats do no more.
 
         Raises:
-            InvalidInputError: it was given with something else.
+            InvalidInputError: that one was another request; without the key its digest says nothing.
         """
         what = {name: value for name, value in arguments.items() if name != "now"}
         digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
-        if receipts.claim(self._own_keys, self.task_id, digest) != digest:
+        request, now = receipts.claim(self._own_keys, self.task_id, digest, arguments.get("now"))
+        if request != digest:
             raise InvalidInputError("Idempotency-Key: was given with another request before; use a new one for each.")
-        return receipts.answered(self._own_keys, self.task_id)
+        return what | ({"now": now} if "now" in arguments else {})
 
 
 def reading(scope: Scope) -> Any:

@@ -16,10 +16,13 @@ class Accepted(BaseModel):
 
 
 class TaskState(BaseModel):
-    """How a task stands. `ended` is one whose result was kept for five minutes, and is not any more."""
+    """How a task stands. `ended` is one whose result was kept for five minutes, and is not any more.
+
+    `late` is one that was not done in time: no worker begins it any more, but one that was at it may end it.
+    """
 
     task: UUID
-    state: Literal["waiting", "done", "failed", "ended"]
+    state: Literal["waiting", "done", "failed", "ended", "late"]
     result: Any = None
     error: str | None = None
 
@@ -30,9 +33,11 @@ class Problem(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: str = Field(examples=["urn:ebb:problem:not-found"])
-    title: str = Field(examples=["Not found"])
+    title: str = Field(examples=["Not Found"])
     status: int = Field(examples=[404])
-    detail: str = Field(examples=["id: no live fact is in namespace 'default'; look for it with `recall`."])
+    detail: str = Field(
+        examples=[f"id: no live fact {EXAMPLE_ID} is in namespace 'default'; look for it with `recall`."]
+    )
     instance: str | None = Field(None, examples=[f"/memory/facts/{EXAMPLE_ID}"])
 
 

@@ -1,14 +1,19 @@
 """Memory over HTTP, with a real API process and real workers; no key is needed on this machine."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import httpx2
+import psycopg
 import pytest
 from live_api import serving
 from live_system import LiveSystem, eventually
+
+from api.schemas import EXAMPLE_ID
+from api.schemas.shape import EXAMPLE_OTHER_ID
 
 pytestmark = pytest.mark.acceptance
 
@@ -43,6 +48,12 @@ def problem(answer: httpx2.Response, status: int) -> str:
     assert told["status"] == status
     assert told["instance"] == answer.request.url.path
     return str(told["detail"])
+
+
+def over_a_day(live: LiveSystem) -> None:
+    """Let pass the day for which receipts are kept."""
+    for kept in live.own_keys.keys("ebb:answer:*"):
+        live.own_keys.delete(kept)
 
 
 def test_a_fact_is_stored_recalled_reinforced_forgotten_and_restored(api: httpx2.Client) -> None:
@@ -194,6 +205,58 @@ def test_an_idempotency_key_does_a_write_once_and_answers_the_same_again(api: ht
     assert "another request" in problem(api.post("/memory/facts", json={"text": "Else."}, headers=key), 422)
 
 
+def test_requests_at_once_with_one_idempotency_key_are_answered_alike(api: httpx2.Client) -> None:
+    key = {"Idempotency-Key": f"order-{uuid4()}"}
+    id_ = stored(api)
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(
+            threads.map(
+                lambda _: api.post(f"/memory/facts/{id_}/reinforce", json={"boost": 0.1}, headers=key), range(8)
+            )
+        )
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_an_idempotency_key_may_come_with_another_fact_when_its_day_is_over(
+    live: LiveSystem, api: httpx2.Client
+) -> None:
+    key = {"Idempotency-Key": f"daily-{uuid4()}"}
+    first = api.post("/memory/facts", json={"text": TEXT}, headers=key).json()
+    over_a_day(live)
+    second = api.post("/memory/facts", json={"text": "Mira found it."}, headers=key)
+    assert second.status_code == 201, second.text
+    assert second.json()["id"] != first["id"]
+
+
+def test_a_write_that_is_sent_again_hours_later_does_no_more(live: LiveSystem, api: httpx2.Client) -> None:
+    """What workers keep in mind of a task is over by then; the request's own instant tells them."""
+    key, id_ = {"Idempotency-Key": f"order-{uuid4()}"}, stored(api)
+    path, wish = f"/memory/facts/{id_}/reinforce?wait=false", {"boost": 0.1}
+    task = api.post(path, json=wish, headers=key).json()["task"]
+    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it is done")
+    strength = api.get(f"/memory/facts/{id_}").json()["strength"]
+    for kept in set(live.own_keys.keys(f"*{task}*")) - {f"ebb:answer:{task}:request".encode()}:
+        live.own_keys.delete(kept)
+    api.post(path, json=wish, headers=key)
+    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it is done again")
+    assert api.get(f"/memory/facts/{id_}").json()["strength"] == strength
+
+
+def test_a_late_write_that_a_worker_is_at_is_not_said_to_have_failed(live: LiveSystem, api: httpx2.Client) -> None:
+    id_ = stored(api)
+    path = f"/memory/facts/{id_}/reinforce"
+    with psycopg.connect(live.database_url) as db:
+        db.execute("lock table activity in exclusive mode")
+        answer = api.post(path, params={"timeout": 1.5})
+        problem(answer, 504)
+        task = f"/tasks/{answer.json()['task']}"
+        assert api.get(task).json()["state"] == "late"
+        db.rollback()
+    eventually(lambda: api.get(task).json()["state"] == "done", "the task is done")
+    assert api.get(task).json()["result"]["id"] == id_
+
+
 def test_an_idempotency_key_is_its_namespaces_own(api: httpx2.Client) -> None:
     key = {"Idempotency-Key": "one"}
     first = api.post("/memory/facts", json={"text": TEXT}, headers=key)
@@ -234,6 +297,42 @@ def test_every_error_is_a_problem_that_says_what_is_wrong(
 def test_a_body_that_is_no_json_is_a_bad_request(api: httpx2.Client) -> None:
     kind = {"content-type": "application/json"}
     problem(api.post("/memory/facts", content="{", headers=kind), 400)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "words"),
+    [
+        (b'{"text":', "application/json", 400, "body: is no JSON at character 8: Expecting value"),
+        (b'{"text": "\xff"}', "application/json", 400, "UTF-8"),
+        (b"[" * 150_000, "application/json", 400, "nested without end"),
+        (b'{"text": "A"}', "text/plain", 422, "Content-Type: application/json"),
+        (b"[]", "application/json", 422, "input should be an object"),
+        (b'{"text": "A", "metadata": {"a": %s}}' % (b"[" * 400 + b"]" * 400), "application/json", 422, "100 levels"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_told_by_what_is_wrong(
+    api: httpx2.Client, content: bytes, kind: str, status: int, words: str
+) -> None:
+    assert words in problem(api.post("/memory/facts", content=content, headers={"content-type": kind}), status)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/memory/facts/batch", '{"facts": [{"text": "A", "metadata": {"a": NESTED}}]}'),
+        ("PATCH", "/memory/settings", '{"set": {"hygiene.episodicTTL": NESTED}}'),
+    ],
+)
+def test_whatever_may_be_anything_is_not_nested_too_deeply(
+    api: httpx2.Client, method: str, path: str, body: str
+) -> None:
+    content = body.replace("NESTED", "[" * 400 + "]" * 400)
+    answer = api.request(method, path, content=content, headers={"content-type": "application/json"})
+    assert "100 levels" in problem(answer, 422)
+
+
+def test_a_wrong_method_is_answered_by_all_that_are_right(api: httpx2.Client) -> None:
+    assert api.put("/memory/facts").headers["allow"] == "GET, POST"
 
 
 def test_a_body_without_length_is_cut_off_at_the_limit(api: httpx2.Client) -> None:
@@ -281,3 +380,26 @@ def test_the_document_is_openapi_3_1_and_each_body_has_an_example(served: httpx2
     assert len(bodies) >= 6
     assert [name for name in bodies if not schemas[name].get("examples")] == []
     assert "Problem" in schemas
+
+
+def test_every_example_of_the_document_is_true(api: httpx2.Client) -> None:
+    document = api.get("/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    stored(api, id=EXAMPLE_ID)
+    stored(api, "The key hangs by the door.", id=EXAMPLE_OTHER_ID)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if path != "/memory/contradictions/resolve":  # it ends a fact that others need
+                for example in examples_of(operation, schemas):
+                    answer = api.request(method, path.replace("{id}", EXAMPLE_ID), json=example)
+                    assert answer.status_code in (200, 201), (method, path, example, answer.text)
+    for example in schemas["ResolveRequest"]["examples"]:
+        assert api.post("/memory/contradictions/resolve", json=example).status_code == 200
+
+
+def examples_of(operation: dict[str, Any], schemas: dict[str, Any]) -> list[Any]:
+    """Return the examples of what is sent to a route."""
+    body = operation.get("requestBody", {"content": {"application/json": {"schema": {}}}})
+    schema = body["content"]["application/json"]["schema"]
+    names = [one["$ref"].rpartition("/")[2] for one in [schema, *schema.get("anyOf", [])] if "$ref" in one]
+    return [example for name in names for example in schemas[name]["examples"]]

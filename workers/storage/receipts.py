@@ -6,6 +6,7 @@ from typing import Any
 from redis import Redis
 
 OWNER = "ebb:owner"
+LATE = "ebb:late"
 ANSWER = "ebb:answer"
 RECEIPT_SECONDS = 86_400
 
@@ -21,17 +22,32 @@ def owner(redis: Redis, task_id: str) -> str | None:
     return found.decode() if isinstance(found, bytes) else None
 
 
-def claim(redis: Redis, task_id: str, request: str) -> str:
-    """Return the digest of the request that came first under this task's id: this one, or another."""
+def note_late(redis: Redis, task_id: str, namespace: str) -> None:
+    """Note that nobody waits any longer for a namespace's task, which a worker may be at."""
+    with redis.pipeline() as pipeline:
+        pipeline.set(f"{OWNER}:{task_id}", namespace, ex=RECEIPT_SECONDS)
+        pipeline.set(f"{LATE}:{task_id}", 1, ex=RECEIPT_SECONDS)
+        pipeline.execute()
+
+
+def is_late(redis: Redis, task_id: str) -> bool:
+    """Return whether nobody waits for a task any longer."""
+    return bool(redis.exists(f"{LATE}:{task_id}"))
+
+
+def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[str, str | None]:
+    """Return the digest and the instant of the request that came first under this task's id: this one, or another."""
     key = f"{ANSWER}:{task_id}:request"
-    redis.set(key, request, nx=True, ex=RECEIPT_SECONDS)
+    redis.set(key, json.dumps([request, now]), nx=True, ex=RECEIPT_SECONDS)
     found = redis.get(key)
-    return found.decode() if isinstance(found, bytes) else request
+    first: list[Any] = json.loads(found) if isinstance(found, bytes) else [request, now]
+    return first[0], first[1]
 
 
-def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
-    """Keep what was answered, for whoever asks the same again."""
-    redis.set(f"{ANSWER}:{task_id}", json.dumps(answer), ex=RECEIPT_SECONDS)
+def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Keep what was answered first, and return that, for whoever asks the same again, or did at the same time."""
+    redis.set(f"{ANSWER}:{task_id}", json.dumps(answer), nx=True, ex=RECEIPT_SECONDS)
+    return answered(redis, task_id) or answer
 
 
 def answered(redis: Redis, task_id: str) -> dict[str, Any] | None:
