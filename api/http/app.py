@@ -71,6 +71,7 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
         from api.http import openmemory  # noqa: PLC0415 - its memories tell rates of decay, which load numpy
 
         app.include_router(openmemory.routes)
+        app.state.routes += openmemory.routes.routes
     yield
     door.close()
 
@@ -101,6 +102,7 @@ def make_app() -> FastAPI:
     own.add_exception_handler(sending.Accepted, sending.accepted)
     for group in GROUPS:
         own.include_router(group.routes)
+    own.state.routes = [route for group in GROUPS for route in group.routes.routes]
     return own
 
 

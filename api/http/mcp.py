@@ -48,9 +48,9 @@ class _Handover(Response):
 routes = APIRouter(lifespan=_running)
 
 
-@routes.api_route("/mcp", methods=["GET", "POST", "DELETE"], include_in_schema=False)
+@routes.api_route("/mcp", methods=["POST"], include_in_schema=False)
 def messages(request: Request, _: Annotated[Caller, Depends(caller)]) -> Response:
-    """Answer messages of MCP's streamable HTTP transport."""
+    """Answer messages of MCP's streamable HTTP transport, which keeps neither sessions nor streams open here."""
     return _Handover(request.app.state.mcp)
 
 

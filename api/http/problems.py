@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from api.schemas import Problem
 from workers.errors import (
@@ -24,6 +25,11 @@ from workers.intake.values import fault
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
 BUSY_SECONDS = 10
+SAID_BETTER = {
+    "There was an error parsing the body": "body: is no JSON: it is no UTF-8, is nested without end, or has a number "
+    "of thousands of digits."
+}
+"""What the framework says too shortly."""
 
 STATUS: Mapping[type[EbbError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
@@ -90,10 +96,19 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
 def _invalid(request: Request, error: Exception) -> JSONResponse:
     """Name each value that cannot be; a body that is no JSON at all is a bad request."""
     details = error.errors() if isinstance(error, RequestValidationError) else []
-    faults = [fault(detail) for detail in details]
+    faults = [_fault(detail) for detail in details]
     no_json = any(detail["type"] == "json_invalid" for detail in details)
     status = HTTPStatus.BAD_REQUEST if no_json else HTTPStatus.UNPROCESSABLE_ENTITY
     return answer(status, "; ".join(faults) + ".", request, errors=faults)
+
+
+def _fault(detail: Any) -> str:
+    """Return what is wrong with a value, or with a body that was not read as JSON."""
+    if detail["type"] == "json_invalid":
+        return f"body: is no JSON at character {detail['loc'][-1]}: {detail['ctx']['error']}"
+    if isinstance(detail.get("input"), bytes):
+        return "body: was not read, for it was not sent as JSON; say so by `Content-Type: application/json`"
+    return fault(detail)
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:
@@ -101,9 +116,20 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     phrase = HTTPStatus(status).phrase
     said = error.detail if isinstance(error, HTTPException) else phrase
     nothing = f"{request.method} {request.url.path}: {phrase.lower()}; see /docs for what there is."
-    response = answer(status, nothing if said == phrase else said, request)
+    response = answer(status, nothing if said == phrase else SAID_BETTER.get(said, said), request)
     response.headers.update(getattr(error, "headers", None) or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(_methods(request))
     return response
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that a path is answered for; the framework knows only those of the first route with it."""
+    found: set[str] = set()
+    for route in request.app.state.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return sorted(found)
 
 
 def _unforeseen(request: Request, error: Exception) -> JSONResponse:

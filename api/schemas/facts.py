@@ -1,14 +1,14 @@
 """Schemas of single facts: stored, read, pinned, forgotten, and what happened to them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
 from api.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
 from workers.intake import NewFact
-from workers.intake.values import Instant
+from workers.intake.values import Instant, Shallow
 
 
 class StoreRequest(NewFact):
@@ -38,7 +38,7 @@ class BatchRequest(Request):
         json_schema_extra={"examples": [{"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]}]}
     )
 
-    facts: list[dict[str, Any]] = Field(
+    facts: list[Annotated[dict[str, Any], Shallow]] = Field(
         min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts`"
     )
     touch: bool = True

@@ -5,14 +5,14 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.shape import EXAMPLE_ID, Answer, Request
+from api.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID, Answer, Request
 
 
 class LinkRequest(Request):
     """A link from one fact to another."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_ID, "type": "CAUSED_BY"}]}
+        json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"}]}
     )
 
     source: UUID

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 EXAMPLE_ID = "01a1fd54-5b58-7629-9b8d-dfaf36313cae"
+EXAMPLE_OTHER_ID = "01a1fd55-0c3e-7d02-8a41-52b7e3f0c9d6"
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
 

@@ -5,13 +5,13 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
+from api.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID, MOST_FACTS, Answer, Page, Request
 
 
 class ResolveRequest(Request):
     """Two facts of which both hold, or the fact to keep and those that it supersedes."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID], "keep": EXAMPLE_ID}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID}]})
 
     ids: list[UUID] = Field(min_length=1, max_length=MOST_FACTS)
     keep: UUID | None = None

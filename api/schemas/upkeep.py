@@ -1,12 +1,12 @@
 """Schemas of how a namespace is kept: passes, near-duplicates, the janitor, and its settings."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from api.schemas.shape import MOST_RESULTS, Answer, Request
-from workers.intake.values import Instant
+from workers.intake.values import Instant, Shallow
 
 
 class DecayRequest(Request):
@@ -41,7 +41,7 @@ class SettingsRequest(Request):
         }
     )
 
-    set: dict[str, Any] = Field(default_factory=dict)
+    set: Annotated[dict[str, Any], Shallow] = Field(default_factory=dict)
     unset: list[str] = Field(default_factory=list)
 
 

@@ -24,10 +24,14 @@ LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 LONGEST_FIELD = 1_024
 LONGEST_VALUE = 8_192
 LONGEST_METADATA = 1_048_576
+MOST_LEVELS = 100
+"""How deep values of JSON may be nested; what is deeper, some encoder on the way gives up on."""
+
 MOST_TAGS = 64
 LONGEST_TAG = 128
 SHOWN = 80
 TYPED = {"__type__", "__value__"}
+NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
 
 ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk", "item"]
@@ -97,10 +101,11 @@ def _metadata(value: Any) -> Any:
             raise ValueError("must be an object, or the JSON of one") from None
     if not isinstance(value, dict):
         raise ValueError("must be an object, or the JSON of one")  # noqa: TRY004 - pydantic collects ValueErrors
+    shallow(value)
     try:
         size = len(json.dumps(value, allow_nan=False))
-    except (ValueError, RecursionError):
-        raise ValueError("must be JSON, without NaN or infinity, and not nested without end") from None
+    except ValueError:
+        raise ValueError("must be JSON, without NaN or infinity") from None
     if size > LONGEST_METADATA:
         raise ValueError(f"must have at most {LONGEST_METADATA} bytes of JSON")
     if any(one.keys() == TYPED for one in _objects(value)):
@@ -108,11 +113,25 @@ def _metadata(value: Any) -> Any:
     return value
 
 
+def shallow(value: Any) -> Any:
+    """Return a value of JSON that is not nested too deeply."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [below for one in level for below in _below(one)]
+    if level:
+        raise ValueError(f"must be nested at most {MOST_LEVELS} levels deep")
+    return value
+
+
+def _below(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every object in a value of JSON."""
     if isinstance(value, dict):
         yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for one in _below(value):
         yield from _objects(one)
 
 
@@ -136,6 +155,7 @@ Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), A
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
+Shallow = AfterValidator(shallow)
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
 
@@ -161,12 +181,15 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
     """Return what is wrong with a value, what was given, and which fields are known if it is none of them."""
     where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str")) or "a field's name"
     if detail["type"] == "extra_forbidden":
-        return f"{show(where)[1:-1]}: is no field of a fact; known are {', '.join(known)}"
+        fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
+        return f"{show(where)[1:-1]}: is no field{fields}"
     if detail["type"] == "timezone_aware":
         message = "needs a time zone, such as Z or +01:00 at its end"
+    elif detail["type"] in NO_OBJECT:
+        message = "input should be an object"
     else:
         message = detail["msg"].removeprefix("Value error, ")
-    said = message if message.startswith("UUID") else f"{message[0].lower()}{message[1:]}"
+    said = message if message[1:2].isupper() else f"{message[0].lower()}{message[1:]}"
     given = "" if detail["type"] == "missing" else f"; given {show(detail['input'])}"
     return f"{where}: {said}{given}" if named else f"{said}{given}"
 
