@@ -178,15 +178,22 @@ class Client(Operator, Keeper, Viewer):
         arguments |= {"cursor": cursor}
         return self.call("memory.facts", arguments | {"namespace": self.namespace}, STORE_SECONDS)
 
-    def history(self, id: str, limit: int | None = None, cursor: str | None = None) -> Answer:  # noqa: A002
+    def history(
+        self,
+        id: str,  # noqa: A002 - the contract's name
+        limit: int | None = None,
+        cursor: str | None = None,
+        *,
+        links: bool = True,
+    ) -> Answer:
         """Return `{"id", "text", "state", "pinned", "pinned_until", "events", "next"}` of a fact, forgotten ones too.
 
-        `events` are `{"at", "what", "details"}`, oldest first, all or up to `limit`.
+        `events` are `{"at", "what", "details"}`, oldest first, all or up to `limit`, or without links.
 
         Raises:
             NotFoundError: the namespace never had such a fact, or it was purged.
         """
-        arguments = {"id": id, "namespace": self.namespace, "limit": limit, "cursor": cursor}
+        arguments = {"id": id, "namespace": self.namespace, "limit": limit, "cursor": cursor, "links": links}
         return self.call("memory.history", arguments, RECALL_SECONDS)
 
     def pin(

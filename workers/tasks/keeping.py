@@ -77,12 +77,14 @@ def history(
     namespace: Any = "default",
     limit: Any = None,
     cursor: Any = None,
+    links: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Return a fact and everything that happened to it, oldest first; with `limit` in pages."""
+    """Return a fact and everything that happened to it, oldest first; with `limit` in pages, without links if told."""
     name, most = intake.namespace_name(namespace), None if limit is None else intake.whole(limit, "limit", MOST_FACTS)
     place = cursors.place(cursor, telling.Place)
-    return answers.history(telling.history(context, name, intake.fact_id(id), instant(now), most, place))
+    fact, at = intake.fact_id(id), instant(now)
+    return answers.history(telling.history(context, name, fact, at, most, place, with_links=links))
 
 
 @app.task(base=EbbTask, name="memory.purge")

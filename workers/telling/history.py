@@ -46,11 +46,19 @@ class History:
 
 
 def history(
-    context: Context, namespace: str, id_: UUID, now: datetime, limit: int | None = None, place: Place | None = None
+    context: Context,
+    namespace: str,
+    id_: UUID,
+    now: datetime,
+    limit: int | None = None,
+    place: Place | None = None,
+    *,
+    with_links: bool = True,
 ) -> History:
     """Return what happened to a fact of a namespace; recalls are counted, not listed.
 
-    Without limit that is all of it. Its links are those to facts that are not forgotten.
+    Without limit that is all of it. Its links are those to facts that are not forgotten, of which there may be very
+    many: who tells of them otherwise leaves them out.
 
     Raises:
         InvalidInputError: the namespace has no such fact, or has none any more.
@@ -59,7 +67,7 @@ def history(
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
-        linked = [] if tenant is None else links.of(db, tenant.id, id_)
+        linked = [] if tenant is None or not with_links else links.of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     told = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]

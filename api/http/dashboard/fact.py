@@ -1,5 +1,6 @@
 """The page of one fact: what it says, how it fades, what happened to it, and what it is linked with."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,25 +16,45 @@ from workers.errors import NotFoundError
 routes = router()
 
 MOST_NEIGHBOURS = 20
-LINKED = "linked"
-"""What the history says of links, which the page draws."""
+MOST_EVENTS = 100
+"""Of more things that happened the newest are shown."""
 
 
 @routes.get("/dashboard/facts/{id}")
 def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: A002 - the contract's name
     """Show a fact, live or forgotten; looking at it is no use of it."""
     name = str(id)
-    history = memory.history(name)
-    happened = [one for one in reversed(history["events"]) if one["what"] != LINKED]
+    history, curve = memory.history(name, links=False), memory.curve(name)
+    events = history["events"]
     return page(
         request,
         "fact.html",
         history=history,
-        happened=happened,
+        happened=events[: -MOST_EVENTS - 1 : -1],
+        earlier=max(len(events) - MOST_EVENTS, 0),
         fact=_live(memory, name),
-        curve=memory.curve(name),
+        curve=curve,
+        before=_part(curve, curve["from"], curve["now"]) if curve["hits"] else None,
+        after=_part(curve, curve["since"], curve["until"]),
         drawing=drawing(name, memory.neighbours(name, MOST_NEIGHBOURS)),
     )
+
+
+def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any]:
+    """Return what a chart shows of a curve between two instants; years to come would leave no room for what was."""
+    inside = [i for i, at in enumerate(curve["at"]) if begins <= at <= over]
+    numbered = [{**one, "number": number} for number, one in enumerate(curve["changes"], start=1)]
+    return {
+        "now": curve["now"],
+        **{name: [curve[name][i] for i in inside] for name in ("at", "salience", "confidence")},
+        "hits": [hit for hit in curve["hits"] if begins <= hit["at"] <= over],
+        "changes": [one for one in numbered if begins <= one["at"] <= over],
+        "tiers": [
+            {**band, "from": max(band["from"], begins), "until": min(band["until"], over)}
+            for band in curve["tiers"]
+            if band["from"] < over and band["until"] > begins
+        ],
+    }
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:

@@ -81,7 +81,7 @@
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
-  /* One fact's forgetting: {at, salience, confidence, now, hits: [{at, after}], tiers: [{tier, from, until}], changes: [{at, what}]}. */
+  /* One fact's forgetting: {at, salience, confidence, now, hits: [{at, after}], tiers: [{tier, from, until}], changes: [{at, number}]}. */
   const curve = (figure, content) => {
     const past = (values) => values.map((value, i) => content.at[i] <= content.now ? value : null);
     const coming = (values) => values.map((value, i) => content.at[i] >= content.now ? value : null);
@@ -136,7 +136,7 @@
         ctx.fillText(words, cx, cy + 3.6 * ratio);
       };
       content.hits.forEach((hit) => dot(hit.at, "", colour("hot"), "", hit.after));
-      content.changes.forEach((one, i) => dot(one.at, String(i + 1), colour("ink"), colour("card")));
+      content.changes.forEach((one) => dot(one.at, String(one.number), colour("ink"), colour("card")));
       ctx.restore();
     };
 
@@ -179,19 +179,20 @@
 
   /* Lines beside each other: {at: [seconds], unit, series: [{name, tone, values}]}; where there is no value there is a gap. */
   const lines = (figure, content) => {
+    const long = (value) => content.unit && value >= 1000 ? `${whole(value / 1000)} s` : whole(value) + content.unit;
     const alone = (values, i) => values[i] != null && values[i - 1] == null && values[i + 1] == null;
     const series = content.series.map((one) => ({
       label: one.name,
       stroke: colour(one.tone),
       width: 2,
       points: { size: 5, fill: colour(one.tone), show: true, filter: (_, __, show) => show === false ? null : one.values.map((_, i) => i).filter((i) => alone(one.values, i)) },
-      value: (_, value) => value == null ? "–" : whole(value) + content.unit,
+      value: (_, value) => value == null ? "–" : long(value),
     }));
     return new uPlot({
-      ...base(figure, 200),
+      ...base(figure, 240),
       series: [{ label: "when", value: (_, at) => at == null ? "–" : clock.format(at * 1000) }, ...series],
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [axis({ space: 70 }), axis({ size: 60, values: (_, splits) => splits.map((one) => short.format(one) + content.unit) })],
+      axes: [axis({ space: 70 }), axis({ size: 60, values: (_, splits) => splits.map((one) => long(one)) })],
     }, [content.at, ...content.series.map((one) => one.values)], figure);
   };
 
