@@ -145,6 +145,7 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
     with live.client(namespace) as memory:
         fact, other, gone = (memory.store(f"The brook was {how}.")["id"] for how in ("low", "high", "dry"))
         memory.link(other, fact, "CAUSED_BY", 0.75)
+        memory.reinforce(other, 0.2)
         memory.pin(other)
         memory.forget([gone])
     for width in (NARROW, WIDE):
@@ -158,6 +159,10 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             tab.wait_for_url(f"**/{other}")
             assert tab.locator(".chips").get_by_text("pinned").count() == 1
             assert "does not fade" in tab.locator("main").inner_text()
+            assert tab.locator("figure canvas").count() == 2
+            tab.get_by_text("Its uses").press("Enter")
+            assert tab.get_by_role("region", name="Uses of this fact").locator("tbody tr").count() == 1
+            check_width(tab)
             tab.goto(f"/dashboard/facts/{gone}")
             assert tab.get_by_text("ebb restore --namespace").count() == 1
             assert tab.get_by_text("forgotten: asked").count() == 1

@@ -6,6 +6,7 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
+from workers.remembering import links
 from workers.telling import history
 from workers.telling.history import History
 
@@ -31,6 +32,14 @@ def test_all_that_was_done_to_a_fact_is_told_in_order(memory: Memory) -> None:
         ("unpinned", {}),
     ]
     assert [at for _, at in memory.history(id_)] == [0, 1, 2, 3, 5, 6]
+
+
+def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> None:
+    one, other = memory.add("Tea at four."), memory.add("Cake at five.")
+    links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
+    bare = history.history(memory.context, "default", one, day(2), with_links=False)
+    assert [happening.what for happening in told(memory, one, 2).happenings] == ["stored", "linked"]
+    assert [happening.what for happening in bare.happenings] == ["stored"]
 
 
 def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> None:
