@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from celery.result import AsyncResult
 
+from api import archive
 from api.client import Client
 from api.sender import BATCH_SECONDS
 from workers.errors import InvalidInputError
@@ -43,6 +44,8 @@ class Progress:
     beside: int = 0
     rejected: int = 0
     without_vector: int = 0
+    begun: int = 0
+    """The line in which an archive began that has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Window:
 
     end: int
     lines: int
+    begun: int
     given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
@@ -134,17 +138,20 @@ def import_file(
         waiting.append(_send(client, window, classify=classify))
     while waiting:
         progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+    if progress.begun:
+        on_bad(BadLine(progress.lines + 1, archive.CUT_OFF))
+        progress = replace(progress, rejected=progress.rejected + 1)
     if checkpoint:
         checkpoint.clear()
     return progress
 
 
 def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
-    window = Window(begin.offset, begin.lines)
+    window = Window(begin.offset, begin.lines, begin.begun)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
         try:
-            fact = parse(line, again=again)
+            fact = _unframed(parse(line, again=again), window, number)
             own = namespace_name(fact.pop("namespace", namespace)) if fact else namespace
         except InvalidInputError as error:
             window.bad.append(BadLine(number, str(error)))
@@ -154,8 +161,25 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
                 window.given.setdefault((task, into or own), []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
-            window = Window(window.end, window.lines)
+            window = Window(window.end, window.lines, window.begun)
     yield window
+
+
+def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[str, Any] | None:
+    """Return a line, but nothing in place of one that says where an archive begins or ends.
+
+    Raises:
+        InvalidInputError: it ends with other lines than it had.
+    """
+    if line is None or not archive.is_frame(line):
+        return line
+    if line == archive.BEGINS:
+        window.begun = number
+        return None
+    fault, window.begun = archive.lost(line, window.begun, number), 0
+    if fault is not None:
+        raise InvalidInputError(fault)
+    return None
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
@@ -246,6 +270,7 @@ def _settle(
         progress,
         offset=window.end,
         lines=window.lines,
+        begun=window.begun,
         added=progress.added + actions.count("added"),
         updated=progress.updated + actions.count("updated"),
         duplicates=progress.duplicates + actions.count("duplicate"),

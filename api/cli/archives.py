@@ -82,7 +82,8 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
     """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
-    from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
+    from api import archive  # noqa: PLC0415 - these would slow down every other command
+    from workers import intake  # noqa: PLC0415
     from workers.context import Context, utc_now  # noqa: PLC0415
     from workers.telling.export import export as exporting  # noqa: PLC0415
 
@@ -91,10 +92,9 @@ def export(
     at = utc_now() if now is None else intake.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
-        for fact in exporting(Context(settings), name, at):
-            if as_json and "text" not in fact:
-                continue
-            target.write(json.dumps(fact, ensure_ascii=False, default=_plain) + "\n")
+        told = exporting(Context(settings), name, at)
+        for line in (fact for fact in told if "text" in fact) if as_json else archive.framed(told):
+            target.write(json.dumps(line, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
@@ -130,11 +130,24 @@ def _open(file: str) -> Iterator[Any]:
         yield source
 
 
-def _new(file: Path) -> TextIO:
+@contextlib.contextmanager
+def _new(file: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when all of it is written: an export that fails leaves the one before."""
+    own = file.resolve()
+    draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:
-        return file.open("w", encoding="utf-8")
+        target = draft.open("w", encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{file} cannot be written: {error}. Give a file in a folder that is there.") from None
+    try:
+        with target:
+            yield target
+        if draft != own:
+            draft.replace(own)
+    except BaseException:
+        if draft != own:
+            draft.unlink(missing_ok=True)
+        raise
 
 
 def _plain(value: Any) -> str:

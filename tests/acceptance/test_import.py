@@ -3,7 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def lines(count: int, word: str = "pebble") -> Iterator[str]:
         yield json.dumps({"text": text, "tags": ["beach"], "session": number // 50, "turn": number % 50})
 
 
-def written(file: Path, given: Iterator[str]) -> str:
+def written(file: Path, given: Iterable[str]) -> str:
     with file.open("w") as opened:
         opened.writelines(line + "\n" for line in given)
     return str(file)
@@ -235,3 +236,40 @@ def test_an_export_becomes_what_it_was_elsewhere_and_a_second_import_changes_not
     assert exported(live, other) == before
     with live.client(other) as client:
         assert client.store("The key is under the mat.")["action"] == "forgotten"
+
+
+@pytest.mark.parametrize(
+    "kept", [1, 700, 1_200], ids=["its first line", "lines of several windows", "all but the last"]
+)
+def test_an_archive_that_was_cut_off_is_imported_as_far_as_it_goes_and_says_so(
+    live: LiveSystem, namespace: str, tmp_path: Path, kept: int
+) -> None:
+    facts = [json.dumps({"text": f"Note {place} of {namespace}"}) for place in range(1_199)]
+    lines = ['{"archive": "begins"}', *facts, '{"archive": "ends", "lines": 1199}']
+    code, counts = imported(live, written(tmp_path / "whole.jsonl", lines), "-n", namespace)
+    assert (code, counts["added"], counts["errors"]) == (0, 1_199, [])
+    code, counts = imported(live, written(tmp_path / "cut.jsonl", lines[:kept]), "-n", f"{namespace}-cut")
+    assert (code, counts["added"]) == (1, kept - 1)
+    assert [one["line"] for one in counts["errors"]] == [kept + 1]
+    assert "cut off" in counts["errors"][0]["error"]
+
+
+def test_an_archive_that_has_lost_lines_says_so(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    with live.client(namespace) as client:
+        client.store_many([{"text": f"Note {place}"} for place in range(5)])
+    file = tmp_path / "archive.jsonl"
+    assert live.ebb("export", str(file), "--namespace", namespace).returncode == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
+    lines = file.read_text().splitlines()
+    assert imported(live, str(file), "-n", f"{namespace}-whole")[0] == 0
+    code, counts = imported(live, written(tmp_path / "less.jsonl", lines[:2] + lines[3:]), "-n", f"{namespace}-less")
+    assert (code, counts["added"]) == (1, 4)
+    there = len(lines) - 2
+    assert f"had {there} lines, and {there - 1} of them are here" in counts["errors"][0]["error"]
+
+
+def test_an_export_that_fails_leaves_the_one_before(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "archive.jsonl", ["the backup of yesterday"])
+    away = replace(live, database_url="postgresql://nobody@127.0.0.1:1/ebb")
+    assert away.ebb("export", file, "--namespace", namespace).returncode == 1
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["the backup of yesterday\n"]
