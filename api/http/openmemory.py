@@ -13,6 +13,7 @@ from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.openmemory_callers import Memories, memories
 from api.http.recalling import touches
+from api.sender import now_text
 
 routes = APIRouter(tags=["OpenMemory"])
 
@@ -58,16 +59,17 @@ def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     memory = mine.of(wish.user(), "read")
     most = wish.k or shapes.DEFAULT_K
     limit = most * BEYOND if wish.narrow() else most
-    found = memory.recall(wish.query, limit=limit, touch=touches(memory, None))["results"]
+    uses = touches(memory, None)
+    found = memory.recall(wish.query, limit=limit, touch=uses and not wish.narrow())["results"]
     ids = [one["id"] for one in found]
     facts = {fact["id"]: fact for fact in memory.facts(ids=ids)["facts"]} if ids else {}
     known = [(one, facts[one["id"]]) for one in found if one["id"] in facts]
-    matches = [
-        shapes.match(fact, one["score"], mine.name(fact["id"], memory))
-        for one, fact in known
-        if wish.takes(fact, one["score"])
-    ]
-    return {"query": wish.query, "matches": matches[:most]}
+    wanted = [(one, fact) for one, fact in known if wish.takes(fact, one["score"])][:most]
+    if wanted and uses and wish.narrow():  # what a filter left out was not used
+        ids = [fact["id"] for _, fact in wanted]
+        memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": now_text()})
+    matches = [shapes.match(fact, one["score"], mine.name(fact["id"], memory)) for one, fact in wanted]
+    return {"query": wish.query, "matches": matches}
 
 
 @routes.post("/memory/reinforce")
