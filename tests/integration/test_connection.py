@@ -8,7 +8,7 @@ from memory import Memory
 
 from workers.errors import UnavailableError
 from workers.storage import connection
-from workers.storage.connection import close_pools, connect, snapshot, transaction, writing
+from workers.storage.connection import close_pools, connect, reading, snapshot, transaction, writing
 
 AWAY = "postgresql://postgres@127.0.0.1:1/ebb"
 ADD = "insert into namespaces (name) values ('ours')"
@@ -104,3 +104,25 @@ def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:
 def test_every_connection_works_in_utc_with_plans_made_for_its_values(memory: Memory) -> None:
     asked = "select current_setting('timezone'), current_setting('plan_cache_mode'), current_setting('hnsw.ef_search')"
     assert memory.rows(asked) == [("UTC", "force_custom_plan", "400")]
+
+
+def test_who_reads_sees_one_state_to_the_end_and_the_next_one_sees_what_came_meanwhile(memory: Memory) -> None:
+    url = memory.context.database_url
+    with reading(url) as db:
+        assert db.execute(COUNT).fetchone() == (0,)
+        with connect(url) as other:
+            other.execute(ADD)
+        assert db.execute(COUNT).fetchone() == (0,)
+    with transaction(url) as db:
+        assert db.execute("select current_setting('transaction_isolation')").fetchone() == ("read committed",)
+        assert db.execute(COUNT).fetchone() == (1,)
+
+
+def test_a_connection_that_failed_or_was_lost_while_reading_is_no_harm_to_the_next(memory: Memory) -> None:
+    url = memory.context.database_url
+    with pytest.raises(psycopg.errors.DivisionByZero), reading(url) as db:
+        db.execute("select 1 / 0")
+    with pytest.raises(psycopg.OperationalError), reading(url) as db:
+        db.execute("select pg_terminate_backend(pg_backend_pid())")
+    with transaction(url) as db:
+        assert db.execute("select current_setting('transaction_isolation')").fetchone() == ("read committed",)

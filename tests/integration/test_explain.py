@@ -4,10 +4,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from memory import Memory
+from memory import Memory, day
 
+from workers import recall
 from workers.errors import InvalidInputError
-from workers.recall import Recalled
+from workers.recall import Name, Recalled
+from workers.storage import candidates
+from workers.storage.candidates import Description
 
 CELLO = "Grandmother keeps the violoncello upstairs."
 PARAPHRASE = "grandmas cellos"
@@ -64,6 +67,40 @@ def test_explaining_changes_no_result(memory: Memory, question: dict[str, Any]) 
     plain = memory.ask("Where is the violoncello?", at=3, **question).results
     explained = memory.ask("Where is the violoncello?", at=3, explain=True, why=gone, **question).results
     assert [(one.id, one.score) for one in explained] == [(one.id, one.score) for one in plain]
+
+
+def purging(memory: Memory, id_: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody purge a fact just before its text is read, as happens while many are at work."""
+    describe = candidates.describe
+
+    def late(*arguments: Any) -> dict[UUID, Description]:
+        memory.forget(id_, at=3, purge=True)
+        return describe(*arguments)
+
+    monkeypatch.setattr(candidates, "describe", late)
+
+
+@pytest.mark.parametrize("question", [{}, {"explain": True}, {"explain": True, "limit": 1}, {"why": True}])
+def test_what_is_purged_while_a_recall_reads_is_answered_as_it_was_when_it_began(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, question: dict[str, Any]
+) -> None:
+    memory.store("Grandmother plays the violoncello upstairs, the violoncello.", *OTHERS)
+    id_ = memory.add(CELLO)
+    purging(memory, id_, monkeypatch)
+    asked = question | ({"why": id_} if "why" in question else {})
+    found = memory.ask("the violoncello upstairs", at=3, **asked)
+    told = [one.text for one in found.results] + [one["text"] for one in found.left_out or []]
+    assert CELLO in told
+    assert memory.value("select count(*) from facts where id = %s", id_) == 0
+
+
+def test_what_is_purged_while_a_name_is_looked_up_is_answered_as_it_was(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = memory.add(CELLO, entity="Grandmother")
+    purging(memory, id_, monkeypatch)
+    results, _ = recall.lookup(memory.context, "default", Name("Grandmother"), day(3))
+    assert [one.text for one in results] == [CELLO]
 
 
 def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: Memory) -> None:

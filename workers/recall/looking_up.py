@@ -14,7 +14,7 @@ from workers.recall import answer, scoring
 from workers.recall.answer import Result
 from workers.storage import candidates, lexemes, lookups, namespaces
 from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, reading
 
 BY_NAME = "name"
 
@@ -53,7 +53,7 @@ def lookup(
     """
     scope = Scope(now, name.as_of or name.known_as_of, name.tag, known_as_of=name.known_as_of)
     began = behind.at if behind else now
-    with transaction(context.database_url) as db:
+    with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return [], None

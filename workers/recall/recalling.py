@@ -17,7 +17,7 @@ from workers.recall.weighing import weigh
 from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, reading
 from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         query = None if question.tag else _embed(context, question.text)
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of, question.documents)
-    with transaction(context.database_url) as db:
+    with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return _nothing(namespace, question, by_meaning=query is not None)

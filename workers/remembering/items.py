@@ -22,7 +22,7 @@ from workers.recall import arms, scoring
 from workers.remembering.store import store_many
 from workers.storage import candidates, facts, items, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, reading, transaction
 from workers.storage.items import Item
 from workers.storage.namespaces import Namespace
 
@@ -84,7 +84,7 @@ def search(
     All of them are compared, by words and by meaning; those that were put without words are not among them.
     """
     vector = _embedded(context, query)
-    with transaction(context.database_url) as db:
+    with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []

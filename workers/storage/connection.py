@@ -57,6 +57,25 @@ def transaction(url: str, *, second: bool = False) -> Iterator[Connection]:
 
 
 @contextmanager
+def reading(url: str) -> Iterator[Connection]:
+    """Give a connection in a transaction whose statements all see the state that the first one saw.
+
+    What is purged meanwhile by others stays readable to the end; nothing is waited for.
+
+    Raises:
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
+    with transaction(url) as db:
+        db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        try:
+            with db.transaction():
+                yield db
+        finally:
+            if not db.closed:
+                db.isolation_level = None
+
+
+@contextmanager
 def writing(url: str) -> Iterator[Connection]:
     """Give a connection in a transaction that writes many rows, or few without waiting for each statement's answer.
 

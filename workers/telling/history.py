@@ -10,7 +10,7 @@ from uuid import UUID
 from workers.context import Context
 from workers.errors import NotFoundError
 from workers.storage import events, links, namespaces
-from workers.storage.connection import transaction
+from workers.storage.connection import reading
 from workers.storage.events import Account
 from workers.storage.links import Link
 
@@ -63,7 +63,7 @@ def history(
     Raises:
         InvalidInputError: the namespace has no such fact, or has none any more.
     """
-    with transaction(context.database_url) as db:
+    with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)

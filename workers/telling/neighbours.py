@@ -7,7 +7,7 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.storage import events, facts, links, namespaces
-from workers.storage.connection import transaction
+from workers.storage.connection import reading
 
 LENGTH = 120
 """Characters of a neighbour's text."""
@@ -18,7 +18,7 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
 
     What it took the place of, and what took its place, counts as linked with it. Forgotten facts are not there.
     """
-    with transaction(context.database_url) as db:
+    with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         if tenant is None or account is None:
