@@ -1,6 +1,9 @@
 """`python -m tests.benchmarks [NAME…]`: run some or all benchmarks, print the table, write and draw the results."""
 
 import argparse
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,9 +27,12 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.scale import QUICK, Size
+from tests.benchmarks.scale import FACTS, QUICK, Size
 
 RESULTS = Path(__file__).parent / "results"
+
+BYTES_OF_ALL, BYTES_OF_ONE = 20_000, 6_000
+"""A fact of the largest table, in the databases of all benchmarks, and in those of one with the log beside them."""
 
 
 def main() -> None:
@@ -34,16 +40,18 @@ def main() -> None:
     given = _arguments()
     size = QUICK if given.quick else Size(given.facts, given.rounds, given.queries)
     benchmarks = _benchmarks(size, given)
+    folder = given.results if size.facts == FACTS else given.results / str(size.facts)
     told = machine.description() | {"facts": size.facts}
+    _check_disk(given.keep or Path(tempfile.gettempdir()), size.facts)
     with machine.started(given.keep) as servers:
         for name in given.names or benchmarks:
             console.print(f"[bold]{name}[/bold]")
             answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
-            figures.save(answers, given.results / f"{name}.json", told)
+            figures.save(answers, folder / f"{name}.json", told)
             if given.keep is None and size.facts > FACTS:
                 servers.drop_all()  # or their disk would have to hold all of them at once
-    _tell(given.results)
+    _tell(given.results if size.facts >= FACTS else folder)
 
 
 def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Machine, Answers], None]]:
@@ -65,6 +73,15 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
     }
 
 
+def _check_disk(folder: Path, facts: int) -> None:
+    """Refuse to begin what the disk cannot hold, by what a fact takes in all databases that stand at the same time."""
+    needed = facts * (BYTES_OF_ALL if facts <= FACTS else BYTES_OF_ONE)
+    free = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
+    if free < needed:
+        there = f"{needed / 1e9:.0f} GB of disk and {folder} has {free / 1e9:.0f} GB"
+        sys.exit(f"{facts:,} facts take {there}: ask for fewer.")
+
+
 def _tell(folder: Path) -> None:
     """Print the table of all results there are, and draw their curves."""
     from tests.benchmarks import charts, plots  # noqa: PLC0415 - which need the extra `bench`
@@ -79,9 +96,6 @@ def _options(given: argparse.Namespace, name: str) -> str:
     return sized + (" --conversations FILE" if given.conversations and name in {"evidence", "price"} else "")
 
 
-FACTS = 1_000_000
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     names = list(_benchmarks(QUICK, argparse.Namespace()))
@@ -91,7 +105,7 @@ def _arguments() -> argparse.Namespace:
         "--facts",
         type=int,
         default=FACTS,
-        help="facts in the largest table (%(default)s); 5000000 take up to 60 GB of disk",
+        help="facts in the largest table (%(default)s); those of 5000000 stand in a folder of their own",
     )
     parser.add_argument("--rounds", type=int, default=5, help="runs that a median is taken of (%(default)s)")
     parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")

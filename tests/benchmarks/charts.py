@@ -1,19 +1,25 @@
 """Charts of what is no curve over sizes: stages, bytes, pairs of small and large, and how a soak went."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
+from matplotlib.ticker import LogLocator
 
 from tests.benchmarks.figures import Answers
 
 mpl.use("Agg")
 mpl.rcParams["svg.hashsalt"] = "ebb"  # equal figures give equal files
 
-SMALL, LARGE = ", small table", ", ten times the facts"
+SMALL = ", small table"
+LARGER = re.compile(r", \w+ times the facts$")
 STAGES = "stages_ms, "
+LONG = 30
+"""Letters of a name from which a legend has two columns instead of three."""
+
 LEFT_OUT = ("rest", "whole")
 
 
@@ -38,10 +44,16 @@ def _pairs(answers: Answers, path: Path) -> bool:
     """Draw what takes how long on a small table and on one of ten times as many facts, as many due in each."""
     medians = {one.name: one.measured.median for one in answers.figures}
     names = [name.removesuffix(SMALL) for name in medians if name.endswith(SMALL)]
-    figure, axes = plt.subplots(figsize=(7, 0.45 * len(names) + 1), layout="constrained")
-    for shift, (ending, label) in zip((0.2, -0.2), ((SMALL, "small table"), (LARGE, "ten times")), strict=True):
-        axes.barh([y + shift for y in range(len(names))], [medians[name + ending] for name in names], 0.38, label=label)
-    axes.set(yticks=range(len(names)), yticklabels=names, xlabel="milliseconds, median", xscale="log")
+    endings = dict.fromkeys(LARGER.search(name)[0] for name in medians if LARGER.search(name))  # type: ignore[index]
+    figure, axes = plt.subplots(figsize=(8, 0.5 * len(names) + 1), layout="constrained")
+    for shift, ending in zip((-0.2, 0.2), (SMALL, *endings), strict=True):
+        took = [medians[name + ending] for name in names]
+        axes.barh([y + shift for y in range(len(names))], took, 0.38, label=ending.removeprefix(", "))
+    axes.set(yticks=range(len(names)), yticklabels=names, xlabel="milliseconds, median, as many due in both")
+    axes.set(xscale="log")
+    axes.set_xlim(left=1)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.invert_yaxis()
     return _save(figure, axes, path)
 
 
@@ -72,26 +84,35 @@ def _space(answers: Answers, path: Path) -> bool:
 
 def _stacked(bars: Mapping[str, Mapping[str, float]], along: str, path: Path) -> bool:
     """Draw one bar for each name, made of its parts."""
-    figure, axes = plt.subplots(figsize=(7, 0.55 * len(bars) + 1.8), layout="constrained")
-    reached = dict.fromkeys(bars, 0.0)
-    for part in dict.fromkeys(part for parts in bars.values() for part in parts):
+    parts_there = dict.fromkeys(part for parts in bars.values() for part in parts)
+    height = 0.6 * len(bars) + 0.25 * (len(parts_there) // 2 + 1) + 0.9
+    figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
+    reached, colours = dict.fromkeys(bars, 0.0), iter(mpl.color_sequences["tab20"])
+    for part in parts_there:
         sizes = [parts.get(part, 0.0) for parts in bars.values()]
-        axes.barh(list(bars), sizes, 0.7, left=list(reached.values()), label=part)
+        axes.barh(list(bars), sizes, 0.7, left=list(reached.values()), label=part, color=next(colours))
         reached = {name: before + size for (name, before), size in zip(reached.items(), sizes, strict=True)}
     axes.set(xlabel=along)
     axes.invert_yaxis()
-    return _save(figure, axes, path, loc="upper center", bbox_to_anchor=(0.45, -0.5 / len(bars) - 0.12), ncols=3)
+    axes.grid(visible=True, axis="x", alpha=0.3)
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2 if max(map(len, parts_there)) > LONG else 3)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    return True
 
 
 def _throughput(answers: Answers, path: Path) -> bool:
     """Draw tasks a second over the number of children, each with its range."""
-    figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
     for name, by_children in answers.details["tasks_a_second_by_children"].items():
         children = sorted(by_children, key=int)
         middles = [sorted(by_children[one])[len(by_children[one]) // 2] for one in children]
         axes.plot(list(map(int, children)), middles, "o-", label=name)
     axes.set(xlabel="worker children", ylabel="tasks a second", yscale="log", xticks=[1, 2, 4])
-    return _save(figure, axes, path)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    return _save(figure, axes, path, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _soak(answers: Answers, path: Path) -> bool:

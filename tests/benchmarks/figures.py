@@ -12,6 +12,8 @@ from typing import Any
 
 from rich.console import Console
 
+from tests.benchmarks.scale import FACTS
+
 console = Console(highlight=False, soft_wrap=True)
 
 MORE_THAN_A_FEW = 100
@@ -130,12 +132,25 @@ def load(path: Path) -> Answers:
 
 
 def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
-    """Write the table of all results that there are in a folder, and print it; return them by name."""
-    found = {name: load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
-    told = table(list(found.values()))
+    """Write the table of all results that there are in a folder, and print it; return them by name.
+
+    Those of more facts, which stand in folders of their own, come behind.
+    """
+    found = _found(folder, names)
+    told = table([*found.values(), *(one for every in larger(folder).values() for one in every.values())])
     (folder / "table.md").write_text(told, encoding="utf-8")
     console.print(told, markup=False)
     return found
+
+
+def larger(folder: Path) -> dict[int, dict[str, Answers]]:
+    """Return the results by name that stand below a folder, by how many facts they are of; quick runs are none."""
+    sizes = sorted(int(one.name) for one in folder.iterdir() if one.name.isdecimal())
+    return {facts: _found(folder / str(facts), RESULTS) for facts in sizes if facts > FACTS}
+
+
+def _found(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
+    return {name: load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
 
 
 def seconds(act: Callable[[], object]) -> float:

@@ -44,7 +44,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
     The second is measured on ten times the facts as well, of which each namespace has as many.
     """
-    small, large = (data.even("recalls", size.small, 10), data.even("recalls", size.facts, 100))
+    small, large = (data.even("recalls", size.small, 10), data.even("recalls", size.facts, size.facts // size.each))
     bare = data.prepare(machine, small)
     where = "where there is neither link nor entity"
     _compare(answers, machine, bare, recalls.questions(bare, size.queries), size, where, most=1.05)
@@ -87,5 +87,5 @@ def _compare(
         if round_:  # the first one warms up
             p50.append(quantile(spent[0], 0.5) * 1000)
             ratios.append(p50[-1] / (quantile(spent[1], 0.5) * 1000))
-    answers.add(f"recall p50 {where}", "ms", p50, note=f"{size.facts // 100:,} facts a namespace")
+    answers.add(f"recall p50 {where}", "ms", p50, note=f"{size.each:,} facts a namespace")
     answers.add(f"recall with graphs ÷ without, {where}", "times", ratios, most=most)

@@ -115,8 +115,8 @@ def _reading(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
     """Forecast and count the namespace where facts end, and the one beside it, where none does."""
     for number, whose in ((THEIRS, "where facts end"), (OURS, f"of {size.small // 10:,} facts beside them")):
         name = data.namespace(number - 1)
-        _compare(answers, f"forecast {whose}", contexts, READS, _forecast(name))
-        _compare(answers, f"stats {whose}", contexts, READS, _stats(name))
+        _compare(answers, size, f"forecast {whose}", contexts, READS, _forecast(name))
+        _compare(answers, size, f"stats {whose}", contexts, READS, _stats(name))
 
 
 def _forecast(name: str) -> Callable[[Context, int], float]:
@@ -130,9 +130,11 @@ def _stats(name: str) -> Callable[[Context, int], float]:
 def _pruning(answers: Answers, contexts: Sequence[Context], size: Size, group: int) -> None:
     """Prune a group each minute: first those that expire, then those that near their end; at last nothing is left."""
     last = size.rounds * 2
-    _compare(answers, f"hard prune of {group:,}", contexts, size.rounds, _prune("hard prune", 1, group))
-    _compare(answers, f"soft prune of {group:,}", contexts, size.rounds, _prune("soft prune", 1 + size.rounds, group))
-    _compare(answers, "prune with nothing to do", contexts, READS, lambda context, _: _timed(context, "prune", last, 0))
+    hard, soft = _prune("hard prune", 1, group), _prune("soft prune", 1 + size.rounds, group)
+    _compare(answers, size, f"hard prune of {group:,}", contexts, size.rounds, hard)
+    _compare(answers, size, f"soft prune of {group:,}", contexts, size.rounds, soft)
+    idle = _prune("prune", last, 0)
+    _compare(answers, size, "prune with nothing to do", contexts, READS, lambda context, _: idle(context, 0))
 
 
 def _prune(work: Work, first: int, expected: int) -> Callable[[Context, int], float]:
@@ -155,14 +157,19 @@ def _run(context: Context, work: Work, at: datetime, expected: int) -> None:
 
 
 def _compare(
-    answers: Answers, name: str, contexts: Sequence[Context], rounds: int, act: Callable[[Context, int], float]
+    answers: Answers,
+    size: Size,
+    name: str,
+    contexts: Sequence[Context],
+    rounds: int,
+    act: Callable[[Context, int], float],
 ) -> None:
     """Do something on the small and on the large table in turn; note by how many times the large one takes longer."""
     small, large = zip(*[[act(context, number) for context in contexts] for number in range(rounds)], strict=True)
     answers.add(f"{name}, small table", "ms", [one * 1000 for one in small])
-    answers.add(f"{name}, ten times the facts", "ms", [one * 1000 for one in large])
+    answers.add(f"{name}, {size.times} times the facts", "ms", [one * 1000 for one in large])
     ratios = [after / before for before, after in zip(small, large, strict=True)]
-    answers.add(f"{name} at ten times the facts, as many due", "times", ratios, most=1.3)
+    answers.add(f"{name} at {size.times} times the facts, as many due", "times", ratios, most=1.3)
 
 
 def _counting(answers: Answers, context: Context, size: Size) -> None:

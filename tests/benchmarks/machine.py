@@ -66,7 +66,7 @@ class Machine:
         """Make a database anew as a copy of another, to which nobody may be connected but this process's pool."""
         close_pools()
         self.drop(database)
-        self._administer("create database {} template {}", database, original)
+        self._administer("create database {} template {} strategy file_copy", database, original)
         return self.context(database)
 
     def rename(self, database: str, new: str) -> None:

@@ -33,15 +33,18 @@ KEEP_DUE = """
     select vectors.* from vectors join bench_activity using (namespace, fact)
 """
 
+# Of fewer than all those from anywhere in the table are taken, the same ones each time.
 RESTORE_ACTIVITY = """
     update activity
     set tier = kept.tier, fidelity = kept.fidelity, ends_at = kept.ends_at, due_at = kept.due_at, held = kept.held
-    from bench_activity as kept
+    from (select * from bench_activity order by md5(fact::text) limit %(most)s) as kept
     where activity.namespace = kept.namespace and activity.fact = kept.fact
 """
 
 RESTORE_VECTORS = """
-    insert into vectors select * from bench_vectors
+    insert into vectors
+    select bench_vectors.* from bench_vectors
+    join (select * from bench_activity order by md5(fact::text) limit %(most)s) as kept using (namespace, fact)
     on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
 """
 
@@ -83,52 +86,66 @@ STAGES = {
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure passes over a small, a middle and the large table with as many facts due in each."""
-    sizes = [size.small, size.facts * 3 // 10, size.facts]
+    """Measure passes over tables from the small to the large one with as many facts due in each, then with fewer."""
+    sizes = size.steps
     contexts = [data.prepare(machine, layout(size, facts)) for facts in sizes]
     for context in contexts:
         with session(context) as db:
             db.execute(literal(KEEP_DUE, data.AT))
     for state, checkpoint in WAL_STATES.items():
         rounds = [[_due_pass(context, size.due, checkpoint) for context in contexts] for _ in range(size.rounds)]
-        _tell_growth(answers, sizes, rounds, state)
+        _tell_growth(answers, size, rounds, state)
     answers.details["stages_ms"] = {
         str(facts): _stages(context, size.due) for facts, context in zip(sizes, contexts, strict=True)
     }
+    _fewer_due(answers, contexts[-1], size)
     _nothing_due(answers, contexts[-1], size)
-    _memory(answers, [contexts[0], contexts[-1]], size.due)
+    _memory(answers, [contexts[0], contexts[-1]], size)
     close_pools()
 
 
 def layout(size: Size, facts: int) -> data.Layout:
     """Return a layout in which as many facts are due at every size."""
-    return data.even("passes", facts, max(facts // (size.facts // 100), 1), mean_idle_days=20.0, due=size.due)
+    return data.even("passes", facts, max(facts // size.each, 1), mean_idle_days=20.0, due=size.due)
 
 
-def _tell_growth(answers: Answers, sizes: Sequence[int], rounds: Sequence[Sequence[float]], state: str) -> None:
+def _tell_growth(answers: Answers, size: Size, rounds: Sequence[Sequence[float]], state: str) -> None:
+    sizes = size.steps
     small, large = [one[0] for one in rounds], [one[-1] for one in rounds]
     curve = {str(facts): [one[i] for one in rounds] for i, facts in enumerate(sizes)}
     answers.details.setdefault("pass_seconds", {})[state] = curve
     answers.add(f"pass, {sizes[0]:,} facts, {state}", "s", small)
     answers.add(f"pass, {sizes[-1]:,} facts, as many due, {state}", "s", large)
     ratios = [after / before for before, after in zip(small, large, strict=True)]
-    answers.add(f"pass at ten times the facts, as many due, {state}", "times", ratios, most=1.3, note=WAL_NOTE)
+    answers.add(f"pass at {size.times} times the facts, as many due, {state}", "times", ratios, most=1.3, note=WAL_NOTE)
 
 
 def _due_pass(context: Context, due: int, checkpoint: bool) -> float:
     """Return how long a pass takes over what is due, which is made due again before."""
-    restore(context, checkpoint=checkpoint)
+    restore(context, due, checkpoint=checkpoint)
     return seconds(lambda: run_pass(context, data.AT, due))
 
 
-def restore(context: Context, *, checkpoint: bool = True) -> None:
-    """Make due again what a pass has done, and leave no dead rows to the next.
+def _fewer_due(answers: Answers, context: Context, size: Size) -> None:
+    """Measure passes over one table in which ever more is due; the last pass has left nothing due."""
+    counts = [size.due // 10, size.due * 3 // 10, size.due]
+    rounds = [[_due_pass(context, due, checkpoint=False) for due in counts] for _ in range(size.rounds)]
+    curve = {str(due): [one[i] for one in rounds] for i, due in enumerate(counts)}
+    answers.details["pass_seconds_by_due"] = curve
+    for due, took in curve.items():
+        answers.add(f"pass, {size.facts:,} facts, {int(due):,} due", "s", took)
+    growth = [one[-1] / one[0] for one in rounds]
+    answers.add("pass with ten times as many due", "times", growth, most=13.0)
+
+
+def restore(context: Context, most: int | None = None, *, checkpoint: bool = True) -> None:
+    """Make due again what a pass has done, or so much of it, and leave no dead rows to the next.
 
     After a checkpoint PostgreSQL logs each page as a whole at its first change.
     """
     with session(context) as db:
-        db.execute(RESTORE_ACTIVITY)
-        db.execute(RESTORE_VECTORS)
+        db.execute(RESTORE_ACTIVITY, {"most": most})
+        db.execute(RESTORE_VECTORS, {"most": most})
         db.execute("vacuum (analyze) activity, vectors, decay_parts, decay_runs")
         if checkpoint:
             db.execute("checkpoint")
@@ -187,16 +204,16 @@ def _rolled_back(context: Context, statement: str) -> float:
     return took
 
 
-def _memory(answers: Answers, contexts: Sequence[Context], due: int) -> None:
+def _memory(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
     """Compare the peak memory of processes that do nothing but a pass."""
     peaks = []
     for context in contexts:
         restore(context)
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
-            peaks.append(processes.submit(_peak_mib, context.settings, due).result())
+            peaks.append(processes.submit(_peak_mib, context.settings, size.due).result())
     answers.add("peak memory of a pass, small table", "MiB", [peaks[0]])
     answers.add("peak memory of a pass, large table", "MiB", [peaks[1]])
-    answers.add("peak memory at ten times the facts", "times", [peaks[1] / peaks[0]], most=1.05)
+    answers.add(f"peak memory at {size.times} times the facts", "times", [peaks[1] / peaks[0]], most=1.05)
 
 
 def _peak_mib(settings: Settings, due: int) -> float:

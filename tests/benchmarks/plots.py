@@ -1,4 +1,4 @@
-"""The curves of cost: what a pass and a recall take as ever more is stored, and what decay costs and saves."""
+"""The curves of cost: what a pass and a recall take as ever more is stored or due, and what decay costs and saves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,60 +8,94 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from tests.benchmarks.figures import Answers
+from tests.benchmarks.figures import Answers, larger
+from tests.benchmarks.scale import FACTS
 
 mpl.use("Agg")
 mpl.rcParams["svg.hashsalt"] = "ebb"  # equal figures give equal files
 
+Curves = dict[str, dict[str, Sequence[float]]]
+"""Lines by name, each with its runs by place on the axis."""
+
+STORED, DUE = "facts stored", "facts due"
+RANDOM = "as many forgotten at random"
+
 
 def draw(found: dict[str, Answers], folder: Path) -> list[Path]:
-    """Draw the curves of those benchmarks that were run; return the files."""
+    """Draw the curves of those benchmarks that were run, up to the most facts that any run had; return the files."""
+    runs = {FACTS: found} | larger(folder)
     drawn = []
     if "passes" in found:
-        states = found["passes"].details["pass_seconds"]
         drawn.append(folder / "pass_time.svg")
-        _curves(states, "facts stored, as many due in each", "seconds a pass", drawn[-1])
+        _side_by_side(_passes(runs), "seconds a pass", drawn[-1])
     if "recalls" in found:
-        by_size = {"recall": found["recalls"].details["p50_ms_by_namespace_size"]}
         drawn.append(folder / "recall_time.svg")
-        _curves(by_size, "facts in the namespace, of as many in all", "milliseconds a recall (p50)", drawn[-1])
+        _side_by_side(_recalls(runs), "milliseconds a recall, p50", drawn[-1])
     if "price" in found:
         drawn.append(folder / "price.svg")
         _price(found["price"].details, drawn[-1])
     return drawn
 
 
-def _curves(named: Mapping[str, Mapping[str, Sequence[float]]], across: str, up: str, path: Path) -> None:
-    """Draw the median of runs by size, with their range, one line for each name."""
-    figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-    for name, runs in named.items():
-        sizes = sorted(runs, key=int)
-        middles = [median(runs[size]) for size in sizes]
-        below = [middle - min(runs[size]) for middle, size in zip(middles, sizes, strict=True)]
-        above = [max(runs[size]) - middle for middle, size in zip(middles, sizes, strict=True)]
-        axes.errorbar(list(map(int, sizes)), middles, yerr=[below, above], marker="o", capsize=3, label=name)
-    axes.set(xscale="log", xlabel=across, ylabel=up)
-    axes.set_ylim(bottom=0)
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend()
+def _passes(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
+    """Return passes against what is stored and what is due, of the largest run: a curve is of one run."""
+    facts, details = max((facts, one["passes"].details) for facts, one in runs.items() if "passes" in one)
+    due: dict[str, Sequence[float]] = details.get("pass_seconds_by_due", {})
+    by_due = {f"{facts:,} {STORED}": due} if due else {}
+    return {f"{STORED}, as many due in each": details["pass_seconds"], DUE: by_due}
+
+
+def _recalls(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
+    """Return recalls against what is stored in all, a larger run's in place of the others', and in a namespace."""
+    by_stored: Curves = {}
+    by_size: Curves = {}
+    for facts, one in runs.items():
+        if "recalls" in one:
+            details = one["recalls"].details
+            for name, curve in details.get("p50_ms_by_stored", {}).items():
+                by_stored[name] = by_stored.get(name, {}) | curve
+            by_size[f"{facts:,} {STORED}"] = details["p50_ms_by_namespace_size"]
+    return {f"{STORED}, in ever more namespaces": by_stored, "facts in the namespace that is asked": by_size}
+
+
+def _side_by_side(panels: Mapping[str, Curves], up: str, path: Path) -> None:
+    """Draw a panel for each thing that grows along the axis."""
+    shown = {across: curves for across, curves in panels.items() if curves}
+    figure, places = plt.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.8), squeeze=False, layout="constrained")
+    for axes, (across, curves) in zip(places[0], shown.items(), strict=True):
+        for name, runs in curves.items():
+            _curve(axes, runs, name)
+        axes.set(xscale="log", xlabel=across, ylabel=up)
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
+def _curve(axes: Any, runs: Mapping[str, Sequence[float]], name: str) -> None:
+    """Draw the median of runs by size, with their range and the size beneath."""
+    sizes = sorted(runs, key=int)
+    middles = [median(runs[size]) for size in sizes]
+    below = [middle - min(runs[size]) for middle, size in zip(middles, sizes, strict=True)]
+    above = [max(runs[size]) - middle for middle, size in zip(middles, sizes, strict=True)]
+    axes.errorbar(list(map(int, sizes)), middles, yerr=[below, above], marker="o", capsize=3, label=name)
+
+
 def _price(details: Mapping[str, Any], path: Path) -> None:
     """Draw what each way of living a year saves in bytes and loses in recall, beside forgetting at random."""
-    figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     kinds: dict[str, list[tuple[float, float]]] = {}
     for name, told in details.items():
         for one in told if isinstance(told, list) else [told]:
             if isinstance(one, dict) and "bytes" in one:
-                kind = "as many forgotten at random" if isinstance(told, list) else name.split(" asked")[0]
+                kind = RANDOM if isinstance(told, list) else name.split(" asked")[0]
                 kinds.setdefault(kind, []).append((one["bytes saved, %"], one["points lost at 10"]))
     for kind, points in sorted(kinds.items()):
-        random = kind.startswith("as many")
-        axes.plot(*zip(*sorted(points), strict=True), "x" if random else "o-", label=kind, alpha=0.5 if random else 1.0)
+        marks = "kx" if kind == RANDOM else "o-"
+        axes.plot(*zip(*sorted(points), strict=True), marks, label=kind, alpha=0.7)
     axes.set(xlabel="bytes saved after a year, %", ylabel="points of recall@10 lost")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="x-small")
+    axes.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
