@@ -120,10 +120,10 @@ def _soak(answers: Answers, path: Path) -> bool:
     series = answers.details["series"]
     minutes = [at / 60 for at in series["seconds"]]
     figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
-    for program, own in series["own MiB"].items():
+    for program, own in series["MiB of all"].items():
         above.plot(minutes, own, label=program)
     _waiting(below, minutes, series["servers"])
-    above.set(ylabel="MiB of its own, all processes")
+    above.set(ylabel="MiB, all processes of a program")
     below.set(xlabel="minutes", ylabel="number", yscale="symlog")
     for axes in (above, below):
         axes.set_ylim(bottom=0)

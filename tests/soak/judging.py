@@ -33,7 +33,7 @@ POINTS = 120
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a process' own memory went in the second half: its mean in MiB, and the slope in MiB an hour."""
+    """How what a process holds went in the second half: its mean in MiB, and the slope in MiB an hour."""
 
     program: str
     mean: float
@@ -111,10 +111,22 @@ def _memory(answers: Answers, samples: Samples) -> None:
         {"program": one.program, "mean_mib": round(one.mean, 2), "slope_mib_an_hour": round(one.slope, 3)}
         for one in sorted(grown.values(), key=lambda one: -one.percent)
     ]
+    _shares(answers, samples)
     redis = [one["redis MiB without keys that expire"] for one in samples.servers[second_half(samples) :]]
     grew = slope(samples.times[second_half(samples) :], redis)
     answers.add("growth of Redis without keys that expire, second half", "MiB/h", [grew], most=5.0)
     answers.add("worker children that were replaced", "", [_replaced(samples)], most=0)
+
+
+def _shares(answers: Answers, samples: Samples) -> None:
+    """Note what the machine gives to all processes that lived throughout, copies of shared pages included."""
+    first = second_half(samples)
+    taken = samples.processes[first:]
+    throughout = set.intersection(*(set(one) for one in taken))
+    sums = [sum(one[pid].share for pid in throughout) for one in taken]
+    grew = 100 * slope(samples.times[first:], sums) / float(np.mean(sums))
+    told = f"of {np.mean(sums):.0f} MiB; a child that writes to a page it shares with its parent gets a copy of it"
+    answers.add("growth of all processes together, second half", "% an hour", [grew], most=MOST_GROWTH, note=told)
 
 
 def _replaced(samples: Samples) -> int:
@@ -197,17 +209,19 @@ def _complains(program: str, line: str) -> bool:
 
 
 def _series(samples: Samples) -> dict[str, Any]:
-    """Return the curves, thinned out: own memory by program, and what the servers hold."""
+    """Return the curves, thinned out: each program's share of the memory, its hungriest process, what servers hold."""
     every = max(len(samples.times) // POINTS, 1)
     taken = samples.processes[::every]
-    own = {
-        program: [round(sum(m.own for m in one.values() if m.program.split()[0] == program), 1) for one in taken]
-        for program in PROGRAMS
+    of = {
+        program: [[m for m in one.values() if m.program.split()[0] == program] for one in taken] for program in PROGRAMS
     }
     names = samples.servers[0]
     return {
         "seconds": [round(at, 1) for at in samples.times[::every]],
-        "own MiB": own,
+        "MiB of all": {name: [round(sum(m.share for m in one), 1) for one in every] for name, every in of.items()},
+        "most MiB of one": {
+            name: [round(max((m.own for m in one), default=0), 1) for one in every] for name, every in of.items()
+        },
         "servers": {name: [round(one[name], 2) for one in samples.servers[::every]] for name in names},
         "bytes": [[round(at, 1), sizes] for at, sizes in samples.sizes[:: max(len(samples.sizes) // 12, 1)]],
     }

@@ -42,16 +42,17 @@ LIVE = "select count(*) filter (where forgotten_at is null), count(*) from facts
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one process takes, in MiB: resident, its share of that, and of its share what is no file's and no cache.
+    """What one process holds, in MiB, that is no file's and no cache: in all, and its share of it; and its open files.
 
-    The last is what leaks: pages of programs come and go as the machine needs memory, and PostgreSQL's cache is one for
-    all and fills up to its size. With it how many files the process has open.
+    Pages of programs come and go as the machine needs memory, and PostgreSQL's cache is one for all and fills up to its
+    size. Of what is left, a child shares with its parent what neither has written to since the fork. In all it holds
+    more only by what it keeps: that is what leaks. Its share grows as well when it writes to a shared page, of which it
+    gets a copy; the shares of all processes add up to what the machine gives.
     """
 
     program: str
-    resident: float
-    share: float
     own: float
+    share: float
     files: int
 
 
@@ -105,7 +106,7 @@ def _memory(program: str, pid: int) -> Memory:
     lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
     kib = {name.rstrip(":"): int(value) for name, value, *_ in (line.split() for line in lines)}
     files = len(list((PROC / str(pid) / "fd").iterdir()))
-    return Memory(program, kib["Rss"] / KIB, kib["Pss"] / KIB, kib["Pss_Anon"] / KIB, files)
+    return Memory(program, kib["Anonymous"] / KIB, kib["Pss_Anon"] / KIB, files)
 
 
 def waiting(system: System) -> float:

@@ -15,7 +15,7 @@ EVERY = 5.0
 def soaked(own: list[float]) -> Samples:
     """Return the samples of one process that took so much, one every five seconds."""
     times = [place * EVERY for place in range(len(own))]
-    return Samples(times, [{1: Memory("worker child", 2 * mib, mib, mib, 20)} for mib in own])
+    return Samples(times, [{1: Memory("worker child", mib, mib / 2, 20)} for mib in own])
 
 
 def growth(own: list[float]) -> judging.Growth:
