@@ -24,6 +24,9 @@ RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
 BATCH_SECONDS = 180.0
 
+UNASKED = 16
+"""Results that a thread keeps before somebody asks for them; of others it is told again when somebody does."""
+
 GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
@@ -164,6 +167,8 @@ class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def _get_backend(self) -> Any:
         backend = super()._get_backend()
+        # A result that came twice, by its message and when it was asked for, stays there: some 8,000 in each thread.
+        backend._pending_messages.maxsize = UNASKED
         self._local.ending = _Ending(backend)
         return backend
 

@@ -84,6 +84,23 @@ def test_one_builder_at_a_time(small: Memory) -> None:
     assert len(search.index_large_namespaces(small.context)) == 1
 
 
+ENOUGH = """
+    select pg_size_bytes(current_setting('maintenance_work_mem'))
+        = greatest(pg_size_bytes('1GB'), pg_size_bytes(current_setting('shared_buffers')))
+"""
+
+
+def test_an_index_is_built_in_as_much_memory_as_it_takes_and_the_server_can_spare(small: Memory) -> None:
+    small.store(*GUESTS)
+    number = small.value("select id from namespaces")
+    with connect(small.context.database_url, autocommit=True) as db:
+        many = signatures.GIVE_MEMORY.replace("* 900", "* 10000000000")
+        db.execute(many, {"namespace": number})
+        assert db.execute(ENOUGH).fetchone() == (True,)
+        signatures.build_index(db, number)
+        assert db.execute("show maintenance_work_mem").fetchone() == ("1GB",)
+
+
 def test_an_index_whose_building_died_is_built_again(small: Memory) -> None:
     small.store(*GUESTS)
     search.index_large_namespaces(small.context)

@@ -32,6 +32,13 @@ def test_what_fills_up_in_the_first_half_does_not_count() -> None:
     assert abs(growth([min(60 + place, 160) for place in range(360)]).percent) < 0.1
 
 
+def test_one_step_is_no_growth_but_a_step_a_minute_is() -> None:
+    once = [140.0 + 3 * (place > 330) for place in range(360)]
+    often = [140.0 + 0.5 * (place // 12) for place in range(360)]
+    assert growth(once).percent < 1
+    assert growth(often).percent == pytest.approx(100 * 30 / 150, rel=0.1)
+
+
 def test_small_processes_are_judged_as_if_they_were_larger() -> None:
     growing = [4 + 1 * place * EVERY / HOUR for place in range(360)]
     assert growth(growing).percent == pytest.approx(100 / judging.LEAST_JUDGED_MIB, rel=1e-3)

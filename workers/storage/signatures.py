@@ -100,6 +100,18 @@ INDEXED = """
 # Concurrently, so that nobody who stores or recalls waits. The predicate makes it a namespace's own graph: no filter
 # cuts its results short, and only the few namespaces that are large have one. The default of 64 candidates a step
 # built a graph of a million in which 92 of 100 true neighbours were found.
+# A graph of 1,024 bits takes 843 bytes in memory, measured; one that does not fit is finished on disk, many times as
+# slowly. Who gave PostgreSQL so much to keep pages in can spare as much, once, for an index.
+GIVE_MEMORY = """
+    select set_config('maintenance_work_mem', greatest(
+        pg_size_bytes('1GB'),
+        least(
+            (select count(*) from signatures where namespace = %(namespace)s and live) * 900,
+            pg_size_bytes(current_setting('shared_buffers'))
+        )
+    ) / 1024 || 'kB', false)
+"""
+
 BUILD = """
     create index concurrently if not exists {name} on signatures using hnsw (signature bit_hamming_ops)
     with (ef_construction = 128)
@@ -199,6 +211,7 @@ def index_name(namespace: int) -> str:
 
 def build_index(db: Connection, namespace: int) -> None:
     """Build a namespace's own HNSW index without blocking anybody; `db` must be in autocommit."""
+    db.execute(GIVE_MEMORY, {"namespace": namespace})
     name = sql.Identifier(index_name(namespace))
     db.execute(sql.SQL(BUILD).format(name=name, namespace=sql.Literal(namespace)))
 
