@@ -168,7 +168,7 @@ class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
     def _get_backend(self) -> Any:
         backend = super()._get_backend()
         # A result that came twice, by its message and when it was asked for, stays there: some 8,000 in each thread.
-        backend._pending_messages.maxsize = UNASKED
+        backend._pending_messages.maxsize = UNASKED  # noqa: SLF001 - no setting tells it
         self._local.ending = _Ending(backend)
         return backend
 

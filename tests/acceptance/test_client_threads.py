@@ -10,6 +10,7 @@ import pytest
 from live_system import LiveSystem
 
 from api.client import Client
+from api.sender import UNASKED
 
 pytestmark = pytest.mark.acceptance
 
@@ -50,3 +51,17 @@ def test_what_a_thread_has_sent_another_may_wait_for_when_it_is_over(live: LiveS
         thread.start()
         thread.join()
         assert client.wait(sent[0], 30)["results"][0]["action"] == "added"
+
+
+def test_results_that_nobody_asks_for_again_do_not_pile_up(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        for _ in range(UNASKED * 8):
+            client.stats()
+        assert len(client._app.backend._pending_messages) <= UNASKED
+
+
+def test_more_results_than_are_kept_come_in_any_order(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        sent = [client.send_many([{"text": f"The oboe has key {number}."}]) for number in range(UNASKED * 3)]
+        answers = [client.wait(one, 60)["results"][0]["action"] for one in reversed(sent)]
+    assert answers == ["added"] * len(sent)
