@@ -166,14 +166,14 @@ def _servers(answers: Answers, samples: Samples, workers: int) -> None:
     for name in ("queue recall", "queue store", "queue maintenance", "unacknowledged", "outbox"):
         longest = max(one[name] for one in samples.servers)
         answers.add(f"longest {name}", "messages", [longest], most=MOST_WAITING)
-    allowed = CONNECTIONS_EACH * (workers + MAINTENANCE_CHILDREN) + MAINTENANCE_CHILDREN
+    allowed = CONNECTIONS_EACH * (workers + MAINTENANCE_CHILDREN) + MAINTENANCE_CHILDREN + workers
     most = max(one["connections"] for one in samples.servers)
     answers.add(
         "most connections to the database",
         "",
         [most],
         most=allowed,
-        note="two for each child, and one for each that builds indexes",
+        note="two for each child, and one for each that builds indexes or searches by meaning at the same time",
     )
     idle = max(one["longest idle in transaction s"] for one in samples.servers)
     answers.add("longest idle in a transaction", "s", [idle], most=10)

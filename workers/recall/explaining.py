@@ -95,6 +95,7 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     return [
         {"id": str(one.id), "text": shown[one.id].text, "rule": one.rule, "score": one.score, "rank": one.rank}
         for one in every
+        if one.id in shown  # the search by meaning may have seen what was stored since this recall began
     ]
 
 
