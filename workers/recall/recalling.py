@@ -17,7 +17,7 @@ from workers.recall.weighing import weigh
 from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, reading
+from workers.storage.connection import Connection, reading, transaction
 from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
