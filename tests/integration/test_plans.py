@@ -361,6 +361,11 @@ def test_the_course_of_a_namespace_is_read_by_its_key(filled: Memory) -> None:
     assert indexes(filled, tally_history.SINCE, values).keys() == {"tally_history_pkey"}
 
 
+def test_what_is_due_is_noted_for_all_namespaces_by_the_index_of_what_is_due(filled: Memory) -> None:
+    used = indexes(filled, tally_history.DUE, {"now": day(-1), "namespaces": [3]})
+    assert used.keys() == {"activity_due"}
+
+
 def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory) -> None:
     values = {
         "namespace": 3, "phrases": ["Guest 7", "room", "the"], "instant": day(0), "half_life": 90, "minimum": 0.1,

@@ -52,11 +52,13 @@ NOTE = """
 # One probe of the index a segment, and whatever is due. What was due when it was last noted may be so no more.
 DUE = """
     with due as (
-        select namespace, count(*) as facts
+        select namespace, sum(facts)::bigint as facts
         from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
         cross join lateral (
-            select namespace from activity where activity.segment = series.segment and due_at <= %(now)s
-        ) as one
+            select namespace, count(*) as facts from activity
+            where activity.segment = series.segment and due_at <= %(now)s
+            group by namespace
+        ) as counted
         group by namespace
     )
     select coalesce(due.namespace, namespaces.id), coalesce(due.facts, 0)
