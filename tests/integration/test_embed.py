@@ -40,6 +40,15 @@ def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memo
     check_embedder(memory.context)
 
 
+def test_signatures_of_another_version_are_refused_until_they_are_made_anew(memory: Memory) -> None:
+    memory.store(*TEXTS)
+    memory.rows("update embedders set signature_seed = 1")
+    with pytest.raises(EmbedderMismatchError, match=r"signatures of another version of Ebb.*`ebb up --reembed`"):
+        check_embedder(memory.context)
+    assert embed.reset(memory.context) == len(TEXTS)
+    check_embedder(memory.context)
+
+
 def test_a_reset_lets_the_other_embedder_in_and_keeps_the_first_out(memory: Memory, other: Memory) -> None:
     embed.reset(other.context)
     check_embedder(other.context)

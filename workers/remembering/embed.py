@@ -34,11 +34,7 @@ def check_embedder(context: Context) -> None:
         embedders.add_first(db, own)
         stored = embedders.current(db)
     if stored is not None and stored != own:
-        raise EmbedderMismatchError(
-            f"The database holds vectors of {stored.name} ({stored.dims} dims); configured is {own.name} "
-            f"({own.dims} dims). Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with "
-            "the configured one: `ebb reembed`, or `ebb up --reembed` where nothing runs."
-        )
+        raise EmbedderMismatchError(_mismatch(stored, own))
 
 
 def reset(context: Context) -> int:
@@ -83,6 +79,18 @@ def embed_pending(context: Context, after: Place, now: datetime) -> Place | None
             places = [place for place, _ in group]
             restore_vectors(context, db, tenant, _ids(waiting, places), vectors[places], now)
     return waiting[-1][0], waiting[-1][1]
+
+
+def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:
+    """Say what the database holds instead of what is configured, and what to do."""
+    anew = "`ebb reembed`, or `ebb up --reembed` where nothing runs."
+    if (stored.name, stored.dims) == (own.name, own.dims):
+        return f"The database holds signatures of another version of Ebb. Make all vectors anew from the texts: {anew}"
+    return (
+        f"The database holds vectors of {stored.name} ({stored.dims} dims); "
+        f"configured is {own.name} ({own.dims} dims). "
+        f"Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with the configured one: {anew}"
+    )
 
 
 def _ids(waiting: Sequence[tuple[int, UUID, str]], places: Sequence[int]) -> list[UUID]:
