@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core.signature import SEED
 from workers.errors import EmbedderMismatchError
 from workers.remembering.regenerate import restore_vectors
-from workers.storage import embedders, pending
+from workers.storage import embedders, namespaces, pending
 from workers.storage.connection import transaction
 from workers.storage.embedders import StoredEmbedder
 
@@ -61,6 +61,13 @@ def waiting(context: Context) -> int:
     """Return how many facts have no vector yet."""
     with transaction(context.database_url) as db:
         return pending.count(db)
+
+
+def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of these facts of a namespace that have no vector yet."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return pending.among(db, tenant.id, ids) if tenant else set()
 
 
 def embed_pending(context: Context, after: Place, now: datetime) -> Place | None:

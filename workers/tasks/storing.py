@@ -20,7 +20,7 @@ from workers.queues import VISIBILITY_SECONDS
 from workers.remembering import bring_back as bringing
 from workers.remembering import store as storing
 from workers.remembering.add import Stored
-from workers.storage import outbox, signals
+from workers.storage import outbox, signals, unlinked
 from workers.tasks import answers
 from workers.tasks.graph import autolink
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
@@ -133,10 +133,15 @@ def _store(
 
 
 def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime) -> None:
-    """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again."""
+    """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again.
+
+    What has no vector yet is linked once it has one.
+    """
     if not settings.auto_link:
         return
-    ids = [str(one.id) for one in outcomes if isinstance(one, Stored) and one.action in LINKED and one.embedded]
+    stored = [one for one in outcomes if isinstance(one, Stored) and one.action in LINKED]
+    unlinked.note(context.redis, name, [one.id for one in stored if not one.embedded])
+    ids = [str(one.id) for one in stored if one.embedded]
     if ids:
         autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})
 

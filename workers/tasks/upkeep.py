@@ -14,7 +14,8 @@ from workers.context import utc_now
 from workers.errors import EmbeddingError
 from workers.forgetting import review as reviewing
 from workers.remembering import embed
-from workers.storage import signals
+from workers.storage import signals, unlinked
+from workers.tasks.graph import autolink
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
 from workers.telling import course as coursing
 from workers.telling import stats as counting
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
 def embed_pending(after: list[Any] | None = None) -> None:
-    """Embed facts that still have no vector, batch by batch, one task at a time."""
+    """Embed facts that still have no vector, batch by batch, one task at a time; then link what waited for that."""
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
@@ -36,6 +37,18 @@ def embed_pending(after: list[Any] | None = None) -> None:
         rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
     if rest is not None:
         embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
+    _link()
+
+
+def _link() -> None:
+    """Have facts linked that had no vector when they were stored, and have one now."""
+    for name, ids in unlinked.noted(context.redis).items():
+        waiting = embed.waiting_among(context, name, ids)
+        ready = [id_ for id_ in ids if id_ not in waiting]
+        if ready:
+            arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": utc_now().isoformat()}
+            autolink.apply_async(kwargs=arguments)
+            unlinked.drop(context.redis, name, ready)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.prune_by_llm")
