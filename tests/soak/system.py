@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,9 @@ class System:
         for program in own.children():
             name = _name(program)
             found.append((name, program))
-            found += [(f"{name} {_role(child)}".strip(), child) for child in program.children(recursive=True)]
+            for child in program.children(recursive=True):
+                with suppress(psutil.Error):  # it has just ended
+                    found.append((f"{name} {_role(child)}".strip(), child))
         return found
 
     def logs(self) -> Iterator[tuple[str, str]]:
