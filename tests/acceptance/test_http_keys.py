@@ -83,7 +83,7 @@ SYSTEM = {("GET", "/metrics")}
 """What concerns all namespaces together, for which there is a scope of its own."""
 
 
-TOOLS = {(method, "/mcp") for method in ("GET", "POST", "DELETE")}
+TOOLS = {("POST", "/mcp")}
 """Tools have a walk of their own, with a stranger's key to each, among the tests of MCP."""
 
 

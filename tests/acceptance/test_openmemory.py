@@ -197,6 +197,19 @@ def test_without_the_setting_there_are_no_such_routes(live: LiveSystem) -> None:
 
 
 SECRET = "Zanzibar"
+
+
+def test_what_a_filter_leaves_out_is_not_strengthened(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+    wanted = added(api, "Mira sails to Zanzibar", user, metadata={"sector": "episodic"}).partition("~")[0]
+    other = added(api, "Mira sails to Palermo", user).partition("~")[0]
+    found = matched(api, "Where does Mira sail?", user, filters={"sector": "episodic"})
+    assert [match["id"].partition("~")[0] for match in found] == [wanted]
+    with live.client(user) as memory:
+        eventually(lambda: memory.fact(wanted)["recall_count"] == 1, "what was found is strengthened")
+        live.settle()
+        assert memory.fact(other)["recall_count"] == 0
+
+
 ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "GET /health": lambda _user, _id: {},
     "GET /sectors": lambda _user, _id: {},
@@ -243,14 +256,3 @@ def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, 
         assert api.get("/users/somebody/memories", headers=headers).status_code == 403
         assert api.delete("/users/somebody/memories", headers=headers).status_code == 403
     assert api.post("/memory/add", json={"content": "x"}).status_code == 401
-
-
-def test_what_a_filter_leaves_out_is_not_strengthened(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    wanted = added(api, "Mira sails to Zanzibar", user, metadata={"sector": "episodic"}).partition("~")[0]
-    other = added(api, "Mira sails to Palermo", user).partition("~")[0]
-    found = matched(api, "Where does Mira sail?", user, filters={"sector": "episodic"})
-    assert [match["id"].partition("~")[0] for match in found] == [wanted]
-    with live.client(user) as memory:
-        eventually(lambda: memory.fact(wanted)["recall_count"] == 1, "what was found is strengthened")
-        live.settle()
-        assert memory.fact(other)["recall_count"] == 0

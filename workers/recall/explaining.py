@@ -17,7 +17,7 @@ from workers.recall import answer, arms, scoring
 from workers.recall.arms import Found
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
-from workers.recall.weighing import TOO_UNLIKE, WEIGHED, Weighed
+from workers.recall.weighing import TOO_UNLIKE, Weighed
 from workers.storage import candidates, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Scope
 from workers.storage.connection import Connection
@@ -25,6 +25,9 @@ from workers.storage.namespaces import Namespace
 
 LEFT_OUT_SHOWN = 50
 """For each of three: hidden by a rule, below the limit, and not among the most promising."""
+
+LOOKED_AT = 100
+"""Of all that there ever was, so many of the most promising are looked at for what a rule hides."""
 
 BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
@@ -102,7 +105,7 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
 def _hidden(asked: Asked) -> list[LeftOut]:
     """Return what a rule hides: the best of what the arms find if they look at everything, best first."""
     ever = asked.search_ever()
-    ids = dict.fromkeys([*ever.promising(WEIGHED), *asked.weighed.hidden["id"]])
+    ids = dict.fromkeys([*ever.promising(LOOKED_AT), *asked.weighed.hidden["id"]])
     rows = asked.read(list(ids))
     unlike = np.isin(rows["id"], asked.weighed.hidden["id"])
     rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
