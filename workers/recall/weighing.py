@@ -21,7 +21,8 @@ from workers.storage.namespaces import Namespace
 WEIGHED = (60, 100)
 """How many of both arms' candidates are read: three times as many as are wanted, within these.
 
-Measured on conversations of 600 turns, 100 of which 30 bring their neighbours find as much for ten, and take longer.
+Measured on conversations of 600 turns, 100 of which 30 bring their neighbours take a tenth longer; for ten results they
+find 0.1 points more of the evidence with the hashing embedder, 0.3 with MiniLM, and 0.3 fewer for twenty.
 """
 
 NEIGHBOURS_OF = (20, 30)
