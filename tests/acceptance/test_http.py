@@ -294,11 +294,6 @@ def test_every_error_is_a_problem_that_says_what_is_wrong(
     assert words in problem(api.request(method, path, json=body), status)
 
 
-def test_a_body_that_is_no_json_is_a_bad_request(api: httpx2.Client) -> None:
-    kind = {"content-type": "application/json"}
-    problem(api.post("/memory/facts", content="{", headers=kind), 400)
-
-
 @pytest.mark.parametrize(
     ("content", "kind", "status", "words"),
     [
