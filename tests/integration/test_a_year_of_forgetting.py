@@ -30,7 +30,7 @@ GUESTS = """
     select facts.id from facts join namespaces on namespaces.id = facts.namespace
     where name = %s and text like 'Guest%%'
 """
-EMPTY = "truncate namespaces, decay_runs cascade"
+EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes cascade"
 LOOKED_AT = "update namespaces set settings_changed_at = null"
 HOUR = 1 / 24
 NEVER = math.inf

@@ -25,6 +25,7 @@ from workers.storage import (
     facts,
     items,
     janitors,
+    leftovers,
     likenesses,
     links,
     lookups,
@@ -165,6 +166,14 @@ def test_the_place_of_a_fact_by_meaning_is_counted_without_touching_the_table(fi
     fact = filled.value("select fact from signatures where namespace = 3 limit 1")
     values = {"namespace": 3, "query": query_near(0), "fact": fact}
     assert indexes(filled, signatures.STANDING, values)["signatures_scan"] == "Index Only Scan"
+
+
+def test_what_is_left_of_facts_is_looked_for_within_their_range(filled: Memory) -> None:
+    ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 order by id limit 500")]
+    values = {"namespaces": [3], "after": [ids[0]], "upto": [ids[-1]]}
+    used = indexes(filled, leftovers.FIND, values)
+    for table in ("activity", "signatures", "events", "links", "likenesses", "facts"):
+        assert any(name.startswith(f"{table}_") for name in used), table
 
 
 def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory) -> None:
@@ -381,7 +390,7 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
 
 @pytest.mark.parametrize("tenant", [1, 3, 99])
 def test_whether_a_namespace_has_graphs_at_all_is_one_look_into_each(filled: Memory, tenant: int) -> None:
-    used = indexes(filled, namespaces.FIND, {"name": f"tenant {tenant}"})
+    used = indexes(filled, namespaces.FIND, {"name": f"tenant {tenant}", "nearly_all": 0.99})
     assert "facts_entities" in used
     assert used.keys() & {"links_source", "links_pkey"}
 

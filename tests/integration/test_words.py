@@ -67,6 +67,23 @@ def test_a_word_is_found_in_whatever_script_and_spelling(memory: Memory, said: s
     assert by_words(memory, asked) == [said]
 
 
+def test_a_namespace_of_nearly_all_facts_finds_the_same_words_and_none_of_others(memory: Memory) -> None:
+    memory.store("The violoncello stands upstairs.", *(f"Invoice {number} was paid." for number in range(200)))
+    memory.add("The violoncello of somebody else.", namespace="other")
+    asked = ["violoncello", "paid invoice 7"]
+    before = [scored(memory, query) for query in asked]
+    memory.rows("analyze facts")
+    search.count_lexemes(memory.context, "default", day(0))
+    with transaction(memory.context.database_url) as db:
+        own, other = (namespaces.find(db, name) for name in ("default", "other"))
+    assert own is not None
+    assert other is not None
+    assert (own.alone, other.alone) == (True, False)
+    assert list(before[0]) == ["The violoncello stands upstairs."]
+    assert [list(scored(memory, query)) for query in asked] == [list(one) for one in before]
+    assert by_words(memory, "violoncello", namespace="other") == ["The violoncello of somebody else."]
+
+
 def test_who_has_the_word_as_it_is_written_comes_before_who_has_only_its_stem(memory: Memory) -> None:
     memory.store("The universe is large.", "The university is large.", "Nothing of the kind.")
     assert by_words(memory, "university") == ["The university is large.", "The universe is large."]

@@ -95,7 +95,7 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
     if not terms and scope.tag is None:
         return TextArm()
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
-    found = candidates.matches(db, namespace.id, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
+    found = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
     names = capitalised(query, {term.lexeme for term in terms})
     if not found.ids:
         return TextArm(names=names)

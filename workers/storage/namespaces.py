@@ -9,7 +9,7 @@ from workers.storage.connection import Connection
 
 # Whether there are any links, or facts about entities, without which relations bring nothing. Both are asked for in the
 # order of an index: any other way seems as good to find what is expected to be common, and reads very much of a
-# namespace that has none of it.
+# namespace that has none of it. How many facts the database has is what PostgreSQL counted last, -1 if it never did.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name,
         settings, turns,
@@ -19,7 +19,11 @@ FIND = """
             where namespace = namespaces.id and entity is not null and forgotten_at is null and superseded_at is null
             order by left(lower(entity), 200), facts.created_at limit 1
         ) is not null,
-        settings_changed_at is not null
+        settings_changed_at is not null,
+        (
+            select reltuples > 0 and counted_facts >= %(nearly_all)s * reltuples
+            from pg_class where oid = 'facts'::regclass
+        )
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -47,12 +51,19 @@ BEGINNING = """
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 
+NEARLY_ALL = 0.99
+"""The share of all facts from which a namespace counts as the only one.
+
+It bounds how many facts of others a search may pass over that does not tell namespaces apart in its index.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
 
     `turns` is how many turns of sessions were told it; `links` and `entities` are whether it has any; it is
-    unsettled until every fact was looked at by its settings.
+    unsettled until every fact was looked at by its settings; and alone if nearly all facts of the database are its own.
     """
 
     id: int
@@ -66,11 +77,12 @@ class Namespace:
     links: bool = False
     entities: bool = False
     unsettled: bool = False
+    alone: bool = False
 
 
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace of that name, or nothing if nobody stored into it yet."""
-    row = db.execute(FIND, {"name": name}).fetchone()
+    row = db.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL}).fetchone()
     return None if row is None else Namespace(*row)
 
 
