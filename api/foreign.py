@@ -1,68 +1,47 @@
-"""Exports of other products, OpenMemory and mem0, as the lines that an import takes: one fact for each memory.
+"""Exports of other products, OpenMemory and mem0, as the lines that an import takes: one fact for each memory."""
 
-An export is a JSON document, with the memories in a list or under `items`, `results`, `memories` or `data`, or JSONL;
-gzipped or not. It is read whole.
-"""
-
-import gzip
-import io
+import contextlib
 import json
-import zlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from workers.errors import InvalidInputError
+from api.records import records
+from api.users import namespace_of
 from workers.intake.values import cleaned_tags
 
-GZIP = b"\x1f\x8b"
-LISTS = ("items", "results", "memories", "data")
 NOBODY = ("anonymous", "default")
 """What OpenMemory calls the users of memories that were added for no one."""
 
 SAYS = ("memory", "text", "content")
-ABOUT = ("agent_id", "app_id", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
+ABOUT = ("agent_id", "app_id", "app", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
 """What mem0 says of a memory beyond what a fact has; it is kept in the metadata."""
 
+HIDDEN = ("archived", "paused")
 LATEST = 1e18
 """Milliseconds that no calendar has, and that are refused as they are."""
 
 Record = Mapping[str, Any]
 
 
-def lines(source: BinaryIO, product: str, now: datetime) -> BinaryIO:
-    """Return an export as JSONL of facts, a line for each memory in order; one that is none is told by its line.
+@contextlib.contextmanager
+def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
+    """Give an export as JSONL of facts, a line for each memory in order; one that is none is told by its line.
+
+    All of it is read before any of it is given, into a file that is gone afterwards.
 
     Raises:
         InvalidInputError: it is neither JSON nor JSONL.
     """
     convert = PRODUCTS[product]
-    written = io.BytesIO()
-    for record in _records(source.read()):
-        fact = convert(record, now) if isinstance(record, dict) else record
-        written.write(json.dumps(fact).encode() + b"\n")
-    written.seek(0)
-    return written
-
-
-def _records(content: bytes) -> Iterator[Any]:
-    """Yield what an export holds; a line that is no JSON as its text, which no fact is."""
-    try:
-        text = (gzip.decompress(content) if content.startswith(GZIP) else content).decode("utf-8-sig")
-    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
-        raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
-        yield from map(_parsed, filter(str.strip, text.splitlines()))
-        return
-    if isinstance(whole, dict):
-        found = next((whole[name] for name in LISTS if isinstance(whole.get(name), list)), None)
-        whole = [whole] if found is None else found
-    if not isinstance(whole, list):
-        raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
-    yield from whole
+    with tempfile.TemporaryFile() as written:
+        for record in records(source):
+            fact = convert(record, now) if isinstance(record, dict) else record
+            written.write(json.dumps(fact).encode() + b"\n")
+        written.seek(0)
+        yield cast("BinaryIO", written)
 
 
 def _parsed(line: str) -> Any:
@@ -72,13 +51,18 @@ def _parsed(line: str) -> Any:
         return line
 
 
-def _from_openmemory(record: Record, _now: datetime) -> dict[str, Any]:
-    """Return a memory as `/memory/all`, its tables and its own migration tool write it; times are in milliseconds."""
+def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
+    """Return a memory as `/memory/all`, its tables and its own migration tool write it; times are in milliseconds.
+
+    mem0 has a product of that name, too, whose memories have a state.
+    """
+    if "state" in record:
+        return _from_mem0(record, now)
     user = record.get("user_id") or record.get("uid")
     fact = {
         "id": _id("openmemory", record.get("id")),
         "text": record.get("content"),
-        "namespace": None if user in NOBODY else user,
+        "namespace": None if user in NOBODY else _namespace(user),
         "category": record.get("primary_sector"),
         "tags": _tags(record.get("tags")),
         "metadata": _object(record.get("metadata", record.get("meta"))),
@@ -94,19 +78,20 @@ def _from_openmemory(record: Record, _now: datetime) -> dict[str, Any]:
 def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
     """Return a memory as mem0's `get_all` and its platform's exports write it.
 
-    One whose expiration date is past becomes one that was forgotten then, which an import reports and leaves out.
+    One that was deleted, or whose expiration date is past, becomes one that was forgotten then, which an import
+    reports and leaves out. One that was archived or paused comes back, and its metadata say so.
     """
     content = record.get("data")
     inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
     metadata = _object(record.get("metadata")) or {}
     if isinstance(metadata, dict):
         metadata |= {name: record[name] for name in ABOUT if record.get(name)}
+        metadata |= {"state": record["state"]} if record.get("state") in HIDDEN else {}
     created, updated = _instant(record.get("created_at")), _instant(record.get("updated_at"))
-    ends = record.get("expiration_date")
     fact = {
         "id": _id("mem0", record.get("id") or record.get("memory_id")),
         "text": next((record[name] for name in SAYS if record.get(name) is not None), inner),
-        "namespace": record.get("user_id") or record.get("agent_id"),
+        "namespace": _namespace(record.get("user_id") or record.get("agent_id")),
         "session": record.get("run_id"),
         "category": record.get("category"),
         "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
@@ -114,9 +99,17 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "created_at": created,
         "last_seen_at": updated or created,
         "source": "mem0",
-        "forgotten_at": ends if isinstance(ends, str) and ends[:10] < now.date().isoformat() else None,
+        "forgotten_at": _forgotten_at(record, updated or created or now.isoformat(), now),
     }
     return _given(fact)
+
+
+def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:
+    """Return when mem0 deleted a memory, or let it expire; if neither, nothing."""
+    if record.get("deleted_at") or record.get("state") == "deleted":
+        return str(record.get("deleted_at") or at_last)
+    ends = record.get("expiration_date")
+    return ends if isinstance(ends, str) and ends[:10] < now.date().isoformat() else None
 
 
 PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
@@ -128,6 +121,11 @@ PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
 def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fact without what is not known of it; its text stays even then, so that its absence is told."""
     return {name: value for name, value in fact.items() if value is not None or name == "text"}
+
+
+def _namespace(user: Any) -> Any:
+    """Return a user's namespace; what is no user's name stays, and is refused where all facts are checked."""
+    return namespace_of(user) if isinstance(user, str) and user else user
 
 
 def _id(product: str, given: Any) -> str | None:

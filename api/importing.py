@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from celery.result import AsyncResult
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from api import archive
 from api.client import Client
@@ -32,19 +33,19 @@ BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "w
 class Progress:
     """How far an import has come: everything before `offset` is stored or reported."""
 
-    offset: int = 0
-    lines: int = 0
-    added: int = 0
-    updated: int = 0
-    duplicates: int = 0
-    unchanged: int = 0
-    retracted: int = 0
-    forgotten: int = 0
-    kept: int = 0
-    beside: int = 0
-    rejected: int = 0
-    without_vector: int = 0
-    begun: int = 0
+    offset: NonNegativeInt = 0
+    lines: NonNegativeInt = 0
+    added: NonNegativeInt = 0
+    updated: NonNegativeInt = 0
+    duplicates: NonNegativeInt = 0
+    unchanged: NonNegativeInt = 0
+    retracted: NonNegativeInt = 0
+    forgotten: NonNegativeInt = 0
+    kept: NonNegativeInt = 0
+    beside: NonNegativeInt = 0
+    rejected: NonNegativeInt = 0
+    without_vector: NonNegativeInt = 0
+    begun: NonNegativeInt = 0
     """The line in which an archive began that has not ended yet."""
 
 
@@ -88,8 +89,8 @@ class Checkpoint:
     def load(self) -> Progress:
         """Return how far an earlier import of the same file came."""
         try:
-            return Progress(**json.loads(self._file.read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
+            return TypeAdapter(Progress).validate_json(self._file.read_bytes())
+        except (FileNotFoundError, ValidationError):
             return Progress()
 
     def save(self, progress: Progress) -> None:

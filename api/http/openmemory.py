@@ -1,7 +1,8 @@
 """The routes of OpenMemory's clients, which work unmodified (EBB_OPENMEMORY_API): add, query, reinforce, and the rest.
 
-Who may do what is as on every other route. A `user_id` names a namespace: any where no key is needed, else that of the
-key alone. Memories have no lifetime there, so none is given one: they fade, and are forgotten when that is asked for.
+Who may do what is as on every other route. A `user_id` names a namespace, as `api.users` says: any where no key is
+needed, else that of the key alone. Memories have no lifetime there, so none is given one: they fade, and are forgotten
+when that is asked for.
 """
 
 from importlib.metadata import version
@@ -36,7 +37,10 @@ def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
 
 @routes.get("/sectors")
 def sectors(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
-    """Return the sectors that a memory may be given by its metadata."""
+    """Return the sectors that a memory may be given by its metadata.
+
+    How many memories each has, which OpenMemory tells here of all users together, is told to nobody.
+    """
     return {"sectors": list(shapes.SECTORS), "configs": {name: {"name": name} for name in shapes.SECTORS}}
 
 
@@ -73,7 +77,7 @@ def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
 
 
 @routes.post("/memory/reinforce")
-def reinforce(wish: shapes.ReinforceRequest, mine: Mine) -> dict[str, Any]:
+def reinforce(wish: shapes.StrengthenRequest, mine: Mine) -> dict[str, Any]:
     """Strengthen a memory."""
     target = mine.find(wish.id, None, "write")
     target.memory.reinforce(target.fact["id"], shapes.BOOST if wish.boost is None else wish.boost)
@@ -94,7 +98,7 @@ def all_(
     return {"items": _listed(mine, user_id, _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0), sector)}
 
 
-@routes.get("/users/{user_id}/memories")
+@routes.get("/users/{user_id:path}/memories")
 def of_user(
     mine: Mine,
     user_id: str,
@@ -108,7 +112,7 @@ def of_user(
     return {"user_id": user_id, "items": items}
 
 
-@routes.delete("/users/{user_id}/memories")
+@routes.delete("/users/{user_id:path}/memories")
 def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
     """Forget all memories of a user; they can be restored until they are purged."""
     memory, deleted = mine.of(user_id, "write"), 0

@@ -12,12 +12,16 @@ from api.http.callers import Caller, caller
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
 from api.http.sending import Session
+from api.users import namespace_of, user_of
 from workers.errors import InvalidInputError, NotFoundError
-from workers.intake import fact_id, namespace_name
+from workers.intake import fact_id
 from workers.storage.key_ring import Scope
 
 MARK = "~"
-"""Stands between a fact's id and its namespace, where that is not the caller's own; no name has it."""
+"""Stands between a fact's id and its namespace, where that is not the caller's own, and for each `/` of that.
+
+No name has it, and a client may put an id into a path as it is.
+"""
 
 MOST_UPDATES = 1_000
 
@@ -55,19 +59,21 @@ class Memories:
         """
         who = self.caller
         who.check(scope)
-        if user and user != who.namespace:
+        namespace = namespace_of(user) if user else who.namespace
+        if namespace != who.namespace:
             if who.key is not None:
                 raise RefusedError(
                     HTTPStatus.FORBIDDEN,
                     f"user_id: your key opens the memory of {who.namespace!r} only; leave user_id out, or make a key "
-                    "for each user with `ebb keys create --namespace USER`.",
+                    f"for each user with `ebb keys create --namespace`, for this one with {namespace!r}.",
                 )
-            who = replace(who, namespace=namespace_name(user))
+            who = replace(who, namespace=namespace)
         return Talk(self.door, who, timeout=None)
 
     def name(self, id_: str, memory: Talk) -> str:
         """Return the id by which a client asks for a fact again, which it may do without naming the user."""
-        return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{memory.namespace}"
+        told = memory.namespace.replace("/", MARK)
+        return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{told}"
 
     def find(self, id_: str, user: str | None, scope: Scope) -> Target:
         """Return what became of the memory with an id, as long as it is not forgotten.
@@ -76,7 +82,7 @@ class Memories:
             NotFoundError: it is, or there never was one.
         """
         given, _, namespace = id_.partition(MARK)
-        memory = self.of(namespace or user, scope)
+        memory = self.of(user_of(namespace.replace(MARK, "/")) or user, scope)
         try:
             wanted = str(fact_id(given))
         except InvalidInputError:

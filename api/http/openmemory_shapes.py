@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from api.users import user_of
 from workers.core.tiers import RULES, Tier
 from workers.intake.values import cleaned_tags
 
@@ -87,7 +88,7 @@ class QueryRequest(BaseModel):
         )
 
 
-class ReinforceRequest(BaseModel):
+class StrengthenRequest(BaseModel):
     """Which memory to strengthen, and by how much."""
 
     id: str = Field(min_length=1)
@@ -144,7 +145,7 @@ def item(fact: Mapping[str, Any], id_: str) -> dict[str, Any]:
         "salience": fact["salience"],
         "decay_lambda": LAMBDAS[Tier[fact["tier"].upper()]],
         "primary_sector": sector(fact),
-        "user_id": fact["namespace"],
+        "user_id": user_of(fact["namespace"]),
     }
 
 

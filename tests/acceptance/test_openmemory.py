@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx2
@@ -176,6 +177,20 @@ def test_users_see_nothing_of_each_other(api: httpx2.Client, user: str) -> None:
     assert [one["id"] for one in matched(api, "Who sails to Zanzibar?", user)] == [id_]
 
 
+@pytest.mark.parametrize("name", ["auth0|{}", "Ana Lee {}", "team/{}", "u::{}", "安娜{}", "100% {}?#"])
+def test_users_keep_the_names_they_had(api: httpx2.Client, name: str) -> None:
+    who = name.format(uuid4().hex[:8])
+    id_ = added(api, "Mira sails to Zanzibar", who)
+    path = f"/users/{quote(who, safe='')}/memories"
+
+    assert [one["id"] for one in matched(api, "Who sails?", who)] == [id_]
+    assert matched(api, "Who sails?", f"{who} ") == []
+    assert api.get(f"/memory/{id_}").json()["user_id"] == who, "clients put ids into paths as they are"
+    assert [one["user_id"] for one in api.get("/memory/all", params={"user_id": who}).json()["items"]] == [who]
+    assert api.get(path).json()["user_id"] == who
+    assert api.delete(path).json() == {"ok": True, "deleted": 1}
+
+
 def test_health_and_sectors_answer(api: httpx2.Client) -> None:
     assert api.get("/health").json()["ok"] is True
     assert "semantic" in api.get("/sectors").json()["sectors"]
@@ -184,7 +199,7 @@ def test_health_and_sectors_answer(api: httpx2.Client) -> None:
 def test_what_cannot_be_is_refused_and_what_is_not_there_said_so(api: httpx2.Client) -> None:
     assert api.post("/memory/add", json={"content": ""}).status_code == 422
     assert api.post("/memory/query", json={"query": "x", "k": 0}).status_code == 422
-    assert api.post("/memory/add", json={"content": "x", "user_id": "no name!"}).status_code == 422
+    assert api.post("/memory/add", json={"content": "x", "user_id": "安" * 20}).status_code == 422
     assert api.get("/memory/no-such-id").status_code == 404
     assert api.get(f"/memory/{uuid4()}").status_code == 404
     assert api.get("/memory/stats").json()["facts"] >= 0, "Ebb's own routes come first"
@@ -220,8 +235,8 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "GET /memory/{id}": lambda user, _id: {"params": {"user_id": user}},
     "PATCH /memory/{id}": lambda user, _id: {"json": {"content": "An otter", "user_id": user}},
     "DELETE /memory/{id}": lambda user, _id: {"params": {"user_id": user}},
-    "GET /users/{user_id}/memories": lambda _user, _id: {},
-    "DELETE /users/{user_id}/memories": lambda _user, _id: {},
+    "GET /users/{user_id:path}/memories": lambda _user, _id: {},
+    "DELETE /users/{user_id:path}/memories": lambda _user, _id: {},
 }
 """For each route how somebody would try to get at another's memory; a new route needs its line here."""
 
@@ -236,7 +251,7 @@ def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Cl
     for route, reach in ROUTES.items():
         method, path = route.split()
         for named in (id_, f"{id_}~{user}"):
-            url = path.replace("{id}", named).replace("{user_id}", user)
+            url = path.replace("{id}", named).replace("{user_id:path}", user)
             answer = api.request(method, url, headers=key, **reach(user, named))
             assert SECRET not in answer.text, route
             assert answer.status_code in (403, 404) or route in ("GET /health", "GET /sectors"), route

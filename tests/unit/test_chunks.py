@@ -4,8 +4,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core import tokens
 from workers.core.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, Chunk, chunks, cuts, sections
@@ -26,7 +27,7 @@ DOCUMENTS = st.one_of(
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(text=DOCUMENTS)
 def test_chunks_cover_the_text_and_none_is_too_long(name: str, text: str) -> None:
     count, text = COUNTS[name], re.sub("\r\n?", "\n", text)
@@ -42,8 +43,8 @@ def test_chunks_cover_the_text_and_none_is_too_long(name: str, text: str) -> Non
     assert all(done or character.isspace() for done, character in zip(covered, text, strict=True))
 
 
+@examples(60)
 @given(text=DOCUMENTS)
-@settings(max_examples=60, deadline=None)
 def test_chunking_is_a_function_of_the_text(text: str) -> None:
     found = chunks(text, tokens.estimate)
     assert found == chunks(text.replace("\n", "\r\n"), tokens.estimate) or "\r" in text

@@ -3,13 +3,19 @@
 import gzip
 import io
 import json
+import os
+import tracemalloc
+import zipfile
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from api import foreign
+from api.records import records
 from workers.errors import InvalidInputError
 from workers.intake import new_fact
 
@@ -50,7 +56,8 @@ MEM0 = {
 
 def facts(product: str, content: bytes | Any) -> list[Any]:
     given = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return [json.loads(line) for line in foreign.lines(io.BytesIO(given), product, NOW)]
+    with foreign.lines(io.BytesIO(given), product, NOW) as lines:
+        return [json.loads(line) for line in lines]
 
 
 def test_a_memory_of_openmemory_keeps_what_a_fact_can_have() -> None:
@@ -103,8 +110,10 @@ def test_what_comes_out_can_be_stored(product: str, record: dict[str, Any]) -> N
         b"\n".join([json.dumps(OPENMEMORY).encode()] * 2) + b"\n\n",
         gzip.compress(b"\n".join([json.dumps(OPENMEMORY).encode()] * 2)),
         b"\xef\xbb\xbf" + json.dumps([OPENMEMORY, OPENMEMORY]).encode(),
+        b"\n \n" + json.dumps([OPENMEMORY, OPENMEMORY], indent=2).encode(),
+        b"\n".join([json.dumps({"items": [OPENMEMORY]}).encode()] * 2),
     ],
-    ids=["list", "object", "JSONL", "gzip", "byte order mark"],
+    ids=["list", "object", "JSONL", "gzip", "byte order mark", "list of many lines", "pages"],
 )
 def test_every_form_of_an_export_is_read(content: bytes) -> None:
     assert [fact["id"] for fact in facts("openmemory", content)] == [ID, ID]
@@ -129,6 +138,104 @@ def test_what_has_expired_there_is_no_memory_any_more() -> None:
     (fact,) = facts("mem0", [MEM0 | {"expiration_date": "2026-11-20"}])
 
     assert fact["forgotten_at"] == "2026-11-20"
+
+
+def test_what_mem0s_own_migration_writes_is_read() -> None:
+    artifact = {
+        "kind": "mem0_oss_qdrant_export",
+        "source": {"sdk": "python", "filters": {"user_id": "mira"}},
+        "record_count": 1,
+        "records": [MEM0],
+    }
+
+    assert facts("mem0", json.dumps(artifact, indent=2).encode()) == facts("mem0", [MEM0])
+
+
+def test_a_backup_of_mem0s_openmemory_names_user_app_and_categories_and_revives_nothing() -> None:
+    memory = {
+        "id": ID, "user_id": "0193a7c0-0000-4000-8000-00000000000a", "app_id": "app-1", "content": "Mira sails",
+        "metadata": {"chat": 7}, "state": "active", "created_at": "2025-01-01T00:00:00+00:00",
+        "updated_at": "2025-01-01T00:00:00+00:00", "archived_at": None, "deleted_at": None, "category_ids": ["c-1"],
+    }  # fmt: skip
+    gone = {"id": ID[:-1] + "2", "state": "deleted", "deleted_at": "2025-03-01T00:00:00+00:00"}
+    paused = {"id": ID[:-1] + "3", "state": "paused"}
+    whole = {
+        "user": {"id": memory["user_id"], "user_id": "Mira Lee", "name": None},
+        "apps": [{"id": "app-1", "name": "cursor"}],
+        "categories": [{"id": "c-1", "name": "Travel"}],
+        "memories": [memory, memory | gone, memory | paused],
+        "status_history": [],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("memories.json", json.dumps(whole, indent=2))
+        file.writestr("memories.jsonl.gz", b"")
+
+    first, second, third = facts("mem0", packed.getvalue())
+    assert facts("openmemory", packed.getvalue()) == [first, second, third]
+    assert (first["namespace"], first["tags"]) == ("u::Mira+20Lee", ["travel"])
+    assert (first["metadata"], "forgotten_at" in first) == ({"chat": 7, "app_id": "cursor"}, False)
+    assert second["forgotten_at"] == "2025-03-01T00:00:00+00:00"
+    assert ("forgotten_at" in third, third["metadata"]["state"]) == (False, "paused")
+    (line,) = facts("mem0", gzip.compress(json.dumps(memory | {"state": "deleted"}).encode()))
+    assert line["forgotten_at"] == "2025-01-01T00:00:00+00:00"
+
+
+def test_a_zip_with_something_else_is_refused() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("notes.txt", "x")
+    with pytest.raises(InvalidInputError, match=r"without memories\.json"):
+        facts("mem0", packed.getvalue())
+
+
+def test_a_zip_from_a_pipe_is_refused_in_words() -> None:
+    out, into = os.pipe()
+    with os.fdopen(into, "wb") as file:
+        file.write(b"PK\x03\x04")
+    with os.fdopen(out, "rb") as pipe, pytest.raises(InvalidInputError, match="cannot be read from a pipe"):
+        list(records(pipe))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_however_many_memories_there_are_few_are_in_memory(indent: int | None) -> None:
+    memories = [{"id": str(number), "memory": f"Note {number} " + "é" * 2_000} for number in range(4_000)]
+    content = json.dumps({"count": 4_000, "results": memories}, indent=indent, ensure_ascii=False).encode()
+    del memories
+    source, count = io.BytesIO(content), 0
+    tracemalloc.start()
+    try:
+        for count, record in enumerate(records(source), start=1):
+            assert record["memory"].startswith(f"Note {count - 1} ")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (count, len(content) > 16_000_000) == (4_000, True)
+    assert most < (40_000_000 if indent is None else 8_000_000)
+
+
+def test_a_document_that_breaks_off_is_refused_as_a_whole() -> None:
+    content = json.dumps([MEM0, MEM0], indent=1).encode()
+    with pytest.raises(InvalidInputError, match=r"no JSON behind its memory 1: .* cut off"):
+        facts("mem0", content[:-20])
+
+
+VALUES = st.recursive(
+    st.integers() | st.text() | st.none() | st.floats(allow_nan=False),
+    lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.sampled_from([0, 3]), st.integers(1, 40))
+@example(0.5, 0, 1)
+@example(-1e300, 0, 1)
+def test_a_document_is_the_same_however_little_is_read_at_once(value: Any, indent: int, piece: int) -> None:
+    whole = {"about": value, "items": [{"one": value}, {"two": value}, 3]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("api.records.PIECE", piece)
+        found = list(records(io.BytesIO(json.dumps(whole, indent=indent).encode())))
+    assert found == whole["items"]
 
 
 @pytest.mark.parametrize("content", [b"7", b"\xff\xfe", b"\x1f\x8bnot gzip"])

@@ -118,7 +118,8 @@ def test_any_export_of_another_product_has_a_line_for_each_of_its_memories(
     product: str, right: dict[str, Any], data: st.DataObject
 ) -> None:
     records = data.draw(st.lists(st.one_of(JSON, spoilt(right), st.just(right)), min_size=1, max_size=4))
-    lines = foreign.lines(io.BytesIO(json.dumps(records).encode()), product, NOW).read().splitlines()
+    with foreign.lines(io.BytesIO(json.dumps(records).encode()), product, NOW) as written:
+        lines = written.read().splitlines()
     assert len(lines) == len(records)
     for line, record in zip(lines, records, strict=True):
         assert taken(line) or record is not right
@@ -129,19 +130,22 @@ def test_any_export_of_another_product_has_a_line_for_each_of_its_memories(
     [{"memory": "a", "categories": True}, {"memory": "a", "metadata": [1]}, {"memory": "a", "data": 1, "tags": 2.5}],
 )
 def test_fields_of_any_other_type_are_left_out_or_refused(record: dict[str, Any]) -> None:
-    (line,) = foreign.lines(io.BytesIO(json.dumps([record]).encode()), "mem0", NOW)
+    with foreign.lines(io.BytesIO(json.dumps([record]).encode()), "mem0", NOW) as lines:
+        (line,) = lines
     assert taken(line) == ("metadata" not in record)
 
 
 def test_an_instant_beyond_all_calendars_is_refused() -> None:
     record = f'[{{"content": "a", "created_at": {10**400}}}]'.encode()
-    (line,) = foreign.lines(io.BytesIO(record), "openmemory", NOW)
+    with foreign.lines(io.BytesIO(record), "openmemory", NOW) as lines:
+        (line,) = lines
     assert not taken(line)
 
 
 def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="gzipped or not"):
-        foreign.lines(io.BytesIO(gzip.compress(b"[]")[:10] + b"\xff" * 8), "mem0", NOW)
+    damaged = foreign.lines(io.BytesIO(gzip.compress(b"[]")[:10] + b"\xff" * 8), "mem0", NOW)
+    with pytest.raises(InvalidInputError, match="gzipped or not"), damaged:
+        pass
 
 
 @pytest.mark.parametrize("product", ["openmemory", "mem0"])
@@ -149,8 +153,9 @@ def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
 @given(content=CONTENTS)
 def test_any_bytes_are_an_export_or_refused(product: str, content: bytes) -> None:
     try:
-        for line in foreign.lines(io.BytesIO(content), product, NOW):
-            taken(line)
+        with foreign.lines(io.BytesIO(content), product, NOW) as lines:
+            for line in lines:
+                taken(line)
     except InvalidInputError as refused:
         told = str(refused)
     else:

@@ -1,0 +1,215 @@
+"""Records: the memories that an export of another product holds, one after another, however many they are.
+
+An export is a JSON document, with the memories in a list or under `items`, `results`, `memories`, `records` or `data`;
+or JSONL, of memories or of such documents; each gzipped or not; or the ZIP that mem0's OpenMemory server writes.
+"""
+
+import gzip
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, BinaryIO, TextIO, cast
+
+from workers.errors import InvalidInputError
+
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+IN_ZIP = "memories.json"
+LISTS = ("items", "results", "memories", "records", "data")
+LONGEST = 8 * 1_048_576
+"""Characters of one memory; what is longer is none."""
+
+PIECE = 262_144
+BLANK = " \t\n\r"
+NUMBER = re.compile(r"[-+.0-9eE]+")
+DECODER = json.JSONDecoder()
+
+
+def records(source: BinaryIO) -> Iterator[Any]:
+    """Yield what an export holds; a line that is no JSON as its text, which no memory is.
+
+    Raises:
+        InvalidInputError: it is neither JSON nor JSONL, or a document that breaks off.
+    """
+    try:
+        text = io.TextIOWrapper(_unpacked(source), encoding="utf-8-sig")
+        try:
+            yield from _records(text)
+        finally:
+            text.detach()  # else it would close what is not its own
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
+
+
+def _unpacked(source: BinaryIO) -> IO[bytes]:
+    """Return an export's text, still in UTF-8, from what is read as it is wanted."""
+    file = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", source))
+    magic = file.peek(len(ZIP))
+    if magic.startswith(GZIP):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if not magic.startswith(ZIP):
+        return file
+    if not file.seekable():
+        raise InvalidInputError("The export is a ZIP, which cannot be read from a pipe; give the file by its name.")
+    packed = zipfile.ZipFile(file)
+    name = next((name for name in packed.namelist() if name.rpartition("/")[2] == IN_ZIP), None)
+    if name is None:
+        raise InvalidInputError(f"The export is a ZIP without {IN_ZIP}; unpack it, and give what has the memories.")
+    return packed.open(name)
+
+
+def _records(file: TextIO) -> Iterator[Any]:
+    """Yield the memories of a document that begins with the first line that is not blank, or of all lines."""
+    first = next((line for line in _lines(file) if line.strip()), "")
+    try:
+        whole = json.loads(first or "[]")
+    except (ValueError, RecursionError):
+        yield from _of_document(file, first)
+        return
+    if not isinstance(whole, dict | list):
+        raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
+    yield from _of_value(whole)
+    yield from _of_lines(_lines(file))
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield each line; of one that is too long only the beginning."""
+    while line := file.readline(LONGEST):
+        yield line
+        while len(line) == LONGEST and not line.endswith("\n"):
+            line = file.readline(LONGEST)
+
+
+def _of_lines(lines: Iterable[str]) -> Iterator[Any]:
+    for line in lines:
+        if line.strip():
+            try:
+                yield from _of_value(json.loads(line))
+            except (ValueError, RecursionError):
+                yield line.rstrip("\n")
+
+
+def _of_value(value: Any) -> Iterable[Any]:
+    """Return the memories of a document, or a memory as the only one of it."""
+    if not isinstance(value, dict):
+        return value if isinstance(value, list) else [value]
+    found = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
+    return [value] if found is None else (_owned(one, value) for one in found)
+
+
+def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
+    """Yield the memories of a document of many lines, or of one long one; if it is none, those of its lines."""
+    document, read = _Document(file, begun), 0
+    try:
+        for one in document.memories():
+            read += 1
+            yield one
+    except (json.JSONDecodeError, RecursionError) as error:
+        if read:
+            raise InvalidInputError(
+                f"The export is no JSON behind its memory {read}: {error}; was it cut off? Export it again."
+            ) from None
+        *whole, last = document.text.split("\n")
+        yield from _of_lines([*whole, last + file.readline(LONGEST)])
+        yield from _of_lines(_lines(file))
+
+
+class _Document:
+    """A JSON document of which no more is kept than the value that is read."""
+
+    def __init__(self, file: TextIO, begun: str) -> None:
+        self._file = file
+        self._at, self._found = 0, False
+        self.text = begun
+        """What was read and is still needed: until the first memory is found, all of it."""
+
+    def memories(self) -> Iterator[Any]:
+        """Yield the elements of a list, or of the list that an object has under one of its names, or the object.
+
+        Raises:
+            json.JSONDecodeError: there is no such thing, or it breaks off.
+        """
+        if self._mark() != "{":
+            yield from self._elements({})
+            return
+        head: dict[str, Any] = {}
+        self._at += 1
+        while self._mark() not in ("}", ""):
+            name = self._value()
+            self._skip(":")
+            if name in LISTS and self._mark() == "[":
+                yield from self._elements(head)
+                return
+            head[name] = self._value()
+            if self._mark() != "}":
+                self._skip(",")
+        self._skip("}")
+        yield head
+
+    def _elements(self, head: Mapping[str, Any]) -> Iterator[Any]:
+        self._skip("[")
+        while self._mark() != "]":
+            one = self._value()
+            self._found = True
+            yield _owned(one, head)
+            if self._mark() != "]":
+                self._skip(",")
+
+    def _mark(self) -> str:
+        """Return the next character that is no blank, or nothing at the end."""
+        while True:
+            while self._at < len(self.text) and self.text[self._at] in BLANK:
+                self._at += 1
+            if self._at < len(self.text) or not self._more():
+                return self.text[self._at : self._at + 1]
+
+    def _skip(self, mark: str) -> None:
+        if self._mark() != mark:
+            raise json.JSONDecodeError(f"Expecting {mark!r}", self.text, self._at)
+        self._at += 1
+
+    def _value(self) -> Any:
+        self._mark()
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.text, self._at)
+            except json.JSONDecodeError:
+                if len(self.text) - self._at > LONGEST or not self._more():
+                    raise
+                continue
+            if isinstance(value, int | float) and self._number_goes_on() and self._more():
+                continue
+            self._at = end
+            return value
+
+    def _number_goes_on(self) -> bool:
+        """Return whether what is read ends amid a number, of which the beginning may be one by itself."""
+        number = NUMBER.match(self.text, self._at)
+        return number is not None and number.end() == len(self.text)
+
+    def _more(self) -> bool:
+        piece = self._file.read(PIECE)
+        if piece and self._found:
+            self.text, self._at = self.text[self._at :], 0
+        self.text += piece
+        return bool(piece)
+
+
+def _owned(record: Any, head: Mapping[str, Any]) -> Any:
+    """Return a record with what an export says once of all: the user, and the names of categories and apps by id."""
+    user = head.get("user")
+    if not isinstance(record, dict) or not isinstance(user, dict):
+        return record
+    names = {
+        one.get("id"): one.get("name")
+        for table in ("apps", "categories")
+        for one in head.get(table) or []
+        if isinstance(one, dict)
+    }
+    return record | {
+        "user_id": user.get("user_id") or record.get("user_id"),
+        "app_id": names.get(record.get("app_id"), record.get("app_id")),
+        "categories": record.get("categories") or [names.get(id_) for id_ in record.get("category_ids") or []],
+    }
