@@ -1,8 +1,10 @@
 """The app: all routes together, and what is checked before any of them answers."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -47,6 +49,7 @@ GROUPS = (
 )
 """Modules of routes, in the order of the document."""
 
+EXAMPLES = Path(__file__).with_name("examples.json")
 THREADS = 64
 """Requests that wait for workers at the same time."""
 
@@ -77,13 +80,29 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
 
 
 class Api(FastAPI):
-    """The app, whose document also says what a problem is, though no route answers with the model itself."""
+    """The app, whose document also says what a problem is, though no route answers with the model itself.
+
+    And it shows of each route an answer that was given once; a test compares these with what is answered now.
+    """
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
-        document = super().openapi()
-        document["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
-        return document
+        if self.openapi_schema is None:
+            document = super().openapi()
+            document["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+            _show_answers(document["paths"])
+        return super().openapi()
+
+
+def _show_answers(paths: dict[str, Any]) -> None:
+    answers = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            answer = answers.get(f"{method.upper()} {path}")
+            told = [operation["responses"].get(status, {}).get("content", {}) for status in ("200", "201")]
+            for content in told:
+                if answer is not None and "application/json" in content:
+                    content["application/json"]["example"] = answer
 
 
 def make_app() -> FastAPI:

@@ -11,9 +11,11 @@ from pathlib import Path
 import httpx2
 import pytest
 from live_api import serving
-from live_system import ROOT, LiveSystem
+from live_system import ROOT, LiveSystem, eventually
 
-from api.system import servers
+from api.system import programs, servers
+from api.system.home import Home
+from workers.settings import Settings
 from workers.storage import signals
 
 pytestmark = pytest.mark.acceptance
@@ -36,9 +38,31 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
     (told,) = [line for line in lines if line.get("path") == "/memory/recall"]
     assert (told["level"], told["namespace"], told["status"], told["method"]) == ("INFO", namespace, 200, "POST")
     assert told["task"]
-    worker = [line for line in (idle.folder / "worker.log").read_text().splitlines() if line.startswith("{")]
-    told = [json.loads(line) for line in worker]
-    assert all(line["level"] and line["message"] for line in told)
+    worker = [json.loads(line) for line in (idle.folder / "worker.log").read_text().splitlines()]
+    assert all(line["level"] and line["message"] for line in worker)
+
+
+def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_path: Path) -> None:
+    settings = Settings(log_format="json", log_level="info", redis_url=idle.redis_url)
+    home = Home(tmp_path)
+    home.beat.mkdir()
+    started = {"beat": "Starting", "flower": "Connected to", "maintenance": "ready"}
+    for program in programs.celery(home, settings, children=1, port=servers.free_port()):
+        if program.name not in started:
+            continue
+        log = tmp_path / f"{program.name}.log"
+        environment = idle.environment() | {"EBB_LOG_FORMAT": "json"} | program.environment
+        with (
+            log.open("wb") as file,
+            subprocess.Popen(
+                program.command, env=environment, cwd=ROOT, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+            ) as process,
+        ):
+            try:
+                eventually(lambda log=log, sign=started[program.name]: sign in log.read_text(), "it has started")  # type: ignore[misc]
+            finally:
+                process.terminate()
+        assert [line for line in log.read_text().splitlines() if not json.loads(line)["message"]] == []
 
 
 def test_a_redis_that_is_away_is_told_and_the_api_goes_on_when_it_is_back(database_url: str, tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""Every route's document shows an answer that it gives: of the same fields, and as its schema says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from jsonschema import Draft202012Validator
+from live_api import serving
+from live_system import LiveSystem
+
+from api.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID
+
+pytestmark = pytest.mark.acceptance
+
+KEY = {
+    "text": "The key hangs by the door.", "entity": "key", "key": "place", "value": "by the door", "tags": ["house"],
+    "category": "home", "source": "chat", "session": "monday", "turn": 3, "decay_class": "stable",
+}  # fmt: skip
+OTHER = KEY | {"text": "The key lies under the pot.", "value": "under the pot", "id": EXAMPLE_OTHER_ID, "turn": 4}
+EDGE = {"from": "Mira", "to": "Leipzig", "type": "lives_in", "weight": 0.8}
+
+WALK: dict[str, dict[str, Any]] = {
+    "POST /memory/facts": {"json": KEY | {"id": EXAMPLE_ID}},
+    "POST /memory/facts/batch": {"json": {"facts": [OTHER, {"text": " "}]}},
+    "POST /memory/links": {"json": {"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "RELATED_TO"}},
+    "POST /memory/graph/edges": {"json": EDGE},
+    "GET /memory/facts": {},
+    "GET /memory/facts/{id}": {},
+    "POST /memory/facts/{id}/reinforce": {"json": {"boost": 0.2}},
+    "POST /memory/facts/{id}/pin": {},
+    "DELETE /memory/facts/{id}/pin": {},
+    "GET /memory/facts/{id}/history": {},
+    "POST /memory/recall": {"json": {"query": "Where is the key?", "limit": 1, "explain": True}},
+    "GET /memory/lookup": {"params": {"entity": "key"}},
+    "POST /memory/context": {"json": {"query": "Where is the key?"}},
+    "GET /memory/graph/edges": {},
+    "POST /memory/graph/decay": {"json": {"dryRun": True}},
+    "GET /memory/contradictions": {},
+    "POST /memory/decay": {},
+    "GET /memory/decay/runs": {},
+    "POST /memory/consolidate": {},
+    "POST /memory/janitor": {},
+    "GET /memory/janitor": {},
+    "PATCH /memory/settings": {"json": {"set": {"hygiene.schedule": "manual"}}},
+    "GET /memory/settings": {},
+    "GET /memory/stats": {},
+    "GET /memory/forecast": {},
+    "GET /tasks/{id}": {},
+    "DELETE /memory/facts/{id}": {},
+    "POST /memory/facts/{id}/restore": {},
+    "POST /memory/contradictions/resolve": {"json": {"ids": [EXAMPLE_ID, EXAMPLE_OTHER_ID], "keep": EXAMPLE_OTHER_ID}},
+    "GET /health/live": {},
+    "GET /health/ready": {},
+    "GET /health": {},
+    "GET /sectors": {},
+    "POST /memory/add": {"json": {"content": "Mira sails to Zanzibar", "tags": ["travel"], "user_id": "mira"}},
+    "POST /memory/query": {"json": {"query": "Where does Mira sail?", "user_id": "mira"}},
+    "GET /memory/all": {"params": {"user_id": "mira"}},
+    "GET /memory/{id}": {},
+    "PATCH /memory/{id}": {"json": {"content": "Mira sails to Palermo"}},
+    "POST /memory/reinforce": {"json": {"boost": 0.2}},
+    "DELETE /memory/{id}": {},
+    "GET /users/{user_id}/memories": {},
+    "DELETE /users/{user_id}/memories": {},
+}
+"""For each route that answers JSON a request, in an order in which each has something to answer."""
+
+
+@pytest.fixture(scope="module")
+def api(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live, EBB_OPENMEMORY_API="1") as client:
+        client.headers["X-Ebb-Namespace"] = "examples"
+        yield client
+
+
+def answers(api: httpx2.Client) -> Iterator[tuple[str, Any]]:
+    """Walk all routes, and yield what each answers."""
+    task, memory = "", ""
+    for route, given in WALK.items():
+        method, path = route.split()
+        own = memory if path in ("/memory/{id}", "/memory/reinforce") else task if "tasks" in path else EXAMPLE_ID
+        if path == "/memory/reinforce":
+            given["json"]["id"] = own
+        filled = path.replace("{id}", own).replace("{user_id}", "mira")
+        if path.startswith("/tasks"):
+            task = api.post("/memory/decay?wait=false").json()["task"]
+            filled = f"/tasks/{task}"
+        answer = api.request(method, filled, **given)
+        assert answer.status_code in (200, 201), (route, answer.text)
+        memory = answer.json()["id"] if path == "/memory/add" else memory
+        yield route, answer.json()
+
+
+def unlike(one: Any, other: Any) -> bool:
+    """Return whether one value has fields that the other has not, or is of another type; null is of any."""
+    if one is None or other is None:
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() != other.keys() or any(unlike(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return bool(one) and bool(other) and unlike(one[0], other[0])
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return not numbers and type(one) is not type(other)
+
+
+def test_each_route_shows_an_answer_that_it_gives(api: httpx2.Client) -> None:
+    document = api.get("/openapi.json").json()
+    shown = {
+        f"{method.upper()} {path}": content["application/json"]
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if "application/json" in (content := operation["responses"]["200"]["content"])
+    }
+    assert shown.keys() == WALK.keys()
+    for route, content in shown.items():
+        schema = content["schema"] | {"components": document["components"]}
+        faults = [fault.message for fault in Draft202012Validator(schema).iter_errors(content["example"])]
+        assert faults == [], route
+    told = dict(answers(api))
+    assert [route for route in WALK if unlike(told[route], shown[route]["example"])] == []
