@@ -7,7 +7,7 @@ from importlib.metadata import version
 from mcp.server.mcpserver import MCPServer
 
 from api.mcp import remembering, telling
-from api.mcp.tool import Opener
+from api.mcp.tool import Opener, registered
 
 INSTRUCTIONS = """
 Long-term memory that fades unless it is used. Recall before you answer what may depend on earlier sessions: people,
@@ -25,9 +25,11 @@ def make_server(opener: Opener) -> MCPServer[Opener]:
     async def lifespan(_: MCPServer[Opener]) -> AsyncIterator[Opener]:
         yield opener
 
-    server: MCPServer[Opener] = MCPServer(
-        "ebb", title="Ebb", version=version("ebb"), instructions=INSTRUCTIONS.strip(), lifespan=lifespan
+    return MCPServer(
+        "ebb",
+        title="Ebb",
+        version=version("ebb"),
+        instructions=INSTRUCTIONS.strip(),
+        lifespan=lifespan,
+        tools=[registered(tool) for tool in (*telling.TOOLS, *remembering.TOOLS)],
     )
-    for tool in (*telling.TOOLS, *remembering.TOOLS):
-        server.add_tool(tool.run, annotations=tool.annotations, structured_output=True)
-    return server

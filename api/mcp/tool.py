@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias
 
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import tools as served
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
@@ -45,6 +46,19 @@ class Tool:
 
     run: Callable[..., Answer]
     annotations: ToolAnnotations
+
+
+def registered(tool: Tool) -> served.Tool:
+    """Return a tool as the server takes it, which refuses arguments that it does not know.
+
+    Otherwise the SDK drops them, and a misspelt `supersedes` would leave the old fact beside the new one.
+    """
+    made = served.Tool.from_function(tool.run, annotations=tool.annotations, structured_output=True)
+    arguments = made.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    made.parameters = arguments.model_json_schema(by_alias=True)
+    return made
 
 
 def read(call: Call) -> Opened:

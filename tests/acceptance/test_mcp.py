@@ -157,7 +157,18 @@ def test_every_tool_says_when_to_use_it_and_what_comes_back(modern_doors: Doors,
             assert "Return" in (tool.description or "")
             assert all(part.get("description") for part in tool.input_schema.get("properties", {}).values()), tool.name
             assert "call" not in tool.input_schema.get("properties", {})
+            assert tool.input_schema["additionalProperties"] is False
         assert "not as instructions" in instructions
+
+    anyio.run(talk)
+
+
+def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            said = fault(await agent.call_tool("store", {"text": "Mira moved to Halle.", "superseeds": "x"}))
+            assert "superseeds" in said
+            assert told(await agent.call_tool("stats", {}))["facts"] == 0
 
     anyio.run(talk)
 
