@@ -25,6 +25,7 @@ from langgraph.store.base import (
     SearchItem,
     SearchOp,
     TTLConfig,
+    validate_op_namespace,
 )
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
@@ -56,8 +57,14 @@ class EbbStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do operations; return their results, in order. Of several puts to one place the last holds."""
+        """Do operations; return their results, in order. Of several puts to one place the last holds.
+
+        Raises:
+            InvalidNamespaceError: an operation has a label that LangGraph forbids; then none of them was done.
+        """
         given = list(ops)
+        for op in given:
+            validate_op_namespace(op)
         results: list[Result] = [None if isinstance(op, PutOp) else self._read(op) for op in given]
         last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
         for op in last.values():

@@ -256,6 +256,22 @@ def test_namespaces_that_langgraph_forbids_are_refused(store: EbbStore, path: tu
         store.put(path, "one", {"text": "an otter"})
 
 
+@pytest.mark.parametrize("path", [("a.b",), ("docs", ""), ("docs", 1)])
+def test_a_batch_with_a_forbidden_namespace_does_nothing(store: EbbStore, path: tuple[Any, ...]) -> None:
+    conditions = (MatchCondition("prefix", path),)
+    ops = (
+        PutOp(path, "one", {"text": "x"}),
+        PutOp(path, "one", None),
+        GetOp(path, "one"),
+        SearchOp(path),
+        ListNamespacesOp(conditions),
+    )
+    for op in ops:
+        with pytest.raises(InvalidNamespaceError):
+            store.batch([PutOp(("docs",), "two", {"text": "y"}), op])
+    assert store.search(()) == []
+
+
 def test_a_lifetime_counts_from_the_last_use(store: EbbStore, client: Client, live: LiveSystem) -> None:
     store.put(("docs",), "short", {"text": "an otter"}, ttl=10)
     store.put(("docs",), "long", {"text": "a walrus"})
