@@ -108,6 +108,17 @@ def test_a_recall_is_taken_apart_and_strengthens_nothing(
     assert set(events) == {"stored"}
 
 
+def test_every_part_of_a_score_is_shown(url: str, live: LiveSystem) -> None:
+    name, query = f"named-{uuid4()}", "What does Mira keep?"
+    with live.client(name) as memory:
+        memory.store_many([{"text": "Mira keeps bees."}, {"text": "Jonas keeps hens."}])
+        best = memory.recall(query, explain=True, touch=False)["results"][0]
+    assert best["explain"]["named"] > 0
+    answer = httpx2.get(f"{url}/dashboard/recall", params={"query": query}, headers={"X-Ebb-Namespace": name})
+    bar = next(line for line in answer.text.splitlines() if 'aria-label="fit' in line)
+    assert sum(map(float, re.findall(r" (\d\.\d+)", bar))) == pytest.approx(best["score"], abs=0.003)
+
+
 def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dict[str, str]) -> None:
     with httpx2.Client(base_url=url, headers=headers) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}

@@ -1,5 +1,6 @@
 """The dashboard in a real browser: each page at two widths, light and dark, with mouse and keyboard."""
 
+import re
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -21,6 +22,9 @@ PATHS = (
     "/dashboard/sign-in",
 )
 """Each page, in the namespace of the sample."""
+
+CUT_OFF = """() => [...document.querySelectorAll("table.stacks")]
+    .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth).length"""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,7 @@ def test_a_page_fits_its_window_and_says_no_error(
                 assert answer.status == 200
                 assert tab.locator("h1").count() == 1
                 check_width(tab)
+                assert width == WIDE or not tab.evaluate(CUT_OFF)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -159,6 +164,7 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             tab.wait_for_url(f"**/{other}")
             assert tab.locator(".chips").get_by_text("pinned").count() == 1
             assert "does not fade" in tab.locator("main").inner_text()
+            assert "pinned for good" in tab.locator("main").inner_text()
             assert tab.locator("figure canvas").count() == 2
             tab.get_by_text("Its uses").press("Enter")
             assert tab.get_by_role("region", name="Uses of this fact").locator("tbody tr").count() == 1
@@ -169,10 +175,27 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             check_width(tab)
 
 
+def test_links_to_forgotten_facts_alone_are_counted(
+    browser: "Browser", url: str, live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as memory:
+        fact, other, gone = (memory.store(f"The brook was {how}.")["id"] for how in ("low", "high", "dry"))
+        memory.link(gone, fact, "CAUSED_BY")
+        memory.forget([gone])
+    with looking(browser, url, headers={"X-Ebb-Namespace": namespace}) as tab:
+        tab.goto(f"/dashboard/facts/{fact}")
+        assert tab.get_by_text("1 link to forgotten facts").count() == 1
+        tab.goto(f"/dashboard/facts/{other}")
+        assert tab.get_by_text("Nothing is linked with it yet").count() == 1
+
+
 def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/?days=1")
         assert tab.locator("figure canvas").count() >= 4
+        labels = tab.evaluate("document.querySelector('figure').chart.axes[0]._values")
+        assert "\n" in labels[0]
+        assert not re.search(r"\d/\d", "".join(labels))
         inks = set()
         for scheme in ("light", "dark"):
             tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -205,4 +228,6 @@ def test_a_page_that_is_not_there_says_so_as_a_page(client: httpx2.Client) -> No
     answer = client.get("/dashboard/nothing")
     assert answer.status_code == 404
     assert "there is no such page" in answer.text
+    assert "purged" not in answer.text
+    assert "Try again" not in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -101,7 +101,7 @@ def test_a_fact_with_many_links_and_uses_shows_the_strongest_and_the_newest(
     with looking(browser, url, headers={"X-Ebb-Namespace": name}) as tab:
         tab.goto(f"/dashboard/facts/{fact}")
         assert tab.locator(".linked li").count() == 20
-        assert tab.get_by_text(f"{LINKED - 20:,} weaker ones").count() == 1
+        assert tab.get_by_text(f"{LINKED - 20:,} more are not shown").count() == 1
         assert tab.locator("figure canvas").count() == 2
         tab.get_by_text("Its newest 16 uses").press("Enter")
         assert tab.get_by_role("region", name="Uses of this fact").locator("tbody tr").count() == 16

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.http.dashboard.drawing import HEIGHT, LETTER, LINE, WIDTH, Point, arranged
+from api.http.dashboard.drawing import FEW, HEIGHT, LETTER, LINE, SMALL_HEIGHT, SMALL_WIDTH, WIDTH, Point, arranged
 
 names = st.lists(st.text("abcdefgh ", min_size=1, max_size=20), min_size=1, max_size=60)
 calm = settings(max_examples=12, deadline=None)
@@ -36,8 +36,13 @@ def test_names_of_a_small_graph_do_not_lie_upon_each_other(count: int, length: i
         assert abs(one.x - two.x) >= wide - 2 or abs(one.y - two.y) >= LINE - 2
 
 
+def test_few_nodes_lie_in_a_picture_that_fits_a_telephone() -> None:
+    few = arranged(["x" * 20] * FEW, ring(FEW), [0.5] * FEW)
+    assert all(0 <= x <= SMALL_WIDTH and 0 <= y <= SMALL_HEIGHT for x, y in few)
+
+
 def test_a_single_node_lies_in_the_middle_and_what_belongs_together_is_near() -> None:
-    assert arranged(["Mira"], [], [])[0].x == WIDTH / 2
+    assert arranged(["Mira"], [], [])[0].x == SMALL_WIDTH / 2
     places = arranged(["a", "b", "c", "d"], [(0, 1), (2, 3)], [1.0, 1.0])
 
     def apart(one: Point, two: Point) -> float:

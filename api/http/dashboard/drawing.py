@@ -8,10 +8,14 @@ import numpy as np
 from workers.core.arrays import Floats
 
 WIDTH, HEIGHT = 720, 560
+SMALL_WIDTH, SMALL_HEIGHT = 400, 380
+FEW = 8
+"""So many nodes at most have room in the small picture, which fits a telephone."""
+
 MARGIN = 20
 STEPS = 150
 ROUNDS = 80
-LETTER, LINE = 8.6, 30.0
+LETTER, LINE = 10.2, 30.0
 """How much room a letter takes sideways, and a node with its name from top to bottom."""
 
 GOLDEN_ANGLE = 2.399963
@@ -24,6 +28,18 @@ class Point(NamedTuple):
 
     x: float
     y: float
+
+
+class Size(NamedTuple):
+    """How wide and how high a picture is."""
+
+    width: float
+    height: float
+
+
+def size(nodes: int) -> Size:
+    """Return how large the picture of so many nodes is."""
+    return Size(SMALL_WIDTH, SMALL_HEIGHT) if nodes <= FEW else Size(WIDTH, HEIGHT)
 
 
 def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Sequence[float]) -> list[Point]:
@@ -68,14 +84,15 @@ def _fitted(places: Floats, halves: Floats) -> Floats:
     low, high = places.min(axis=0), places.max(axis=0)
     alone = high - low < NEAR
     share = np.where(alone, 0.5, (places - low) / np.where(alone, 1, high - low))
-    return _within(share * [WIDTH, HEIGHT], halves)
+    return _within(share * size(len(places)), halves)
 
 
 def _within(places: Floats, halves: Floats) -> Floats:
     """Return places moved so far into the picture that their names are in it."""
+    width, height = size(len(places))
     sides, top = halves + MARGIN / 2, LINE
-    x = np.clip(places[:, 0], sides, np.maximum(WIDTH - sides, sides))
-    return np.stack([x, np.clip(places[:, 1], top, HEIGHT - MARGIN)], axis=1)
+    x = np.clip(places[:, 0], sides, np.maximum(width - sides, sides))
+    return np.stack([x, np.clip(places[:, 1], top, height - MARGIN)], axis=1)
 
 
 def _spread(places: Floats, halves: Floats) -> Floats:

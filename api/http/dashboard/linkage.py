@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
-from typing import Any
+from typing import Any, NamedTuple
 
-WIDTH, HEIGHT, RADIUS, MIDDLE = 640.0, 400.0, 17.0, 26.0
+WIDTH, HEIGHT, RADIUS, MIDDLE = 480.0, 320.0, 17.0, 26.0
+ROOM = 6.0
 
 SAID = {
     "SUPERSEDES": ("takes the place of", "was replaced by"),
@@ -54,6 +55,16 @@ class Line:
     tone: str
 
 
+class Place(NamedTuple):
+    """A place in the drawing."""
+
+    x: float
+    y: float
+
+
+CENTRE = Place(WIDTH / 2, HEIGHT / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """A fact in the middle, its neighbours around it, and its links in words, the strongest first."""
@@ -62,6 +73,19 @@ class Drawing:
     edges: list[Edge]
     lines: list[Line]
     left_out: int
+    width: float = WIDTH
+    middle: Place = CENTRE
+
+    @property
+    def top(self) -> float:
+        """Where the drawing begins, above whatever stands highest in it."""
+        return round(min([node.y - RADIUS for node in self.nodes] + [self.middle.y - MIDDLE]) - ROOM, 1)
+
+    @property
+    def height(self) -> float:
+        """How much there is to draw from there on, down to whatever stands lowest."""
+        low = max([node.y + RADIUS for node in self.nodes] + [self.middle.y + MIDDLE]) + ROOM
+        return round(low - self.top, 1)
 
 
 def drawing(id_: str, told: Mapping[str, Any]) -> Drawing:
@@ -82,11 +106,12 @@ def _other(link: Mapping[str, Any], id_: str) -> str:
     return str(link["target"] if link["source"] == id_ else link["source"])
 
 
-def _place(index: int, among: int) -> tuple[float, float]:
-    """Return a place on the ellipse, beginning at its top; every other one nearer, where there are many."""
-    angle = 2 * pi * index / among - pi / 2
+def _place(index: int, among: int) -> Place:
+    """Return a place on the ellipse, beginning at its top; one or two beside it; of many every other one nearer."""
+    begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two that lie in one line with it take the least room
+    angle = 2 * pi * index / among + begin
     reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would touch each other
-    return (
+    return Place(
         round(WIDTH / 2 + cos(angle) * reach * (WIDTH / 2 - 40), 1),
         round(HEIGHT / 2 + sin(angle) * reach * (HEIGHT / 2 - 30), 1),
     )

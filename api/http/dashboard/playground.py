@@ -17,7 +17,13 @@ MOST = 100
 MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
-PARTS = {"relevance": ("fit", "a"), "contiguity": ("near", "b"), "graph": ("links", "f"), "prior": ("alive", "e")}
+PARTS = {
+    "relevance": ("fit", "a"),
+    "contiguity": ("near", "b"),
+    "graph": ("links", "f"),
+    "named": ("name", "d"),
+    "prior": ("alive", "e"),
+}
 """What adds up to a score, with the name and the colour by which it is shown."""
 
 RULES = {

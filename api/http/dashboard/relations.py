@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.drawing import HEIGHT, WIDTH, Point, arranged
+from api.http.dashboard.drawing import FEW, Point, arranged, size
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 
@@ -76,7 +76,8 @@ def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | 
         for number, (name, place) in enumerate(zip(names.values(), places, strict=True))
     ]  # fmt: skip
     lines = [_line(one, places[begin], places[end]) for one, (begin, end) in zip(edges, ends, strict=True)]
-    return {"width": WIDTH, "height": HEIGHT, "circles": circles, "lines": lines}
+    width, height = size(len(names))
+    return {"width": width, "height": height, "small": len(names) <= FEW, "circles": circles, "lines": lines}
 
 
 def _line(edge: Mapping[str, Any], begin: Point, end: Point) -> dict[str, Any]:

@@ -13,6 +13,16 @@ routes = router()
 
 ROWS = 25
 
+COUNTED = {
+    "processed": "Took up",
+    "changed": "Changed",
+    "compressed": "Compressed",
+    "fingerprinted": "Fingerprinted",
+    "forgotten": "Forgotten",
+    "held": "Held back",
+}
+"""What a run counts, and how the page calls it."""
+
 
 @routes.get("/dashboard/runs")
 def runs(
@@ -27,4 +37,13 @@ def runs(
         memory.caller.check("system")
     every = whole if everywhere is None else everywhere
     told = memory.runs(ROWS, None if before is None else before.isoformat(), everything=every)
-    return page(request, "runs.html", runs=told["runs"], next=told["next"], later=before, everywhere=every, whole=whole)
+    return page(
+        request,
+        "runs.html",
+        runs=told["runs"],
+        counted=COUNTED,
+        next=told["next"],
+        later=before,
+        everywhere=every,
+        whole=whole,
+    )

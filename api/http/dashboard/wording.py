@@ -38,7 +38,7 @@ def span(seconds: float) -> str:
         if seconds >= length:
             times = int(seconds / length)
             return f"{times} {name}" if times == 1 else f"{times} {name}s"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
+    return f"{int(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
 
 
 def instant(value: Any) -> datetime | None:

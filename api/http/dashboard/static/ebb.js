@@ -46,7 +46,20 @@
 
   /* Charts. */
   const font = "12px system-ui, sans-serif";
+  const told = (parts) => { const form = new Intl.DateTimeFormat([], parts); return (at) => form.format(at * 1000); };
+  const ticks = {
+    second: told({ timeStyle: "medium" }), minute: told({ timeStyle: "short" }), day: told({ day: "numeric", month: "short" }),
+    month: told({ month: "short" }), year: told({ year: "numeric" }),
+  };
+
+  /* Instants under a chart, as the reader's language writes them: a time above its day, or a day above its year. */
+  const instants = (_, splits, __, ___, step) => {
+    const above = step < 60 ? ticks.second : step < 86400 ? ticks.minute : step < 28 * 86400 ? ticks.day : ticks.month;
+    const under = step < 86400 ? ticks.day : ticks.year;
+    return splits.map((at, i) => i && under(at) === under(splits[i - 1]) ? above(at) : `${above(at)}\n${under(at)}`);
+  };
   const axis = (more) => ({ stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, ...more });
+  const dates = (more) => axis({ space: 80, values: instants, ...more });
   const whole = (value) => value == null ? "–" : value.toLocaleString(undefined, { maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat([], { notation: "compact" });
   const plain = { drag: { x: false, y: false, setScale: false }, points: { size: 7 } };
@@ -55,7 +68,7 @@
     width: Math.max(figure.clientWidth, 200),
     height,
     cursor: plain,
-    padding: [10, 12, 0, 0],
+    padding: [10, 34, 0, 0],
   });
 
   /* Areas on top of each other: {at: [seconds], series: [{name, tone, values}]}. */
@@ -77,7 +90,7 @@
       ...base(figure, 240),
       series: [{ label: "when", value: (_, at) => at == null ? "now" : clock.format(at * 1000) }, ...series],
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [axis({ space: 70 }), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+      axes: [dates(), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
@@ -149,7 +162,7 @@
         line("confidence", "f", { width: 1.5 }), line("to come", "f", { width: 1.5, ...dashed }),
       ],
       scales: { y: { range: [0, 1.14] } },
-      axes: [axis({ space: 70, grid: { show: false } }), axis({ size: 48, splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1], values: (_, splits) => splits.map((one) => `${Math.round(one * 100)} %`) })],
+      axes: [dates({ grid: { show: false } }), axis({ size: 48, splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1], values: (_, splits) => splits.map((one) => `${Math.round(one * 100)} %`) })],
     }, [content.at, past(content.salience), coming(content.salience), past(content.confidence), coming(content.confidence)], figure);
   };
 
@@ -173,7 +186,7 @@
       ...base(figure, 260),
       series: [{ label: "until", value: (_, at) => at == null ? "all" : day.format(at * 1000) }, ...series],
       scales: { x: { range: (_, first, last) => [first - gap / 2, last + gap / 2] }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [axis({ space: 70 }), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+      axes: [dates(), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
@@ -192,7 +205,7 @@
       ...base(figure, 240),
       series: [{ label: "when", value: (_, at) => at == null ? "–" : clock.format(at * 1000) }, ...series],
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [axis({ space: 70 }), axis({ size: 60, values: (_, splits) => splits.map((one) => long(one)) })],
+      axes: [dates(), axis({ size: 60, values: (_, splits) => splits.map((one) => long(one)) })],
     }, [content.at, ...content.series.map((one) => one.values)], figure);
   };
 
