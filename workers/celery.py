@@ -4,9 +4,10 @@ import os
 from datetime import timedelta
 from typing import Any
 
+import click
 from celery import Celery
 from celery.schedules import crontab
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, import_modules, setup_logging
 
 from workers import flowering as _flowering  # noqa: F401 - it listens to a signal of the app
 from workers import logs
@@ -133,3 +134,20 @@ app.conf.update(configuration(settings.redis_url) | worker_configuration(setting
 @setup_logging.connect
 def _log(**_: Any) -> None:
     logs.configure(settings)
+
+
+@import_modules.connect
+def _log_from_the_start(**_: Any) -> None:
+    """Have workers, beat and Flower write JSON before they set up logs, too, where that is wanted."""
+    command = click.get_current_context(silent=True)
+    if settings.log_format == "json" and command is not None and command.info_name in ("worker", "beat", "flower"):
+        logs.configure(settings)
+
+
+@celeryd_init.connect
+def _show_no_banner(instance: Any, **_: Any) -> None:
+    """Have a worker write no banner where lines of JSON are wanted; beat is asked for that by `--quiet` alone."""
+    if settings.log_format == "json":
+        from celery.apps import worker  # noqa: PLC0415 - only a worker has loaded it
+
+        instance.quiet, worker.safe_say = True, logs.say

@@ -1,6 +1,7 @@
 """Everything that an operator may set, read once from the environment variables `EBB_*`."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -23,6 +24,7 @@ from workers.errors import SettingsError
 PREFIX = "EBB_"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 CRON_FIELDS = 5
+REDIS_URL = re.compile(r"rediss?://[^/?\s]*(/\d*)?(\?\S*)?")
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": "hashing", "smart": "local", "deep": "openai"}
 
 
@@ -178,6 +180,17 @@ class Settings(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _addresses_can_be_read(self) -> Self:
+        """Check them without repeating them, for they may hold passwords."""
+        if self.redis_url and not REDIS_URL.fullmatch(self.redis_url):
+            raise ValueError(
+                "EBB_REDIS_URL is no address of a Redis; give redis://:password@host:6379/0, or rediss:// for TLS"
+            )
+        if self.database_url and not _is_read_by_libpq(self.database_url):
+            raise ValueError("EBB_DATABASE_URL cannot be read; give postgresql://user:password@host:5432/database")
+        return self
+
     @field_validator("relation_schedule")
     @classmethod
     def _is_a_schedule(cls, given: str, known: ValidationInfo) -> str:
@@ -221,6 +234,17 @@ class Settings(BaseModel):
             return cls.model_validate(_fields(given, environment))
         except ValidationError as error:
             raise SettingsError(_explain(error)) from None
+
+
+def _is_read_by_libpq(given: str) -> bool:
+    from psycopg import ProgrammingError  # noqa: PLC0415 - it takes a while to load, and an empty address needs no check
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - likewise
+
+    try:
+        conninfo_to_dict(given)
+    except ProgrammingError:
+        return False
+    return True
 
 
 def _check_cron(given: str) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from api.system.privileges import write_private
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
@@ -129,11 +131,19 @@ class Home:
         write_private(self.state_file, json.dumps(asdict(state)) + "\n")
 
     def last_state(self) -> State | None:
-        """Return where everything was when this home ran last; None if it never did."""
+        """Return where everything was when this home ran last; None if it never did.
+
+        Raises:
+            SystemStateError: the file that says so is damaged.
+        """
         try:
-            return State(**json.loads(self.state_file.read_text(encoding="utf-8")))
+            return TypeAdapter(State).validate_json(self.state_file.read_bytes())
         except FileNotFoundError:
             return None
+        except ValidationError:
+            raise SystemStateError(
+                f"{self.state_file} is damaged and does not say where Ebb runs: remove it, then `ebb down`, `ebb up`."
+            ) from None
 
     def running(self) -> State | None:
         """Return where everything is if this home runs now, by asking its control socket; else None."""

@@ -73,6 +73,7 @@ def _celery(settings: Settings, *arguments: str) -> list[str]:
         "celery",
         "-A",
         "workers",
+        *(["--quiet"] if settings.log_format == "json" else []),
         *arguments,
         f"--loglevel={settings.log_level}",
     ]

@@ -162,6 +162,24 @@ def test_pooling_cannot_stop_above_the_full_dimensions() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["None", "localhost:6379", "redis://localhost/first", "http://localhost:6379/0"])
+def test_what_is_no_address_of_a_redis_is_refused_without_repeating_it(url: str) -> None:
+    said = refused(EBB_REDIS_URL=url)
+    assert said.startswith("EBB_REDIS_URL is no address of a Redis; give redis://")
+    assert url not in said.replace("redis://", "")
+
+
+@pytest.mark.parametrize("url", ["redis://", "redis://:secret@[::1]:6379/3?socket_timeout=5", "rediss://u:p@host"])
+def test_every_address_that_celery_reads_is_taken(url: str) -> None:
+    assert read(EBB_REDIS_URL=url).redis_url == url
+
+
+def test_an_address_that_libpq_cannot_read_is_refused_without_repeating_it() -> None:
+    assert refused(EBB_DATABASE_URL="secret").startswith("EBB_DATABASE_URL cannot be read; give postgresql://")
+    assert "secret" not in refused(EBB_DATABASE_URL="secret")
+    assert read(EBB_DATABASE_URL="host=/run/postgres dbname=ebb").database_url
+
+
 def test_settings_do_not_change() -> None:
     given = read()
 
