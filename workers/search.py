@@ -6,7 +6,7 @@ from datetime import datetime
 import psycopg
 
 from workers.context import Context
-from workers.storage import index_sizes, lexemes, namespaces, signatures
+from workers.storage import index_sizes, lexemes, namespaces, signals, signatures
 from workers.storage.connection import Connection, connect, transaction
 from workers.storage.index_sizes import Size
 
@@ -24,6 +24,13 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return 0 if tenant is None else lexemes.count(db, tenant.id, now)
+
+
+def count_grown(context: Context, now: datetime) -> None:
+    """Count the words of namespaces that have other facts than when they were counted last."""
+    for name in signals.take_grown(context.redis):
+        count_lexemes(context, name, now)
+        signals.note_counted(context.redis, name)
 
 
 def index_large_namespaces(context: Context) -> list[int]:

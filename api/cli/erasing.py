@@ -44,11 +44,11 @@ def purge(
 
 def _scrub(home: Path | None) -> list[str]:
     """Write the servers' files anew; return what was not reached."""
-    from workers.context import Context  # noqa: PLC0415
+    from workers.context import Context, utc_now  # noqa: PLC0415
     from workers.forgetting import scrub as scrubbing  # noqa: PLC0415
 
     with output.spinner("tables and logs are written anew …"):
-        return scrubbing.scrub(Context(located(home))).left
+        return scrubbing.scrub(Context(located(home)), utc_now()).left
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"purge": purge}

@@ -94,7 +94,7 @@ def _show_fate(one: dict[str, Any]) -> None:
 
 
 def _details(event: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {'for good' if value is None else value}" for name, value in event["details"].items())
+    return ", ".join("for good" if value is None else f"{name} {value}" for name, value in event["details"].items())
 
 
 def _until(instant: str | None) -> str:

@@ -1,12 +1,18 @@
 """Erasure: what was purged is in no row, index, statistic, queue, result, log or file, whoever tells it again."""
 
+import base64
 import hashlib
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx2
 import numpy as np
 import psycopg
 import pytest
@@ -21,6 +27,10 @@ pytestmark = pytest.mark.acceptance
 NAME = "erasure"
 SECRET = "Zebulon pays 47110815 for the quokka at Brzeszczot."
 LONG = "Zebulon remembers " + " ".join(f"brzeszczot{n} weighs {n * 7919}" for n in range(200))
+NEARLY = f"{LONG} today"
+TOLD = (SECRET, LONG, NEARLY)
+QUOTE = "brzeszczot1 weighs 7919"
+UNFETCHED = "Ottokar hides the amphora below the mill."
 WORDS = ("zebulon", "Zebulon", "47110815", "quokka", "brzeszczot", "Brzeszczot")
 INNOCENT = "The lighthouse keeper counts ships at dawn."
 DATABASES = range(4)
@@ -37,21 +47,30 @@ BACKGROUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory.embed_pending", {}),
     ("memory.settle_tallies", {}),
     ("memory.ann", {}),
+    ("memory.publish_keys", {}),
+    ("memory.thin_course", {}),
+    ("memory.rebuild_indexes", {}),
+    ("memory.consolidate_all", {}),
+    ("memory.prune_by_llm", {"namespace": NAME}),
+    ("memory.measure", {}),
+    ("memory.lexemes", {}),
 )
+BEAT = "import json; from workers.celery import app; print(json.dumps(sorted(app.conf.beat_schedule)))"
 SILENT = (
     "memory.sweep_outbox", "memory.embed_pending", "memory.settle_tallies", "memory.ann", "memory.clean",
-    "memory.lexemes", "memory.regenerate",
+    "memory.lexemes", "memory.regenerate", "memory.consolidate_all",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Purged:
-    """A system in which two facts were purged, told again in every way, and all jobs were run."""
+    """A system in which facts were purged, told again in every way, and all jobs were run."""
 
     system: LiveSystem
     ids: list[str]
     traces: dict[str, bytes]
     before: dict[str, set[str]]
+    kept: set[str]
     told_again: list[str]
     archive: Path
 
@@ -70,6 +89,7 @@ def found_in(folders: list[Path], traces: dict[str, bytes]) -> dict[str, set[str
 
 
 KINDS = ("pg_wal", "base", "redis")
+KEYED = {"X-Ebb-Namespace": NAME, "Idempotency-Key": "what is alike"}
 
 
 def traces_of(system: LiveSystem, id_: str, text: str) -> dict[str, bytes]:
@@ -88,6 +108,47 @@ def traces_of(system: LiveSystem, id_: str, text: str) -> dict[str, bytes]:
     }
 
 
+def in_messages(text: str) -> dict[str, bytes]:
+    """Return how a text stands in a message, whose body is in base64: one of three ways, by what is before it."""
+    whole = ((place, text[(3 - place) % 3 :].encode()) for place in range(3))
+    return {f"message {place}": base64.b64encode(rest[: len(rest) // 3 * 3]) for place, rest in whole}
+
+
+def values(keys: redis.Redis, key: bytes) -> bytes:
+    """Return all that a key holds, as it is, which a dump need not be."""
+    match keys.type(key):
+        case b"string":
+            return keys.get(key) or b""
+        case b"hash":
+            return b" ".join(part for pair in keys.hgetall(key).items() for part in pair)
+        case b"list":
+            return b" ".join(keys.lrange(key, 0, -1))
+        case b"set":
+            return b" ".join(keys.smembers(key))
+        case b"zset":
+            return b" ".join(keys.zrange(key, 0, -1))
+    raise AssertionError(f"{key!r} is of a type that is not looked into")
+
+
+def held_by_redis(system: LiveSystem, traces: Iterable[bytes]) -> set[str]:
+    """Return the keys in Redis' databases that have one of these in them."""
+    found = set()
+    assert system.redis_url.endswith("/0")
+    for database in DATABASES:
+        # The number in the address counts, whatever `db` is given beside it.
+        with redis.Redis.from_url(f"{system.redis_url.removesuffix('/0')}/{database}") as keys:
+            for key in keys.scan_iter():
+                held = key + values(keys, key)
+                if any(trace in held or trace in held.lower() for trace in traces):
+                    found.add(key.decode())
+    return found
+
+
+def kind_of(key: str) -> str:
+    """Return what a key is for, without the task's id at its end."""
+    return key[:-37]
+
+
 def checkpoint(system: LiveSystem) -> None:
     with psycopg.connect(system.database_url, autocommit=True) as db:
         db.execute("vacuum analyze facts")
@@ -101,26 +162,30 @@ def run(system: LiveSystem, task: str, arguments: dict[str, Any]) -> None:
     result.forget()
 
 
-def tell(system: LiveSystem) -> list[str]:
-    """Tell both secrets, by different doors; return the facts' ids."""
+def tell(system: LiveSystem, api: httpx2.Client) -> list[str]:
+    """Tell the secrets by different doors, and ask so that answers with them are kept; return the facts' ids."""
     about = {"entity": "Zebulon", "key": "quokka", "value": "47110815", "tags": ["brzeszczot"], "summary": SECRET}
     with system.client(NAME) as memory:
         memory.store(INNOCENT)
         one = memory.store(SECRET, metadata={"said": SECRET}, source="Brzeszczot", **about)["id"]
-        two = memory.store(LONG, wait=False)["id"]
+        two, three = (memory.store(text, wait=False)["id"] for text in (LONG, NEARLY))
         system.settle()
         memory.recall("Who is Zebulon?", explain=True)
         memory.pin(one)
         memory.link(one, two, "RELATED_TO")
-    return [one, two]
+        four = memory.store(UNFETCHED)["id"]
+        memory.send("memory.recall", {"query": "Where is the amphora?", "limit": 1, "namespace": NAME})
+    answer = api.post("/memory/consolidate", headers=KEYED)
+    assert [QUOTE in group["keep"]["text"] for group in answer.json()["groups"]] == [True], answer.text
+    return [one, two, three, four]
 
 
-def tell_again(system: LiveSystem, archive: Path, folder: Path) -> list[str]:
+def tell_again(system: LiveSystem, api: httpx2.Client, archive: Path, folder: Path) -> list[str]:
     """Tell a secret again by every door; return what each of them answered."""
     (folder / "new.jsonl").write_text(json.dumps({"text": SECRET, "namespace": NAME}) + "\n")
-    with system.client(NAME) as memory, serving(system) as api:
-        answers = [memory.store(SECRET)["action"], memory.store(LONG)["action"]]
-        answers += [one["action"] for one in memory.store_many([{"text": SECRET}, {"text": LONG}])["results"]]
+    with system.client(NAME) as memory:
+        answers = [memory.store(text)["action"] for text in TOLD]
+        answers += [one["action"] for one in memory.store_many([{"text": text} for text in TOLD])["results"]]
         task = memory.store(SECRET, wait=False)["task"]
         system.settle()
         answers.append(memory.state(task)["result"]["action"])  # type: ignore[index]
@@ -134,31 +199,31 @@ def tell_again(system: LiveSystem, archive: Path, folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def purged(live: LiveSystem, server_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Purged:
+def purged(live: LiveSystem, server_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Purged]:
     outside = tmp_path_factory.mktemp("outside")
     archive = outside / "archive.jsonl"
-    ids = tell(live)
-    traces = {word: word.encode() for word in WORDS} | traces_of(live, ids[0], SECRET)
-    assert live.ebb("export", str(archive), "--namespace", NAME).returncode == 0
-    run(live, "memory.lexemes", {})
-    live.settle()
-    checkpoint(live)
-    before = found_in([server_folder, live.folder], traces)
-    with live.client(NAME) as memory:
-        assert [one["action"] for one in memory.forget(ids, purge=True)["results"]] == ["purged", "purged"]
-    told_again = tell_again(live, archive, outside)
-    for task, arguments in (
-        *BACKGROUND,
-        ("memory.regenerate", {"ids": ids, "namespace": NAME}),
-        ("memory.lexemes", {}),
-    ):
-        run(live, task, arguments)
-    live.settle()
-    return Purged(live, ids, traces, before, told_again, archive)
+    with serving(live) as api:
+        ids = tell(live, api)
+        traces = {word: word.encode() for word in WORDS} | traces_of(live, ids[0], SECRET) | in_messages(SECRET)
+        assert live.ebb("export", str(archive), "--namespace", NAME).returncode == 0
+        run(live, "memory.lexemes", {})
+        live.settle()
+        checkpoint(live)
+        before = found_in([server_folder, live.folder], traces)
+        kept = held_by_redis(live, [QUOTE.encode(), UNFETCHED.encode()])
+        with live.client(NAME) as memory:
+            assert [one["action"] for one in memory.forget(ids, purge=True)["results"]] == ["purged"] * len(ids)
+        told_again = tell_again(live, api, archive, outside)
+        for task, arguments in (*BACKGROUND, ("memory.regenerate", {"ids": ids, "namespace": NAME})):
+            run(live, task, arguments)
+        live.settle()
+        yield Purged(live, ids, traces, before, kept, told_again, archive)
 
 
 def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None:
-    assert set(purged.traces) - set(purged.before) <= {"plain hash", "hash as text"}
+    messages = set(in_messages(SECRET))
+    assert set(purged.traces) - set(purged.before) <= {"plain hash", "hash as text"} | messages
+    assert any("redis" in purged.before.get(message, ()) for message in messages)
     assert {"pg_wal", "base", "redis"} <= purged.before["47110815"]
     assert {"pg_wal", "base"} <= purged.before["vector"] & purged.before["signature"] & purged.before["hash"]
 
@@ -175,12 +240,14 @@ def test_after_every_job_no_row_of_it_is_left_but_that_it_was_wished_forgotten(p
     assert {table for table, found in rows.items() if purged.ids[0] in found} == {"forgotten_hashes"}
 
 
-def test_no_queue_result_outbox_or_signal_in_redis_has_a_word_of_it(purged: Purged) -> None:
-    words = [word.encode().lower() for word in WORDS]
-    for database in DATABASES:
-        with redis.Redis.from_url(purged.system.redis_url, db=database) as keys:
-            for key in keys.scan_iter():
-                assert not [word for word in words if word in (keys.dump(key) or b"").lower()], key
+def test_before_the_purge_redis_keeps_answers_that_quote_it(purged: Purged) -> None:
+    assert sorted(kind_of(key) for key in purged.kept) == ["celery-task-meta", "ebb:answer"]
+
+
+def test_every_job_that_beat_sends_was_run(purged: Purged) -> None:
+    environment = os.environ | purged.system.environment()
+    told = subprocess.run([sys.executable, "-c", BEAT], env=environment, capture_output=True, text=True, check=True)
+    assert set(json.loads(told.stdout)) - {"memory.clean"} <= {task for task, _ in BACKGROUND}
 
 
 def test_no_log_of_workers_and_no_later_export_has_a_word_of_it(purged: Purged, tmp_path: Path) -> None:
@@ -196,6 +263,8 @@ def test_cleaning_takes_it_out_of_redis_file_of_the_statistics_and_of_pages(
 ) -> None:
     run(purged.system, "memory.clean", {})
     purged.system.settle()
+    assert held_by_redis(purged.system, purged.traces.values()) == set()
+    assert {kind_of(key) for key in held_by_redis(purged.system, [UNFETCHED.encode()])} == {"celery-task-meta"}
     eventually(lambda: not found_in([server_folder / "redis"], purged.traces), "Redis' file is written anew")
     ((statistics,),) = purged.system.rows("select coalesce(string_agg(one::text, ' '), '') from pg_stats as one")
     assert not [word for word in WORDS if word in statistics]
@@ -209,7 +278,8 @@ def test_after_scrubbing_no_file_of_the_servers_has_a_byte_of_it(purged: Purged,
     done = purged.system.ebb_json("purge", "--scrub")
     assert done["scrubbed"]
     assert len(done["out_of_reach"]) == 1
-    assert found_in([server_folder, purged.system.folder], purged.traces) == {}
+    assert held_by_redis(purged.system, [UNFETCHED.encode()]) == set()
+    assert found_in([server_folder, purged.system.folder], purged.traces | {"unfetched": UNFETCHED.encode()}) == {}
     with purged.system.client(NAME) as memory:
         assert memory.recall("Who counts ships?")["results"][0]["text"] == INNOCENT
         assert memory.store(SECRET)["action"] == "forgotten"

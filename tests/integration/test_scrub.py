@@ -1,12 +1,14 @@
 """Scrub and cleaning: what they may not or cannot do now is told, or done later."""
 
+from collections.abc import Callable
 from uuid import uuid4
 
 import psycopg
 import pytest
-from memory import Memory
+from memory import Memory, day
 from psycopg import sql
 
+from workers import search
 from workers.errors import UnavailableError
 from workers.forgetting import scrub
 from workers.storage import connection, signals
@@ -19,18 +21,18 @@ def test_a_role_that_owns_nothing_is_told_what_it_cannot_reach(memory: Memory) -
         db.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
         try:
             stranger = memory.having(database_url=memory.context.database_url.replace("postgres@", f"{role}@"))
-            told = scrub.scrub(stranger.context).left
+            told = scrub.scrub(stranger.context, day(1)).left
         finally:
             db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
     assert told == [scrub.TABLES_ARE_KEPT, scrub.LOG_IS_KEPT, scrub.OUT_OF_REACH]
 
 
 def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:
-    assert not scrub.clean(memory.context)
+    assert not scrub.clean(memory.context, day(1))
     signals.mark_erased(memory.context.redis)
     signals.mark_erased(memory.context.redis)
-    assert scrub.clean(memory.context)
-    assert not scrub.clean(memory.context)
+    assert scrub.clean(memory.context, day(1))
+    assert not scrub.clean(memory.context, day(1))
 
 
 def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_left(memory: Memory) -> None:
@@ -39,8 +41,30 @@ def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_lef
     assert "zebulon" in statistics(memory)
     memory.forget(*ids, at=1, purge=True)
     signals.mark_erased(memory.context.redis)
-    assert scrub.clean(memory.context)
+    assert scrub.clean(memory.context, day(1))
     assert "zebulon" not in statistics(memory)
+
+
+@pytest.mark.parametrize("erase", [scrub.clean, scrub.scrub])
+def test_words_that_erased_facts_alone_had_are_gone_at_once(memory: Memory, erase: Callable[..., object]) -> None:
+    id_ = memory.add("Zebulon feeds a quokka.")
+    search.count_lexemes(memory.context, "default", day(0))
+    memory.forget(id_, at=1, purge=True)
+    signals.mark_grown(memory.context.redis, "default")
+    signals.mark_erased(memory.context.redis)
+    assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
+    erase(memory.context, day(1))
+    assert memory.value("select count(*) from lexemes") == 0
+    assert signals.take_grown(memory.context.redis) == []
+
+
+def test_words_that_somebody_died_counting_are_counted_by_the_next(memory: Memory) -> None:
+    memory.add("Zebulon feeds a quokka.")
+    signals.mark_grown(memory.context.redis, "default")
+    assert signals.take_grown(memory.context.redis) == ["default"]
+    search.count_grown(memory.context, day(0))
+    assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
+    assert signals.take_grown(memory.context.redis) == []
 
 
 def statistics(memory: Memory) -> str:
@@ -58,8 +82,8 @@ def test_cleaning_that_finds_a_table_in_use_is_left_for_the_next(memory: Memory)
     signals.mark_erased(memory.context.redis)
     with connect(memory.context.database_url) as db:
         db.execute("lock table vectors in share update exclusive mode")
-        assert not scrub.clean(memory.context)
-    assert scrub.clean(memory.context)
+        assert not scrub.clean(memory.context, day(1))
+    assert scrub.clean(memory.context, day(1))
 
 
 @pytest.mark.usefixtures("_hasty")
@@ -67,4 +91,4 @@ def test_a_scrub_that_finds_a_table_in_use_says_so(memory: Memory) -> None:
     with connect(memory.context.database_url) as db:
         db.execute("select from vectors")
         with pytest.raises(UnavailableError, match="in use"):
-            scrub.scrub(memory.context)
+            scrub.scrub(memory.context, day(1))

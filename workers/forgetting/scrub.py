@@ -3,20 +3,23 @@
 Erased rows stand in PostgreSQL's pages, indexes and statistics until they are cleaned, which workers do within an hour.
 After that only bytes are left, which nothing reads: in pages until their room is used again, words in their index until
 that is made anew, and in the write-ahead log until its segments are written over, at the earliest after the next
-checkpoint. Redis has answers for five minutes at most, and its file what was told until it is written anew, which
-cleaning does. A scrub takes all of that away at once.
+checkpoint. Redis has answers for five minutes at most, or under an idempotency key until the next cleaning, and its
+file what was told until it is written anew, which cleaning does. A scrub takes all of that away at once. Before either,
+the words of what changed are counted anew, or those of erased facts alone would still stand there.
 """
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 import psycopg
 
+from workers import search
 from workers.context import Context
 from workers.errors import UnavailableError
-from workers.storage import pages, signals
+from workers.storage import pages, receipts, signals
 from workers.storage.connection import connect
-from workers.storage.redis import compact
+from workers.storage.redis import compact, drop_results
 
 TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"
 LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
@@ -33,13 +36,18 @@ class Scrubbed:
     left: list[str]
 
 
-def clean(context: Context) -> bool:
-    """Take what was erased since the last time out of tables, indexes and Redis' file; return whether anything was."""
+def clean(context: Context, now: datetime) -> bool:
+    """Take what was erased since the last time out of tables, indexes, kept answers and Redis' file.
+
+    Return whether anything was.
+    """
     if not signals.take_erased(context.redis):
         return False
     try:
+        search.count_grown(context, now)
         with connect(context.database_url, autocommit=True) as db:
             pages.clean(db)
+        receipts.drop_quotes(context.redis)
         compact(context.redis)
     except psycopg.errors.LockNotAvailable:
         log.warning(
@@ -53,17 +61,22 @@ def clean(context: Context) -> bool:
     return True
 
 
-def scrub(context: Context) -> Scrubbed:
+def scrub(context: Context, now: datetime) -> Scrubbed:
     """Write tables, indexes and Redis' file anew, and drop PostgreSQL's log; readers and writers wait for tables.
+
+    Answers that nobody has fetched are dropped: of a write that was not waited for, `state` says that it has ended.
 
     Raises:
         UnavailableError: a server does not answer, or somebody works on a table for too long; do it again.
     """
+    search.count_grown(context, now)
     try:
         with connect(context.database_url, autocommit=True) as db:
             written, dropped = pages.rewrite(db), pages.drop_log(db)
     except psycopg.errors.LockNotAvailable:
         raise UnavailableError("The tables are in use: somebody reads or writes them for long. Try again.") from None
+    receipts.drop_quotes(context.redis)
+    drop_results(context.settings.redis_url)
     done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
     if written:
         signals.take_erased(context.redis)

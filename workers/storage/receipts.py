@@ -8,6 +8,10 @@ from redis import Redis
 OWNER = "ebb:owner"
 LATE = "ebb:late"
 ANSWER = "ebb:answer"
+QUOTING = "ebb:quoting"
+TEXT = '"text": '
+"""What stands in an answer that quotes facts, as that to a consolidation does."""
+
 RECEIPT_SECONDS = 86_400
 
 
@@ -46,8 +50,20 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
 
 def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
     """Keep what was answered first, and return that, for whoever asks the same again, or did at the same time."""
-    redis.set(f"{ANSWER}:{task_id}", json.dumps(answer), nx=True, ex=RECEIPT_SECONDS)
+    key, told = f"{ANSWER}:{task_id}", json.dumps(answer)
+    if TEXT in told:
+        redis.sadd(QUOTING, key)
+        redis.expire(QUOTING, RECEIPT_SECONDS)
+    redis.set(key, told, nx=True, ex=RECEIPT_SECONDS)
     return answered(redis, task_id) or answer
+
+
+def drop_quotes(redis: Redis) -> None:
+    """Forget the answers that quote facts, of which some are erased; whoever asks again has it done again."""
+    quoting = redis.smembers(QUOTING)
+    if quoting:
+        redis.delete(*quoting)
+        redis.srem(QUOTING, *quoting)
 
 
 def answered(redis: Redis, task_id: str) -> dict[str, Any] | None:

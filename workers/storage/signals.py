@@ -13,6 +13,7 @@ ACTIVE = "ebb:active"
 SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
+COUNTING = "ebb:counting"
 ERASED = "ebb:erased"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
@@ -127,17 +128,26 @@ def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
 
 
 def mark_grown(redis: Redis, namespace: str) -> None:
-    """Note that a namespace has new facts whose words are not counted."""
+    """Note that a namespace has other facts than when its words were counted."""
     redis.sadd(GROWN, namespace)
 
 
 def take_grown(redis: Redis) -> list[str]:
-    """Return the namespaces that grew since the last call, and forget them."""
+    """Return the namespaces whose words changed since they were counted; each stays taken until `note_counted`.
+
+    Whoever dies before that leaves it to the next caller, or words of what was erased would stay.
+    """
     with redis.pipeline() as pipeline:
-        pipeline.smembers(GROWN)
+        pipeline.sunionstore(COUNTING, [COUNTING, GROWN])
         pipeline.delete(GROWN)
-        members, _ = pipeline.execute()
+        pipeline.smembers(COUNTING)
+        *_, members = pipeline.execute()
     return sorted(name.decode() for name in members)
+
+
+def note_counted(redis: Redis, namespace: str) -> None:
+    """Note that a namespace's words are counted, as they were when it was taken or later."""
+    redis.srem(COUNTING, namespace)
 
 
 def mark_erased(redis: Redis) -> None:

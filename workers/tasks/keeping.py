@@ -9,6 +9,7 @@ from celery import Task
 
 from workers import intake
 from workers.celery import app, settings
+from workers.context import utc_now
 from workers.errors import InvalidInputError
 from workers.forgetting import forget as forgetting
 from workers.forgetting import passes
@@ -108,7 +109,7 @@ def clean() -> None:
     """Take what was erased out of the servers' pages and indexes, one task at a time."""
     with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
         if alone:
-            scrubbing.clean(context)
+            scrubbing.clean(context, utc_now())
 
 
 def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:

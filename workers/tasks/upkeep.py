@@ -70,8 +70,7 @@ def prune_by_llm(
 @app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)
 def lexemes() -> None:
     """Count the words of namespaces that grew."""
-    for name in signals.take_grown(context.redis):
-        search.count_lexemes(context, name, utc_now())
+    search.count_grown(context, utc_now())
 
 
 @app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
