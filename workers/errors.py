@@ -41,6 +41,10 @@ class SchemaError(EbbError):
     """The database cannot be brought to the schema that this version needs."""
 
 
+class DamagedError(EbbError):
+    """Rows of facts are missing, and what was asked for would silently lack these facts."""
+
+
 class UnavailableError(EbbError):
     """A server or worker that is needed does not answer."""
 

@@ -56,8 +56,10 @@ def import_(
             errors.append(bad)
         output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
 
-    with client(home, namespace) as memory, _open(file) as source, output.bar("lines") as show:
-        facts = foreign.lines(source, product, datetime.now(UTC)) if product else source
+    with contextlib.ExitStack() as stack:
+        memory, source = stack.enter_context(client(home, namespace)), stack.enter_context(_open(file))
+        facts = stack.enter_context(foreign.lines(source, product, datetime.now(UTC))) if product else source
+        show = stack.enter_context(output.bar("lines"))
         checkpoint = None if product else _checkpoint(file, home, memory.namespace)
         total = importing.size_of(facts)
         done = importing.import_file(

@@ -150,7 +150,8 @@ def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
         return
     mark, done = ("[green]✓[/green]", "put right") if facts["mended"] else ("[red]✗[/red]", "run `ebb doctor --mend`")
     for fault in facts["faults"]:
-        screen.print(mark, f"{fault['facts']} facts, {fault['fault']}: {fault['meaning']}", f"({fault['first'][0]} …)")
+        named = f" ({fault['first'][0]} …)" if fault["first"] else ""
+        screen.print(mark, f"{fault['facts']} facts, {fault['fault']}: {fault['meaning']}{named}")
     screen.print(f"{facts['examined']} facts examined; {done}")
 
 

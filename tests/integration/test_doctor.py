@@ -1,10 +1,14 @@
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
 from memory import Memory, day
 
-from workers.remembering import embed
+from workers.remembering import embed, links
+from workers.storage import signals
+from workers.storage.connection import transaction
+from workers.telling import doctor
 from workers.telling.doctor import FAULTS
 
 
@@ -16,6 +20,7 @@ SPOILT = {
     "no activity": "delete from activity where fact = %s",
     "no vector": "delete from vectors where fact = %s",
     "no signature": "delete from signatures where fact = %s",
+    "signature of another": "update signatures set signature = ~signature where fact = %s",
     "wrong dimensions": "update vectors set embedding = subvector(embedding, 1, 32)::halfvec where fact = %s",
     "vector left over": "update activity set fidelity = 32767, due_at = 'infinity' where fact = %s",
     "hidden": "update signatures set live = false where fact = %s",
@@ -91,8 +96,85 @@ def test_a_fact_whose_activity_is_made_anew_is_counted_as_what_it_is(memory: Mem
     assert (memory.stats(1).facts, memory.stats(1).forgotten) == ((0, 1) if forgotten else (1, 0))
 
 
+@pytest.mark.parametrize("namespace", [None, "default"])
+def test_what_is_left_of_a_fact_that_is_gone_is_found_and_deleted(memory: Memory, namespace: str | None) -> None:
+    ids = sorted(memory.add(f"Note {n} of the log.") for n in range(4))
+    for gone in ids[1:]:
+        links.link(memory.context, "default", ids[0], gone, "RELATED_TO", 0.5, day(0))
+    memory.rows("insert into likenesses values (1, %s, %s, 0.95, now())", ids[0], ids[2])
+    memory.rows("insert into contradictions values (1, %s, %s, now())", ids[0], ids[2])
+    memory.pin(ids[3], at=0)
+    cut_away(memory, "delete from facts where id = any(%s)", ids[1:])
+    assert memory.examine(1, namespace=namespace) == {"left over": 3}
+    assert memory.examine(1, namespace=namespace, mend=True) == {"left over": 3}
+    assert memory.examine(1) == {}
+    left = memory.rows("select 1 from links union all select 2 from likenesses union all select 3 from events")
+    assert (left, memory.value("select count(*) from activity"), memory.stats(1).facts) == ([], 1, 1)
+
+
+def test_what_is_left_is_found_in_every_namespace_and_by_small_steps(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "BATCH", 2)
+    kept = [memory.add(f"Note {n}.", namespace=f"tenant-{n % 3}") for n in range(15)]
+    gone = [memory.add(f"Note {n}, torn out.", namespace=f"tenant-{n % 5}") for n in range(20)]
+    cut_away(memory, "delete from facts where id = any(%s)", gone)
+    assert memory.examine(1, namespace="tenant-1") == {"left over": 4}
+    assert memory.examine(1, mend=True) == {"left over": 20}
+    assert memory.examine(1) == {}
+    assert memory.value("select count(*) from signatures") == len(kept)
+
+
+def cut_away(memory: Memory, statement: str, *values: Any) -> None:
+    """Run a statement past all foreign keys and triggers, as a careless restore does."""
+    with transaction(memory.context.database_url) as db:
+        db.execute("set local session_replication_role = replica")
+        db.execute(statement, values)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "truncate tallies, tally_changes",
+        "update tally_changes set facts = facts + 2",
+        "insert into tallies (namespace, forgotten_reason, facts) values (1, 'faded', 3)",
+        "update activity set tier = 1, decay_class = null, decay_class_source = null",
+        "update facts set forgotten_at = null, forgotten_reason = null where forgotten_reason is not null",
+    ],
+)
+def test_what_is_counted_wrongly_is_counted_anew(memory: Memory, statement: str) -> None:
+    for n in range(4):
+        memory.add(f"Note {n} of the log.", decay_class="stable")
+    other = memory.add("The lamp is green.", namespace="other")
+    memory.forget(memory.add("The ferry leaves at six."), at=0)
+    cut_away(memory, statement)
+    assert memory.examine(0, namespace="default")["miscounted"] > 0
+    assert memory.examine(0, mend=True)["miscounted"] > 0
+    assert "miscounted" not in memory.examine(0)
+    assert memory.stats(0).facts == memory.value("select count(*) from activity where not retired and namespace = 1")
+    assert memory.row(other)["live"]
+
+
+def test_words_are_counted_anew_after_a_mending(memory: Memory) -> None:
+    memory.add("The lamp is green.")
+    memory.add("The lamp is blue.", namespace="other")
+    signals.take_grown(memory.context.redis)
+    memory.examine(1)
+    assert signals.take_grown(memory.context.redis) == []
+    memory.examine(1, namespace="other", mend=True)
+    assert signals.take_grown(memory.context.redis) == ["other"]
+    memory.examine(1, mend=True)
+    assert {"default", "other"} <= set(signals.take_grown(memory.context.redis))
+
+
+def test_a_vector_of_other_dimensions_than_the_embedders_is_made_anew(memory: Memory) -> None:
+    id_ = memory.add("The mill stands by the river.")
+    spoil(memory, "update vectors set full_dims = 32, embedding = subvector(embedding, 1, 32) where fact = %s", id_)
+    assert memory.examine(1) == {"wrong dimensions": 1}
+
+
 def test_every_fault_is_tested() -> None:
-    assert SPOILT.keys() | OF_ENDED.keys() == FAULTS.keys()
+    assert SPOILT.keys() | OF_ENDED.keys() | {"left over", "miscounted"} == FAULTS.keys()
 
 
 def test_only_the_namespace_that_was_asked_for_is_examined(memory: Memory) -> None:

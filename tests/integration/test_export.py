@@ -9,6 +9,7 @@ from memory import Memory, day, wait_for
 
 from workers import intake
 from workers.core import tiers
+from workers.errors import DamagedError
 from workers.telling import export
 from workers.telling.export import BATCH
 
@@ -127,6 +128,16 @@ def test_an_export_shows_one_state_however_long_it_is_read(memory: Memory) -> No
     rest = list(lines)
     assert len(rest) == BATCH + 4
     assert {line["text"] for line in rest} & {"changed", "Somebody came later."} == set()
+
+
+def test_an_export_that_would_lack_a_fact_is_refused(memory: Memory) -> None:
+    memory.store("Tea at four.", "Cake on Sunday.")
+    memory.rows("delete from activity where fact = %s", memory.ids("tea")[0])
+    with pytest.raises(DamagedError, match=r"1 facts have no activity.*`ebb doctor"):
+        exported(memory)
+    assert exported(memory, namespace="other") == []
+    memory.examine(0, mend=True)
+    assert len(exported(memory)) == 2
 
 
 def test_an_export_that_is_broken_off_closes_its_connection(memory: Memory) -> None:

@@ -58,6 +58,7 @@ OWN = """
     where (%(namespace)s::text is null or name = %(namespace)s)
         and (
             settings <> '{}'
+            or turns > 0
             or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
         )
     order by id

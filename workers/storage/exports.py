@@ -35,6 +35,13 @@ ROWS = """
     order by facts.namespace, facts.id
 """
 
+WITHOUT_ACTIVITY = """
+    select count(*) from facts
+    join namespaces on namespaces.id = facts.namespace
+    where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
+        and not exists (select from activity where activity.namespace = facts.namespace and activity.fact = facts.id)
+"""
+
 PAGE = """
     select facts.id
     from facts
@@ -60,6 +67,12 @@ def events(
 ) -> list[tuple[int, datetime, str, dict[str, Any]]]:
     """Return what was done to n facts: the place of each among the n, when, what, and details, oldest first."""
     return db.execute(EVENTS, {"namespaces": list(namespaces), "ids": list(ids)}).fetchall()
+
+
+def without_activity(db: Connection, namespace: str | None) -> int:
+    """Return how many facts of a namespace, or of all, `rows` leaves out, as they have no activity."""
+    row = db.execute(WITHOUT_ACTIVITY, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
 
 
 def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:

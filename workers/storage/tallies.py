@@ -79,6 +79,41 @@ RECOUNT = """
     from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
 """
 
+# One statement, so that all is of one instant: whoever changes a fact has said so in the same transaction. What is
+# wrong is put right by a change like any other, for which nobody waits.
+AUDIT = """
+    with wrong as (
+        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
+            sum(facts)::bigint as facts
+        from (
+            select * from tallies
+            union all
+            select * from tally_changes
+            union all
+            select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, null, -count(*)
+            from activity where not retired group by 1, 2, 3, 4, 5, 6, 7, 8
+            union all
+            select namespace, null, null, null, null, null, null, null, forgotten_reason, -count(*)
+            from facts where forgotten_reason is not null and superseded_at is null group by 1, 9
+        ) as counted
+        where %(own)s::int is null or namespace = %(own)s
+        group by 1, 2, 3, 4, 5, 6, 7, 8, 9
+        having sum(facts) <> 0
+    ),
+    mended as (
+        insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale,
+            forgotten_reason, facts)
+        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason, -facts
+        from wrong where %(mend)s
+    )
+    select coalesce(sum(facts) filter (where facts > 0), 0)::bigint,
+        coalesce(-sum(facts) filter (where facts < 0), 0)::bigint
+    from wrong
+"""
+
+WAIT_TO_AUDIT = "select pg_advisory_xact_lock(%(key)s)"
+AUDITING_LOCK = 0x0EBB + 3
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -126,6 +161,14 @@ def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
         return 0, None
     row = db.execute(SETTLE, {"limit": limit}).fetchone()
     return (int(row[0]), row[1] or []) if row else (0, [])
+
+
+def audit(db: Connection, own: int | None, *, mend: bool) -> int:
+    """Return by how many facts a namespace, or all, are counted wrongly, and put that right if wanted."""
+    if mend:
+        db.execute(WAIT_TO_AUDIT, {"key": AUDITING_LOCK})
+    row = db.execute(AUDIT, {"own": own, "mend": mend}).fetchone()
+    return max(row) if row else 0
 
 
 def recount(db: Connection) -> None:

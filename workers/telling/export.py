@@ -12,6 +12,7 @@ from workers.core import confidence, episodes, fidelity, summary, tiers
 from workers.core.arrays import Floats
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
+from workers.errors import DamagedError
 from workers.forgetting.terms import hygiene
 from workers.storage import archives, exports
 from workers.storage.connection import snapshot
@@ -34,8 +35,13 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
 
     Raises:
         UnavailableError: the database does not answer.
+        DamagedError: facts would be missing, because rows of them are.
     """
     with snapshot(context.database_url) as db:
+        if lacking := exports.without_activity(db, namespace):
+            raise DamagedError(
+                f"{lacking} facts have no activity, and would be missing; run `ebb doctor --all --mend` first."
+            )
         rows = exports.rows(db, namespace, BATCH)
         while batch := list(islice(rows, BATCH)):
             noted: list[list[dict[str, Any]]] = [[] for _ in batch]
