@@ -1,13 +1,17 @@
 """Links join two facts of one namespace, each once a type, and live and die with them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 import pytest
-from memory import Memory, day
+from memory import Memory, day, wait_for
 
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.remembering import autolink, links
+from workers.storage.connection import connect
 from workers.telling import history
+
+WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def link(
@@ -37,6 +41,17 @@ def test_a_link_is_kept_once_a_type_with_the_strength_told_last(memory: Memory) 
     assert stored(memory) == [
         (one, two, "CAUSED_BY", 0.5), (one, two, "PART_OF", 0.2), (two, one, "PART_OF", 0.3)
     ]  # fmt: skip
+
+
+def test_a_fact_that_is_being_purged_is_waited_for_and_then_not_there(memory: Memory) -> None:
+    one, two = pair(memory)
+    with connect(memory.context.database_url) as db, ThreadPoolExecutor(1) as pool:
+        db.execute("delete from facts where id = %s", [two])
+        linking = pool.submit(link, memory, one, two)
+        wait_for(lambda: memory.value(WAITING) == 1)
+        db.commit()
+        with pytest.raises(NotFoundError, match="target: no live fact"):
+            linking.result()
 
 
 def test_only_facts_that_are_there_and_not_forgotten_can_be_linked(memory: Memory) -> None:

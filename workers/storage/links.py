@@ -65,9 +65,12 @@ TAKE_OVER = """
 EXAMINED = 8
 """How many links are looked at in each direction for one that is shown, since some lead to forgotten facts."""
 
+# Locked, or one of them could be purged before the link is written, which the foreign key would refuse.
 LINKABLE = """
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null
+    order by id
+    for key share
 """
 
 REMOVE = """
@@ -191,7 +194,7 @@ class Link:
 
 
 def linkable(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that are there and not forgotten."""
+    """Return those of these facts that are there and not forgotten; none is purged before the transaction ends."""
     return {id_ for (id_,) in db.execute(LINKABLE, {"namespace": namespace, "ids": list(ids)})}
 
 
