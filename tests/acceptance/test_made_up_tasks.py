@@ -1,5 +1,9 @@
 """Tasks with made-up arguments: each is done, or refused in words; none fails, and nothing is lost."""
 
+import json
+from base64 import urlsafe_b64encode
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
 
@@ -8,7 +12,12 @@ from celery.exceptions import TimeoutError as NoResultError
 from hypothesis import given
 from hypothesis import strategies as st
 from live_system import LiveSystem
-from made_up import JSON, examples, spoilt
+from made_up import JSON, TEXTS, examples, spoilt
+
+from workers.intake import cursors
+from workers.recall import looking_up
+from workers.storage import contradictions, relations
+from workers.telling import history, show
 
 pytestmark = pytest.mark.acceptance
 
@@ -28,7 +37,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.recall": HERE | {"query": "Mira", "limit": 3, "tag": "a", "category": "b", "kind": "semantic", "as_of": AT,
                              "known_as_of": AT, "explain": True, "why": ONE, "touch": True},
     "memory.lookup": HERE | {"entity": "Mira", "key": "home", "tag": "a", "as_of": AT, "known_as_of": AT,
-                             "touch": True},
+                             "touch": True, "limit": 3},
     "memory.context": HERE | {"query": "Mira", "limit": 3, "max_tokens": 90, "format": "full", "order": "rank",
                               "summary_threshold": 9, "prefer_long_term": True, "use_importance_recency": True,
                               "min_similarity": 0.5, "entity_lookup": True, "entities": ["Mira"], "documents": True,
@@ -39,7 +48,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.forget": HERE | {"ids": [ONE], "purge": False},
     "memory.restore": HERE | {"ids": [ONE]},
     "memory.pin": HERE | {"id": ONE, "until": AT, "off": False},
-    "memory.history": HERE | {"id": ONE},
+    "memory.history": HERE | {"id": ONE, "limit": 3, "links": True},
     "memory.purge": {"now": AT, "dry_run": True, "scheduled": False},
     "memory.documents": {"namespace": NAME, "name": "folder"},
     "memory.index": HERE | {"path": "folder/a.md", "chunks": [{"text": "a", "section": "b"}], "digest": "0" * 64,
@@ -61,7 +70,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.stats": HERE,
     "memory.namespaces": {"prefix": "made", "limit": 3},
     "memory.course": HERE | {"days": 3},
-    "memory.system_course": {"days": 3},
+    "memory.system_course": {"days": 3, "now": AT},
     "memory.thin_course": {"now": AT},
     "memory.curve": HERE | {"id": ONE},
     "memory.neighbours": HERE | {"id": ONE, "most": 3},
@@ -92,12 +101,32 @@ ASKED: dict[str, dict[str, Any]] = {
     "decay.runs": {"namespace": NAME, "limit": 3, "before": AT, "everything": False},
     "decay.backfill": HERE | {"dry_run": True, "prune": False},
 }  # fmt: skip
+PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "memory.history": (history.Place, {"id": ONE}),
+    "memory.lookup": (looking_up.Behind, {"entity": "Mira"}),
+    "memory.contradictions": (contradictions.Behind, {}),
+    "memory.relations": (relations.Behind, {}),
+    "memory.facts": (show.Place, {}),
+}
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
     "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all", "memory.embed_pending",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """What nobody waits for; how such a task fares stands in the log."""
+
+
+ANY_OF: dict[str, st.SearchStrategy[Any]] = {
+    str(datetime): st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=23)), timezone.min])),
+    str(float): st.floats(),
+    str(int): st.one_of(st.integers(), st.sampled_from([-1, 2**63, 10**400])),
+    str(str): TEXTS,
+}
+"""What stands in a cursor, by its type; all else are ids."""
+
+
+def encoded(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +174,17 @@ def test_right_arguments_are_taken(known: LiveSystem, task: str) -> None:
 def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(ASKED[task], JSON))
     assert answer(known, task, arguments) is None
+
+
+@pytest.mark.parametrize("task", sorted(PAGED))
+@examples(12)
+@given(data=st.data())
+def test_any_cursor_is_a_place_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+    kind, arguments = PAGED[task]
+    kinds = {field.name: ANY_OF.get(str(field.type), st.uuids()) for field in fields(kind)}
+    forged = st.builds(kind, **kinds).map(cursors.following)
+    cursor = data.draw(st.one_of(forged, forged, JSON, JSON.map(json.dumps).map(encoded)))
+    assert answer(known, task, HERE | arguments | {"limit": 2, "cursor": cursor}) is None
 
 
 @pytest.mark.parametrize(

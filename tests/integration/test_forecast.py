@@ -65,7 +65,7 @@ def test_changes_are_shown_with_the_beginnings_of_some_facts(memory: Memory) -> 
 
     ended = [fact for fact in [*second.facts, *third.facts] if fact.change in REASONS]
     assert len(ended) == 2
-    assert all(len(fact.text) == 80 and "word" in fact.text for fact in ended)
+    assert all(70 < len(fact.text) <= 80 and fact.text.endswith("…") for fact in ended)
 
 
 def test_the_forget_limit_is_foreseen(memory: Memory) -> None:

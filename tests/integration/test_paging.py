@@ -107,6 +107,28 @@ def test_facts_are_each_told_once(memory: Memory, count: int, limit: int) -> Non
 
 
 @few
+@given(st.integers(1, 12), st.integers(1, 4), st.data())
+def test_facts_that_stay_are_each_told_once_while_others_come_and_go(
+    memory: Memory, count: int, limit: int, data: st.DataObject
+) -> None:
+    name = f"tenant-{uuid4()}"
+    stays = [memory.add(f"Fact {place}.", namespace=name) for place in range(count)]
+    goes = [memory.add(f"Fact {place}, for now.", namespace=name) for place in range(count)]
+
+    def page(place: Any) -> Page:
+        told = show.page(memory.context, name, limit, day(20), before=place and place.before)
+        memory.store({"text": f"New {uuid4()}", "id": str(uuid4())}, f"New {uuid4()}", namespace=name)
+        gone = data.draw(st.sampled_from(goes))
+        memory.forget(gone, at=1, namespace=name, purge=True)
+        memory.touch(*data.draw(st.lists(st.sampled_from(stays))), at=2, namespace=name)
+        return told
+
+    told = [one["id"] for one in turned(page, show.Place)]
+    assert len(told) == len(set(told))
+    assert set(stays) <= set(told)
+
+
+@few
 @given(st.lists(st.sampled_from(range(1, 4)), max_size=10), limits)
 def test_what_happened_is_told_once_though_much_happened_at_once(memory: Memory, days: list[int], limit: int) -> None:
     name = f"tenant-{uuid4()}"
@@ -125,7 +147,7 @@ def test_what_happened_is_told_once_though_much_happened_at_once(memory: Memory,
 
 @pytest.mark.parametrize(
     "wrong",
-    [7, "", "x", "[]", "é", "eyJ9", "bnVsbA", "W10", "A" * 20_000,
+    [7, ["a"], {"a": 1}, "", "x", "[]", "é", "eyJ9", "bnVsbA", "W10", "A" * 20_000,
      cursors.following(edges.Behind(day(0), 1.0, "a", "b", "c")), cursors.following(history.Place(day(0), 3))],
 )  # fmt: skip
 def test_what_is_no_cursor_of_a_listing_is_refused(wrong: Any) -> None:

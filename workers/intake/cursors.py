@@ -42,8 +42,8 @@ def place(given: Any, kind: type[Place]) -> Place | None:
 
 
 def _read(given: Any, kind: type[Place]) -> Place:
-    if len(given) > LONGEST:
-        raise ValueError("too long")
+    if not isinstance(given, str) or len(given) > LONGEST:
+        raise ValueError("no text, or too long")
     name, *values = json.loads(urlsafe_b64decode(given.encode() + b"=" * (-len(given) % 4)))
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     if name != _listing(kind):

@@ -73,7 +73,10 @@ KNOWN_BY_ID = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-BEGINNINGS = "select id, left(text, %(length)s) from facts where namespace = %(namespace)s and id = any(%(ids)b)"
+BEGINNINGS = """
+    select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
+    from facts where namespace = %(namespace)s and id = any(%(ids)b)
+"""
 
 TEXTS = """
     select id, text from facts
@@ -134,7 +137,7 @@ def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str
 
 
 def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
-    """Return how the texts of facts begin, up to so many characters."""
+    """Return how the texts of facts begin, up to so many characters; where more follow, the last is an ellipsis."""
     return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
 
 

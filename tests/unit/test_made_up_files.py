@@ -1,0 +1,53 @@
+"""Files of anything, where Ebb looks for its own: they are read, or it is said which one is damaged."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import JSON, TEXTS, examples, spoilt
+
+from api.importing import Checkpoint, Progress
+from api.system.home import Home, State
+from workers.errors import SystemStateError
+
+STATE = {"database_url": "postgresql:///ebb", "redis_url": "redis://", "flower_url": "", "api_url": ""}
+CONTENTS = st.one_of(st.binary(), JSON.map(lambda one: json.dumps(one).encode()))
+
+
+@examples(150)
+@given(content=st.one_of(CONTENTS, spoilt(STATE, st.one_of(TEXTS, JSON)).map(lambda one: json.dumps(one).encode())))
+def test_any_note_of_where_everything_runs_is_read_or_named_as_damaged(tmp_path: Path, content: bytes) -> None:
+    home = Home.at(tmp_path)
+    home.state_file.write_bytes(content)
+    told = ""
+    try:
+        state = home.last_state()
+    except SystemStateError as damaged:
+        told = str(damaged)
+    assert str(home.state_file) in told or all(isinstance(getattr(state, name), str) for name in STATE)
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    assert home.last_state() is None
+    home.write_state(State(**STATE))
+    assert home.last_state() == State(**STATE)
+
+
+@examples(150)
+@given(content=st.one_of(CONTENTS, spoilt({"offset": 5, "lines": 2}).map(lambda one: json.dumps(one).encode())))
+def test_any_note_of_how_far_an_import_came_is_one_or_it_begins_anew(tmp_path: Path, content: bytes) -> None:
+    source = tmp_path / "facts.jsonl"
+    source.write_text("{}")
+    checkpoint = Checkpoint(tmp_path, source, "default")
+    checkpoint._file.write_bytes(content)
+    assert all(type(value) is int and value >= 0 for value in asdict(checkpoint.load()).values())
+
+
+def test_how_far_an_import_came_is_found_again(tmp_path: Path) -> None:
+    source = tmp_path / "facts.jsonl"
+    source.write_text("{}")
+    Checkpoint(tmp_path, source, "default").save(Progress(offset=2, lines=1))
+    assert Checkpoint(tmp_path, source, "default").load() == Progress(offset=2, lines=1)
