@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.benchmarks import figures, machine
 from tests.benchmarks.figures import Answers, console
-from tests.chaos import launch, scenarios
+from tests.chaos import faults, launch, scenarios
 from tests.chaos.scenarios import SCENARIOS, Outcome
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -67,6 +67,7 @@ def _say(outcome: Outcome) -> None:
         f"{len(found.decayed_twice)}, torn {len(found.torn)}, left over {sum(outcome.left_over.values())}, "
         f"doctor {len(outcome.doctor)}; recovery {median(outcome.recoveries):.2g} to {max(outcome.recoveries):.2g} s"
     )
+    console.print("  " + ", ".join(f"{did} {times} times" for did, times in sorted(outcome.faults.items())))
     for name in ("lost", "doubled", "decayed_twice", "torn"):
         for fault in getattr(found, name)[:MOST_SHOWN]:
             console.print(f"  {name}: {fault}")
@@ -99,7 +100,8 @@ def _sums(done: list[dict[str, Any]]) -> dict[str, float]:
         "operations acknowledged": sum(one["acknowledged"] for one in done),
         "facts": sum(one["facts"] for one in done),
         "rows compared": sum(one["verdict"]["rows"] for one in done),
-        "children lost at work": sum(sum(one["lost_children"].values()) for one in done),
+        "children lost at work": sum(_lost(one) for one in done),
+        "transactions cut off in the middle": sum(_cut_off(one) for one in done),
         "programs started again": sum(sum(one["restarts"].values()) for one in done),
         "lost": sum(one["verdict"]["lost"] for one in done),
         "doubled": sum(one["verdict"]["doubled"] for one in done),
@@ -109,6 +111,15 @@ def _sums(done: list[dict[str, Any]]) -> dict[str, float]:
         "found by doctor": sum(len(one["doctor"]) for one in done),
         "scenarios that did not recover": sum(bool(one["broken"]) for one in done),
     }
+
+
+def _lost(one: dict[str, Any]) -> int:
+    """Return how many children were killed while they worked; those that poison ended do not count."""
+    return sum(times for task, times in one["lost_children"].items() if task != launch.POISON)
+
+
+def _cut_off(one: dict[str, Any]) -> int:
+    return sum(times * did.count(faults.IN_THE_MIDDLE) for did, times in one["faults"].items())
 
 
 def _detail(outcome: Outcome) -> dict[str, Any]:

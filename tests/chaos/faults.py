@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -23,18 +24,22 @@ AWAY_SECONDS = 2.0
 MIDST_SECONDS = 0.5
 """A fault comes within this time, and so in the middle of whatever the load is at."""
 
-AWAIT_SECONDS = 1.5
+AWAIT_SECONDS = 3.0
+IN_THE_MIDDLE = "in the middle of"
 STATEMENTS = {
     "store_many": "%insert into facts%",
     "touch": "%recall_count = recall_count%",
     "apply": "%update decay_parts%",
-    "regenerate": "%insert into vectors%",
+    "regenerate": "%insert into signatures%",
 }
 AT_IT = """
-    select from pg_stat_activity
+    select backend_xid::text from pg_stat_activity
     where datname = current_database() and application_name = 'ebb' and state in ('active', 'idle in transaction')
-        and query like %s
+        and query like %s and backend_xid is not null
 """
+ENDED = "select pg_xact_status(%s::text::xid8)"
+ENDED_SECONDS = 5.0
+"""PostgreSQL rolls back what a dead process was at as soon as it is done with the statement at hand."""
 
 GARBAGE = (
     b"",
@@ -51,21 +56,41 @@ GARBAGE = (
 def kill_children(system: System, rng: random.Random) -> str:
     """Kill children of a worker while they work: one at a random moment, or all in the middle of a transaction."""
     if rng.random() < 0.6:
-        what = rng.choice(list(STATEMENTS))
-        _await_statement(system, STATEMENTS[what])
-        _kill([child for worker in system.workers() for child in worker.children()])
-        return f"killed children, having waited for {what} at work"
+        children = [child for worker in system.workers() for child in worker.children()]
+        return "killed children " + _strike(system, rng.choice(list(STATEMENTS)), lambda: _kill(children))
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     _kill(rng.choice(system.workers()).children()[:1])
     return "killed a child"
 
 
-def _await_statement(system: System, pattern: str) -> None:
-    """Wait until somebody has sent such a statement and not committed yet, but not for ever."""
+def _strike(system: System, what: str, act: Callable[[], None]) -> str:
+    """Act as soon as somebody is in the middle of such a transaction; return whether that was rolled back by it."""
+    transaction = _awaited(system, STATEMENTS[what])
+    act()
+    if transaction is None:
+        return f"after waiting for {what} in vain"
+    return f"{IN_THE_MIDDLE} {what}" if _rolled_back(system, transaction) else f"just after {what}"
+
+
+def _awaited(system: System, pattern: str) -> str | None:
+    """Wait until somebody has sent such a statement and not committed yet, but not for ever; return the transaction."""
     deadline = time.monotonic() + AWAIT_SECONDS
     with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
-        while time.monotonic() < deadline and db.execute(AT_IT, [pattern]).fetchone() is None:
+        while time.monotonic() < deadline:
+            if found := db.execute(AT_IT, [pattern]).fetchone():
+                return str(found[0])
             time.sleep(0.001)
+    return None
+
+
+def _rolled_back(system: System, transaction: str) -> bool:
+    """Return whether a transaction, once it has ended, was rolled back."""
+    deadline, ended = time.monotonic() + ENDED_SECONDS, "in progress"
+    with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
+        while ended == "in progress" and time.monotonic() < deadline:
+            (ended,) = db.execute(ENDED, [transaction]).fetchone() or ("",)
+            time.sleep(0.005)
+    return ended == "aborted"
 
 
 def _kill(children: list[psutil.Process]) -> None:
@@ -75,12 +100,24 @@ def _kill(children: list[psutil.Process]) -> None:
 
 
 def kill_parent(system: System, rng: random.Random) -> str:
-    """Kill the main process of one worker, or of both."""
-    workers = system.workers() if rng.random() < 0.3 else [rng.choice(system.workers())]
+    """Kill the main process of one worker, or of both, at a random moment or in the middle of a transaction.
+
+    Its children end as soon as they see that it is gone; half of the time they are killed with it.
+    """
+    workers = system.workers() if rng.random() < 0.5 else [rng.choice(system.workers())]
+    children = [child for worker in workers for child in worker.children()] if rng.random() < 0.5 else []
+
+    def act() -> None:
+        for worker in workers:
+            worker.signal(signal.SIGKILL)
+        _kill(children)
+
+    with_children = " with its children" if children else ""
+    if len(workers) > 1:
+        return f"killed workers{with_children} " + _strike(system, rng.choice(list(STATEMENTS)), act)
     time.sleep(rng.uniform(0, MIDST_SECONDS))
-    for worker in workers:
-        worker.signal(signal.SIGKILL)
-    return "killed a worker"
+    act()
+    return f"killed a worker{with_children}"
 
 
 def kill_redis(system: System, rng: random.Random) -> str:

@@ -151,7 +151,7 @@ class Actor:
     def _use(self, cell: Cell) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield one thing that is done to a cell, or two of which the second takes the first back."""
         one, several = self.rng.choice(cell.ids), self.rng.sample(cell.ids, self.rng.randint(1, len(cell.ids)))
-        match self.rng.choice(("reinforce", "pin", "forget", "link", "relate", "again")):
+        match self.rng.choice(("reinforce", "pin", "forget", "erase", "supersede", "link", "relate", "again")):
             case "reinforce":
                 yield "memory.reinforce", self._at(cell, id=one, boost=0.1)
             case "pin":
@@ -160,6 +160,10 @@ class Actor:
             case "forget":
                 yield "memory.forget", self._at(cell, ids=several)
                 yield "memory.restore", self._at(cell, ids=several)
+            case "erase" if len(several) > 1:
+                yield "memory.forget", self._at(cell, ids=[id_ for id_ in several if id_ != cell.ids[0]], purge=True)
+            case "supersede" if one != cell.ids[0]:
+                yield "memory.store_many", self._at(cell, facts=[self._newer(cell, one)], classify=False)
             case "link" if len(cell.ids) > 1:
                 yield from self._link(cell)
             case "relate":
@@ -168,6 +172,13 @@ class Actor:
                 said = cell.steps[0].arguments["facts"][0]
                 again = {"text": said["text"], "id": str(self._uuid()), "created_at": said["created_at"]}
                 yield "memory.store_many", self._at(cell, facts=[again], classify=False)
+
+    def _newer(self, cell: Cell, older: str) -> dict[str, Any]:
+        """Return a fact that takes the place of another; the first of a cell, which is told again, keeps its own."""
+        id_, now = str(self._uuid()), self.clock().isoformat()
+        text = f"In {cell.name} stone {len(cell.ids)} lies where another lay."
+        cell.ids.append(id_)
+        return {"id": id_, "text": text, "entity": cell.name, "created_at": now, "supersedes": older}
 
     def _link(self, cell: Cell) -> Iterator[tuple[str, dict[str, Any]]]:
         source, target = self.rng.sample(cell.ids, 2)

@@ -196,7 +196,8 @@ def _pin(context: Context, step: Step) -> None:
 
 
 def _forget(context: Context, step: Step) -> None:
-    forget.forget(context, step.arguments["namespace"], _ids(step), _instant(step))
+    given = step.arguments
+    forget.forget(context, given["namespace"], _ids(step), _instant(step), purge=given.get("purge", False))
 
 
 def _restore(context: Context, step: Step) -> None:
