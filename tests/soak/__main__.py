@@ -1,7 +1,9 @@
 """`python -m tests.soak`: run a whole Ebb under mixed load, judge what grows, write and draw the results."""
 
 import argparse
+import os
 import random
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -29,19 +31,41 @@ WORKERS = 2
 
 
 def main() -> None:
-    """Run it."""
+    """Run it, or judge the samples of a run that broke off."""
     given = _arguments()
     answers = Answers(f"python -m tests.soak --minutes {given.minutes:g}")
-    with started(given.keep, WORKERS, SETTINGS) as system:
+    if given.samples:
+        judging.judge(answers, sampling.read(given.samples), WORKERS)
+        return
+    with started(given.keep, WORKERS, SETTINGS) as system, _kept(answers, given):
         console.print(f"Ebb is up at {system.home}")
-        with sampling.sampled(system) as samples:
+        with sampling.sampled(system, _file()) as samples:
             world = World(Clock(given.days), texts.write(np.random.default_rng(given.seed), TEXTS)[0])
             users = _soak(system, world, given)
             _settle(system)
-        judging.judge(answers, samples, users, system, WORKERS)
+        judging.judge(answers, samples, WORKERS)
+        judging.judge_work(answers, users, system)
         judging.judge_bloat(answers, bloat.indexes(system.database_url), bloat.tables(system.database_url))
         _examine(system, world, answers)
+
+
+def _file() -> Path:
+    """Return a new file for the samples, and say where it is: it stays, whatever becomes of the run."""
+    handle, name = tempfile.mkstemp(prefix="ebb-soak-", suffix=".jsonl")
+    os.close(handle)
+    console.print(f"samples go to {name}; `python -m tests.soak --samples {name}` judges them")
+    return Path(name)
+
+
+@contextmanager
+def _kept(answers: Answers, given: argparse.Namespace) -> Iterator[None]:
+    """Write and draw what is found while the block runs; of one that breaks off, under another name."""
     told = machine.description() | {"minutes": given.minutes, "users": given.users, "days a minute": given.days}
+    try:
+        yield
+    except BaseException:
+        figures.save(answers, given.results / "soak-unfinished.json", told)
+        raise
     figures.save(answers, given.results / "soak.json", told)
     charts.draw({"soak": answers}, given.results)
     figures.write_table(given.results, figures.RESULTS)
@@ -114,6 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--days", type=float, default=24, help="days of the fast clock in a minute (%(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of what the users do (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="the home, kept afterwards")
+    parser.add_argument("--samples", type=Path, metavar="FILE", help="judge the samples of a run that broke off")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
     return parser.parse_args()
 

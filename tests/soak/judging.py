@@ -30,6 +30,7 @@ CONNECTIONS_EACH = 2
 MAINTENANCE_CHILDREN = 2
 """Each may have one connection more, outside the pool, while it builds indexes."""
 
+MOST_MISSED = 5
 POINTS = 120
 
 
@@ -69,13 +70,15 @@ def growths(samples: Samples) -> dict[int, Growth]:
     return grown
 
 
-def judge(answers: Answers, samples: Samples, users: Sequence[User], system: System, workers: int) -> None:
-    """Note what grew, what piled up, what leaked and what failed."""
+def judge(answers: Answers, samples: Samples, workers: int) -> None:
+    """Note what grew, what piled up and what leaked."""
     _memory(answers, samples)
     _files(answers, samples)
     _servers(answers, samples, workers)
-    _work(answers, samples, users, system)
-    answers.details["series"] = _series(samples)
+    last = samples.servers[-1]
+    answers.add("facts stored at the end, live and forgotten", "", [last["live facts"], last["facts"]])
+    answers.add("samples that could not be taken", "", [len(samples.missed)], most=MOST_MISSED)
+    answers.details |= {"series": _series(samples), "missed": samples.missed[:50]}
 
 
 def judge_bloat(answers: Answers, indexes: Mapping[str, Sizes], tables: Mapping[str, Sizes]) -> None:
@@ -126,6 +129,8 @@ def _shares(answers: Answers, samples: Samples) -> None:
     first = second_half(samples)
     taken = samples.processes[first:]
     throughout = set.intersection(*(set(one) for one in taken))
+    if not throughout:
+        return
     sums = [sum(one[pid].share for pid in throughout) for one in taken]
     grew = 100 * slope(samples.times[first:], sums) / float(np.mean(sums))
     told = f"of {np.mean(sums):.0f} MiB; a child that writes to a page it shares with its parent gets a copy of it"
@@ -153,6 +158,8 @@ def _files(answers: Answers, samples: Samples) -> None:
         for pid in set.intersection(*(set(one) for one in [*before, *after]))
         if not after[0][pid].program.startswith("postgres")
     }
+    if not more:
+        return
     worst = max(more, key=lambda pid: more[pid])
     name = "open files more in the last quarter than in the second, of any process"
     answers.add(name, "", [more[worst]], most=4, note=after[0][worst].program)
@@ -181,7 +188,8 @@ def _servers(answers: Answers, samples: Samples, workers: int) -> None:
     answers.add("keys in Redis that do not expire, most and least in the second half", "", [max(stays), min(stays)])
 
 
-def _work(answers: Answers, samples: Samples, users: Sequence[User], system: System) -> None:
+def judge_work(answers: Answers, users: Sequence[User], system: System) -> None:
+    """Note what was done, and what failed."""
     done = sum((user.done for user in users), start=type(users[0].done)())
     gone = sum((user.gone for user in users), start=type(users[0].gone)())
     failed = [failure for user in users for failure in user.failed]
@@ -189,8 +197,6 @@ def _work(answers: Answers, samples: Samples, users: Sequence[User], system: Sys
     answers.add("requests that failed", "", [len(failed)], most=0)
     complaints = [f"{name}: {line}" for name, line in system.logs() if _complains(name, line)]
     answers.add("errors in the logs of all processes", "", [len(complaints)], most=0)
-    last = samples.servers[-1]
-    answers.add("facts stored at the end, live and forgotten", "", [last["live facts"], last["facts"]])
     answers.details |= {
         "done": dict(done),
         "gone meanwhile": dict(gone),

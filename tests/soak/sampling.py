@@ -1,13 +1,14 @@
 """Samples of a running system: memory and files of each process, queues, connections, sizes of tables and indexes."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psutil
 import psycopg
@@ -58,20 +59,38 @@ class Memory:
 
 @dataclass(slots=True)
 class Samples:
-    """All samples of one run; times are seconds since its begin."""
+    """All samples of one run; times are seconds since its begin. What could not be sampled is told in `missed`."""
 
     times: list[float] = field(default_factory=list)
     processes: list[dict[int, Memory]] = field(default_factory=list)
     servers: list[dict[str, float]] = field(default_factory=list)
     sizes: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+
+    def add(self, at: float, taken: "Sample") -> None:
+        """Add what was sampled at one instant."""
+        self.times.append(at)
+        self.processes.append(taken.processes)
+        self.servers.append(taken.servers)
+        if taken.sizes:
+            self.sizes.append((at, taken.sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was sampled at one instant; the sizes of tables and indexes only now and then."""
+
+    processes: dict[int, Memory]
+    servers: dict[str, float]
+    sizes: dict[str, int]
 
 
 @contextmanager
-def sampled(system: System) -> Iterator[Samples]:
-    """Take samples every five seconds while the block runs."""
+def sampled(system: System, file: Path) -> Iterator[Samples]:
+    """Take samples every five seconds while the block runs, and write each to a file at once."""
     samples, ending = Samples(), threading.Event()
-    with ThreadPoolExecutor(1) as thread:
-        sampling = thread.submit(_sample, system, samples, ending)
+    with ThreadPoolExecutor(1) as thread, file.open("a", encoding="utf-8") as lines:
+        sampling = thread.submit(_sample, system, samples, ending, lines)
         try:
             yield samples
         finally:
@@ -79,18 +98,36 @@ def sampled(system: System) -> Iterator[Samples]:
             sampling.result()
 
 
-def _sample(system: System, samples: Samples, ending: threading.Event) -> None:
+def _sample(system: System, samples: Samples, ending: threading.Event, lines: TextIO) -> None:
     began, number = time.monotonic(), 0
-    with psycopg.connect(system.database_url, autocommit=True, application_name=OWN_NAME) as db:
-        while not ending.wait(max(0.0, began + number * EVERY_SECONDS - time.monotonic())):
-            processes, servers = memory(system), {**_redis(system), **_database(db)}
-            samples.processes.append(processes)
-            samples.servers.append(servers)
-            if number % SIZES_EVERY == 0:
-                rows = db.execute(SIZES).fetchall()
-                samples.sizes.append((time.monotonic() - began, dict(rows)))
-            samples.times.append(time.monotonic() - began)
-            number += 1
+    while not ending.wait(max(0.0, began + number * EVERY_SECONDS - time.monotonic())):
+        try:
+            taken = _now(system, with_sizes=number % SIZES_EVERY == 0)
+        except Exception as error:  # noqa: BLE001 - one sample less, of whatever reason, must not cost all others
+            samples.missed.append(f"{time.monotonic() - began:.0f} s: {type(error).__name__}: {error}")
+        else:
+            at = time.monotonic() - began
+            samples.add(at, taken)
+            print(json.dumps([at, asdict(taken)]), file=lines, flush=True)
+        number += 1
+
+
+def _now(system: System, *, with_sizes: bool) -> Sample:
+    url = system.database_url
+    with psycopg.connect(url, autocommit=True, application_name=OWN_NAME, connect_timeout=5) as db:
+        sizes = db.execute(SIZES).fetchall() if with_sizes else []
+        return Sample(memory(system), {**_redis(system), **_database(db)}, dict(sizes))
+
+
+def read(file: Path) -> Samples:
+    """Return the samples that a run wrote, whose last line may have been cut off."""
+    samples = Samples()
+    for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            at, told = json.loads(line)
+            processes = {int(pid): Memory(**one) for pid, one in told.pop("processes").items()}
+            samples.add(at, Sample(processes, **told))
+    return samples
 
 
 def memory(system: System) -> dict[int, Memory]:

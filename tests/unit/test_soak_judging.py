@@ -1,12 +1,18 @@
 """How a soak judges: what grows is found, what only fills up at first or comes and goes is not."""
 
+import json
+import os
 import random
+import threading
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from tests.soak import judging
 from tests.soak.bloat import Sizes
-from tests.soak.sampling import Memory, Samples
+from tests.soak.sampling import Memory, Sample, Samples, read, sampled
+from tests.soak.system import System
 
 HOUR = 3_600.0
 EVERY = 5.0
@@ -55,6 +61,25 @@ def test_processes_of_workers_that_were_replaced_are_counted() -> None:
     for taken in samples.processes[5:]:
         taken[2] = taken.pop(1)
     assert judging._replaced(samples) == 1
+
+
+def test_samples_are_read_back_as_they_were_taken_but_for_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    file, taken = (
+        tmp_path / "samples.jsonl",
+        Sample({7: Memory("beat", 100.0, 50.0, 9)}, {"facts": 3.0}, {"facts": 8192}),
+    )
+    line = json.dumps([5.0, asdict(taken)]) + "\n"
+    file.write_text(line + line[:30])
+    assert read(file) == Samples([5.0], [taken.processes], [taken.servers], [(5.0, taken.sizes)])
+
+
+def test_a_sample_that_cannot_be_taken_is_told_and_costs_no_other(tmp_path: Path) -> None:
+    nowhere = System(tmp_path, "postgresql://127.0.0.1:1/x", "redis://127.0.0.1:1", "", os.getpid(), {})
+    with sampled(nowhere, tmp_path / "samples.jsonl") as samples:
+        while not samples.missed:
+            threading.Event().wait(0.01)
+    assert samples.times == samples.processes == samples.servers == []
+    assert "OperationalError" in samples.missed[0]
 
 
 def test_bloat_is_how_many_times_as_large_as_need_be() -> None:
