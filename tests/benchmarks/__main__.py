@@ -31,6 +31,8 @@ from tests.benchmarks.scale import FACTS, QUICK, Size
 
 RESULTS = Path(__file__).parent / "results"
 
+ROUNDS = 5
+
 BYTES_OF_ALL, BYTES_OF_ONE = 20_000, 6_000
 """A fact of the largest table, in the databases of all benchmarks, and in those of one with the log beside them."""
 
@@ -93,6 +95,8 @@ def _tell(folder: Path) -> None:
 
 def _options(given: argparse.Namespace, name: str) -> str:
     sized = " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
+    if not given.quick and given.rounds != ROUNDS:
+        sized += f" --rounds {given.rounds}"
     return sized + (" --conversations FILE" if given.conversations and name in {"evidence", "price"} else "")
 
 
@@ -107,7 +111,7 @@ def _arguments() -> argparse.Namespace:
         default=FACTS,
         help="facts in the largest table (%(default)s); those of 5000000 stand in a folder of their own",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="runs that a median is taken of (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="runs that a median is taken of (%(default)s)")
     parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")

@@ -31,7 +31,7 @@ UNUSED_FOR_LONG = 1e9
 EXPIRING, NEARING = "session", "stable"
 DAYS_AHEAD = 7
 TOUCHED = 10
-READS = 20
+READS = 60
 
 PICK = """
     select fact from activity
