@@ -62,11 +62,15 @@ def queues() -> tuple[Queue, ...]:
     return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
 
 
-def route(name: str, *_: Any, **__: Any) -> dict[str, str]:
-    """Return where a task goes, by the first pattern that fits its name."""
+def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
+    """Return where a task goes, by the first pattern that fits its name.
+
+    No sender declares a queue: workers do, a message waits for them without, and where Redis is away for a moment just
+    then, Celery goes on with the channel that it closed meanwhile, and fails with an `AttributeError`.
+    """
     for pattern, queue in ROUTES.items():
         if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
-            return {"queue": queue, "routing_key": queue}
+            return {"queue": queue, "routing_key": queue, "declare": ()}
     return {}
 
 

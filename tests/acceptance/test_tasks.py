@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import redis
 from live_system import LiveSystem, eventually
 
+from api import sender
 from api.client import Client
 from api.system import servers
 from workers.core.fidelity import FINGERPRINT, FULL
@@ -563,6 +566,28 @@ def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
             client.call("memory.stats", {}, 0.3)
         with pytest.raises(UnavailableError, match="Redis does not answer"):
             client.stats()
+    client.close()
+
+
+def test_a_redis_that_is_away_between_connecting_and_the_first_message_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sender.GIVE_UP_SOON, "max_retries", 100)
+    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    servers.prepare_redis(server)
+    client, command, log = Client(server.url()), server.command(), tmp_path / "log"
+    with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        producers = client._app.amqp.producer_pool
+        with producers.acquire(block=True) as producer:
+            assert not producer.channel.closed
+    with ThreadPoolExecutor(1) as thread:
+        sending = thread.submit(client.send, "memory.stats", {}, ignore_result=True)
+        with (
+            servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+            redis.Redis.from_url(server.url()) as keys,
+        ):
+            sending.result(30)
+            assert keys.llen("recall") == 1
     client.close()
 
 
