@@ -15,7 +15,7 @@ from workers.recall.question import Question
 from workers.recall.scoring import Scores
 from workers.storage import candidates, facts
 from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, keep_plans
 from workers.storage.namespaces import Namespace
 
 WEIGHED = (60, 100)
@@ -57,8 +57,9 @@ def weigh(
     """
     best = found.promising(_within(WEIGHED, 3 * question.limit))
     bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
-    beside = facts.neighbours(db, tenant.id, bringing, len(CONTIGUITY))
     around = surroundings(context, db, tenant, question, best, scope)
+    keep_plans(db)
+    beside = facts.neighbours(db, tenant.id, bringing, len(CONTIGUITY))
     brought = around.brought
     ids = list(dict.fromkeys([*best, *beside, *brought]))
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, query), scope)

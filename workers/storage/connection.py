@@ -1,6 +1,7 @@
 """Connections to PostgreSQL: a small pool in each process, opened at first use because none survives a fork."""
 
 import os
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -87,9 +88,17 @@ def writing(url: str) -> Iterator[Connection]:
         UnavailableError: the server does not answer; the message names host and cause.
     """
     with transaction(url) as db, db.pipeline():
-        db.execute(KEEP_PLANS)
+        keep_plans(db)
         # The commit comes behind the pipeline, whose end sends what is still to be sent; within, it would wait for it.
         yield db
+
+
+def keep_plans(db: Connection) -> None:
+    """Plan what follows in this transaction once for each connection, not for its values: for rows found by their keys.
+
+    To plan what reads the candidates of a recall takes as long as a third of reading them.
+    """
+    db.execute(KEEP_PLANS)
 
 
 @contextmanager
@@ -138,10 +147,21 @@ def _open_pool(url: str) -> Pool:
         max_size=POOL_SIZE,
         open=True,
         configure=_configure,
-        check=ConnectionPool.check_connection,
+        check=_check,
         kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "ebb"},
         name="ebb",
     )
+
+
+def _check(db: psycopg.Connection[Any]) -> None:
+    """Ask whether a connection lives, but only where the server has said something unasked, as it does when it ends.
+
+    Nobody waits for an answer before each transaction, of which a recall has two.
+    """
+    said = select.poll()
+    said.register(db.fileno(), select.POLLIN)
+    if said.poll(0):
+        ConnectionPool.check_connection(db)
 
 
 def _configure(db: psycopg.Connection[Any]) -> None:
