@@ -93,10 +93,11 @@ def recall(
     if why is not None:
         print_why(answer["why"])
         return
-    if not answer["results"]:
+    if answer["results"]:
+        rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], _told(one)] for one in answer["results"]]
+        output.print_table(["score", "tier", "fidelity", "text"], rows)
+    else:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
-    rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], _told(one)] for one in answer["results"]]
-    output.print_table(["score", "tier", "fidelity", "text"], rows)
     if explain:
         print_parts(answer["results"])
         print_left_out(answer["left_out"])

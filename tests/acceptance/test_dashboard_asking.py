@@ -125,6 +125,8 @@ def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dic
         answer = client.get("/dashboard/recall", params=asked)
         assert answer.status_code == 422
         assert "as_of: " in answer.text
+        wrong = [line for line in answer.text.splitlines() if "aria-invalid" in line]
+        assert ['name="as_of"' in line for line in wrong] == [True]
         assert "&lt;script&gt;" in answer.text
         assert "<script>document" not in answer.text
         assert client.get("/dashboard/recall", params={"query": "a", "why": "b"}).status_code == 422

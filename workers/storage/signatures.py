@@ -116,7 +116,7 @@ GIVE_MEMORY = """
 
 BUILD = """
     create index concurrently if not exists {name} on signatures using hnsw (signature bit_hamming_ops)
-    with (ef_construction = 128)
+    with (ef_construction = 200)
     where namespace = {namespace} and live
 """
 

@@ -50,13 +50,14 @@ def recall(
     asked = {"query": query, "limit": limit, **narrowed}
     if not query.strip():
         said = "Ask a question: why a fact was recalled or not is told of one." if why.strip() else ""
-        return page(request, "playground.html", asked=asked, answer=None, said=said)
+        return page(request, "playground.html", asked=asked, answer=None, said=said, wrong="query")
     given: Any = {name: value for name, value in {**narrowed, "why": why.strip()}.items() if value}
     try:
         found = memory.recall(query, limit=limit, explain=True, touch=False, **given)
     except InvalidInputError as error:
-        return page(request, "playground.html", status_of(error), asked=asked, answer=None, said=str(error))
-    return page(request, "playground.html", asked=asked, answer=_told(found), said="")
+        said, wrong = str(error), str(error).partition(":")[0]
+        return page(request, "playground.html", status_of(error), asked=asked, answer=None, said=said, wrong=wrong)
+    return page(request, "playground.html", asked=asked, answer=_told(found), said="", wrong="")
 
 
 def _told(found: Mapping[str, Any]) -> dict[str, Any]:
