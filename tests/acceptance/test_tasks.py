@@ -132,6 +132,23 @@ def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, clien
     assert again["fidelity"] == "full"
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda client, id_: client.reinforce(id_),
+        lambda client, _id: client.store(f"The otter number 0 of {client.namespace}."),
+    ],
+)
+def test_what_is_reinforced_or_told_again_has_its_full_vector_again(
+    live: LiveSystem, client: Client, use: Callable[[Client, str], Any]
+) -> None:
+    (id_,) = store_faded(client, 1)
+    client.decay()
+    assert fidelity(live, id_) == (FINGERPRINT, None)
+    assert use(client, id_)["id"] == id_
+    eventually(lambda: fidelity(live, id_) == (FULL, DIMS), "the fact has its full vector")
+
+
 # Messages that come twice ---------------------------------------------------------------------------------------
 
 

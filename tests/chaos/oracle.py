@@ -69,6 +69,7 @@ TALLIES = """
     from (select * from tallies union all select * from tally_changes) as counted
     group by 1, 2, 3, 4, 5, 6 having sum(facts) <> 0
 """
+USES = {"memory.touch", "memory.lookup", "memory.reinforce", "memory.restore", "memory.pin"}
 DOUBLED_TEXTS = """
     select count(*) from (
         select from facts where forgotten_at is null and superseded_at is null
@@ -134,8 +135,8 @@ def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return by namespace the facts that were used, and must have their full vectors again."""
     found: dict[str, list[str]] = {}
     for cell in cells:
-        tasks = {step.task for step in cell.steps}
-        if tasks & {"memory.touch", "memory.lookup", "memory.restore", "memory.pin"}:
+        tasks = [step.task for step in cell.steps]
+        if USES & set(tasks) or tasks.count("memory.store_many") > 1:  # what is told again is used, too
             found.setdefault(cell.namespace, []).extend(cell.ids)
     return found
 

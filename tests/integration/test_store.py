@@ -110,6 +110,15 @@ def test_a_duplicate_stored_without_touch_leaves_the_fact_as_it_was(memory: Memo
     assert memory.row(first) == before
 
 
+@pytest.mark.parametrize("touch", [True, False])
+def test_a_duplicate_that_is_touched_says_whether_its_vector_has_faded(memory: Memory, touch: bool) -> None:
+    memory.add("The safe opens at nine.", strength=0.4)
+    memory.add("Tea at four.", at=99)
+    memory.decay(100)
+    answers = memory.store("The safe opens at nine.", "Tea at four.", "Cake on Sunday.", at=100, touch=touch)
+    assert [one.faded for one in answers if isinstance(one, Stored)] == [touch, False, False]
+
+
 def test_of_two_texts_with_one_id_one_is_stored_and_the_other_refused(memory: Memory) -> None:
     id_ = str(uuid4())
     answers = memory.store({"id": id_, "text": "Tea at four."}, {"id": id_, "text": "Tea at five."})

@@ -19,9 +19,9 @@ bounded = settings(max_examples=15, deadline=None, suppress_health_check=[Health
 
 def strength_of(memory: Memory, id_: UUID, at: float) -> float:
     """Return the salience of a fact just used, which is its strength; a reinforcement by nothing reads it."""
-    salience = touch.reinforce(memory.context, "default", id_, 0.0, day(at))
-    assert salience is not None
-    return salience
+    done = touch.reinforce(memory.context, "default", id_, 0.0, day(at))
+    assert done is not None
+    return done.salience
 
 
 @pytest.mark.parametrize("coactivations", [0, 1, 5, 6, 1_000])
@@ -115,9 +115,19 @@ def test_a_touch_names_those_that_have_less_than_the_full_vector(memory: Memory)
     assert memory.touch(faded, fresh, at=100).faded == [faded]
 
 
+def test_a_reinforcement_says_whether_the_fact_had_faded(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", strength=0.4)
+    memory.decay(100)
+    done = touch.reinforce(memory.context, "default", id_, 0.2, day(100))
+    assert done is not None
+    assert done.faded
+
+
 def test_reinforcing_adds_the_boost_and_confirms_without_counting_a_recall(memory: Memory) -> None:
     id_ = memory.add("Tea at four.", strength=0.3, decay_class="session")
-    assert touch.reinforce(memory.context, "default", id_, 0.2, day(0.5)) == pytest.approx(0.5, abs=0.01)
+    done = touch.reinforce(memory.context, "default", id_, 0.2, day(0.5))
+    assert done is not None
+    assert (done.salience, done.faded) == (pytest.approx(0.5, abs=0.01), False)
     row = memory.row(id_)
     assert (row["recall_count"], row["confirmed"], row["last_seen"], row["expires"]) == (0, 0.5, 0.5, 1)
 
@@ -127,7 +137,8 @@ def test_a_reinforcement_that_arrives_again_changes_nothing(memory: Memory) -> N
     touch.reinforce(memory.context, "default", id_, 0.2, day(3))
     before = memory.row(id_)
     again = touch.reinforce(memory.context, "default", id_, 0.2, day(3))
-    assert again == pytest.approx(before["base"])
+    assert again is not None
+    assert again.salience == pytest.approx(before["base"])
     assert memory.row(id_) == before
 
 

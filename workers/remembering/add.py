@@ -28,11 +28,15 @@ from workers.storage.namespaces import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one given fact: its id or that of the one that says the same, and whether it has a vector."""
+    """What became of one given fact: its id or that of the one that says the same, and whether it has a vector.
+
+    `faded` is one that was there, was touched, and has less than its full vector.
+    """
 
     id: UUID
     action: str
     embedded: bool
+    faded: bool = False
 
 
 def add_within(

@@ -50,7 +50,8 @@ def store_many(
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false. A fact without decay
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false; `regenerate` is then
+    for the caller to ask for, where it had faded. A fact without decay
     class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What its
     owner wished forgotten is not stored, unless the fact says `again`.
 
@@ -80,8 +81,11 @@ def store_many(
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         answers = _merged(rows, unwanted, _write(context, db, owner, *wanted, embedded, now))
-        _follow_up(context, db, tenant, rows, answers, told_again, now, touch=touch)
-    return answers
+        faded = _follow_up(context, db, tenant, rows, answers, told_again, now, touch=touch)
+    return [
+        replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
+        for answer in answers
+    ]
 
 
 def _follow_up(
@@ -94,16 +98,19 @@ def _follow_up(
     now: datetime,
     *,
     touch: bool,
-) -> None:
-    """Do what follows from storing: revoked wishes end, what was there is touched, and contradictions are noted."""
+) -> set[UUID]:
+    """Do what follows from storing: revoked wishes end, what was there is touched, and contradictions are noted.
+
+    Returns those that were touched and have less than their full vector.
+    """
     done = [answer for answer in answers if isinstance(answer, Stored)]
     new = {answer.id for answer in done if answer.action in NEW}
     stored = [row for row in rows if row.id in new]
     _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
     repeated = [answer.id for answer in done if answer.action == "duplicate"]
-    if touch and repeated:
-        touch_within(context, db, tenant, repeated, now)
+    touched = touch_within(context, db, tenant, repeated, now).faded if touch and repeated else []
     find_within(db, tenant, stored, now)
+    return set(touched)
 
 
 def _unwanted(

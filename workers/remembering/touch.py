@@ -9,7 +9,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import lifetime, tiers
-from workers.core.arrays import Floats
+from workers.core.arrays import Bools, Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, sustained, written
 from workers.core.fidelity import FULL, PENDING
@@ -30,6 +30,14 @@ class Touched:
     faded: list[UUID]
 
 
+@dataclass(frozen=True, slots=True)
+class Reinforced:
+    """The salience of a fact that was strengthened, and whether it has less than its full vector."""
+
+    salience: float
+    faded: bool
+
+
 def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> Touched:
     """Note that a recall returned these facts at `at`: counters, expiry, strength and last seen.
 
@@ -40,8 +48,8 @@ def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -
         return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at)
 
 
-def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: datetime) -> float | None:
-    """Strengthen one fact by `boost` and confirm it; return its salience then, or nothing if it is not there.
+def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: datetime) -> Reinforced | None:
+    """Strengthen one fact by `boost` and confirm it; return how it is then, or nothing if it is not there.
 
     A repeat of the same call, or an older one, changes nothing.
     """
@@ -53,19 +61,24 @@ def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: dat
         anchors = confirmed(strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
         _write(context, db, newer, anchors, at, recalls=0)
         activity.confirm(db, tenant.id, newer.ids, [1] * len(newer))
-        return float(salience(activity.lock(db, tenant.id, [id_]).anchors, at)[0])
+        anchors = activity.lock(db, tenant.id, [id_]).anchors
+        return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0]))
 
 
 def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Touched:
     """Do what `touch` does, in a transaction that is open already."""
     there = _locked(db, tenant, ids)
-    less = (there.anchors.fidelity != FULL) & (there.anchors.fidelity != PENDING)
     rows = there.only(there.last_accessed_at < at.timestamp())
     anchors = rows.anchors
     if context.settings.decay_reinforce_on_query:
         anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
     _write(context, db, rows, confirmed(anchors, rows, at, always=False), at, recalls=1)
-    return Touched(rows.ids, there.only(less).ids)
+    return Touched(rows.ids, there.only(_faded(there.anchors)).ids)
+
+
+def _faded(anchors: Anchors) -> Bools:
+    less: Bools = (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
+    return less
 
 
 def _locked(db: Connection, tenant: int, ids: Sequence[UUID]) -> Activity:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -128,10 +128,15 @@ def touch(ids: list[str], namespace: str, at: str) -> None:
     """Note that these facts were recalled, and have those regenerated that had faded."""
     facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
     touched = touching.touch(context, name, facts, intake.instant(at, "at"))
-    if touched.faded and settings.regeneration_enabled:
-        claimed = signals.claim_regeneration(context.redis, name, touched.faded)
+    regenerate_used(name, touched.faded)
+
+
+def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
+    """Have facts that were used though they had faded regenerated, once however often they are used meanwhile."""
+    if faded and settings.regeneration_enabled:
+        claimed = signals.claim_regeneration(context.redis, namespace, faded)
         if claimed:
-            regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in claimed]})
+            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
 
 
 @app.task(base=EbbTask, bind=True, name="memory.reinforce")
@@ -145,10 +150,11 @@ def reinforce(
     """Strengthen one fact and confirm it; return its salience."""
     at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
-    salience = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
-    if salience is None:
+    done = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
+    if done is None:
         raise NotFoundError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
-    return {"id": str(fact), "salience": round(salience, 6)}
+    regenerate_used(name, [fact] if done.faded else [])
+    return {"id": str(fact), "salience": round(done.salience, 6)}
 
 
 @app.task(base=EbbTask, name="memory.regenerate", ignore_result=True)

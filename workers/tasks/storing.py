@@ -23,6 +23,7 @@ from workers.remembering.add import Stored
 from workers.storage import outbox, signals, unlinked
 from workers.tasks import answers
 from workers.tasks.graph import autolink
+from workers.tasks.recalling import regenerate_used
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
 
 MOST_LOOKED_AT = 10_000
@@ -129,6 +130,7 @@ def _store(
         raise
     outbox.remove(context.redis, task_id)
     _link(outcomes, name, at)
+    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes
 
 
