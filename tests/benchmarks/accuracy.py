@@ -35,10 +35,6 @@ FAR = (
     "so that a longer search list brings little more"
 )
 
-APART = (
-    "; the graph hardly leads to clusters that lie apart from all others: few queries find nothing, the rest nearly all"
-)
-
 EXACT = """
     select fact, signature <~> %(query)s from signatures
     where namespace = %(namespace)s and live
@@ -76,7 +72,7 @@ def measure_clustered(answers: Answers, context: Context) -> None:
         rows = db.execute(SOME_VECTORS, {"count": QUERIES}, binary=True).fetchall()
     ((_, near),) = vectors_table.unpack([row[0] for row in rows]).values()
     queries = vectors.queries(np.random.default_rng(5), near)
-    _measure(answers, context, queries, "clustered vectors", APART)
+    _measure(answers, context, queries, "clustered vectors")
 
 
 def _measure(answers: Answers, context: Context, queries: Vectors, which: str, why: str = "") -> None:

@@ -103,7 +103,7 @@ def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:
 
 def test_every_connection_works_in_utc_with_plans_made_for_its_values(memory: Memory) -> None:
     asked = "select current_setting('timezone'), current_setting('plan_cache_mode'), current_setting('hnsw.ef_search')"
-    assert memory.rows(asked) == [("UTC", "force_custom_plan", "400")]
+    assert memory.rows(asked) == [("UTC", "force_custom_plan", "350")]
 
 
 def test_who_reads_sees_one_state_to_the_end_and_the_next_one_sees_what_came_meanwhile(memory: Memory) -> None:
