@@ -106,7 +106,9 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
         for one in document.memories():
             read += 1
             yield one
-    except (json.JSONDecodeError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError and no more
         if read:
             raise InvalidInputError(
                 f"The export is no JSON behind its memory {read}: {error}; was it cut off? Export it again."
@@ -116,6 +118,9 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
         yield from _of_lines(_lines(file))
 
 
+# ijson 3.6 would take fewer lines, but one NaN costs it all memories. Its C half turns half an emoji into another
+# character, refuses integers beyond 64 bits (with use_float) or crashes at 4,300 digits (without). Its `items` keeps a
+# prefix for each level: gigabytes for 100 KB of brackets.
 class _Document:
     """A JSON document of which no more is kept than the value that is read."""
 
@@ -129,7 +134,8 @@ class _Document:
         """Yield the elements of a list, or of the list that an object has under one of its names, or the object.
 
         Raises:
-            json.JSONDecodeError: there is no such thing, or it breaks off.
+            ValueError: there is no such thing, it breaks off, or an integer in it has more digits than Python reads.
+            RecursionError: it is nested too deep.
         """
         if self._mark() != "{":
             yield from self._elements({})

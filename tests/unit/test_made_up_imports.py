@@ -142,6 +142,37 @@ def test_an_instant_beyond_all_calendars_is_refused() -> None:
     assert not taken(line)
 
 
+@pytest.mark.parametrize(
+    ("memory", "right"),
+    [
+        (r'{"memory": "a", "score": NaN}', True),
+        (r'{"memory": "a", "metadata": {"b": NaN}}', False),
+        (r'{"memory": "a", "metadata": {"b": -1e400}}', False),
+        (r'{"memory": "a", "metadata": {"b": 18446744073709551616}}', True),
+        (r'{"memory": "cut amid an emoji \ud83d\u2026"}', False),
+        (r'{"memory": "\udc00\ud800"}', False),
+    ],
+)
+def test_an_odd_memory_of_a_document_costs_none_beside_it(memory: str, right: bool) -> None:
+    export = f'[\n{{"memory": "before"}},\n{memory},\n{{"memory": "behind"}}\n]'.encode()
+    with foreign.lines(io.BytesIO(export), "mem0", NOW) as lines:
+        assert [taken(line) for line in lines] == [True, right, True]
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 5_000, "[" * 100_000], ids=["digits", "brackets"])
+def test_a_document_with_a_value_that_python_cannot_read_is_refused(value: str) -> None:
+    export = f'[\n{{"memory": "before"}},\n{{"memory": {value}}}\n]'.encode()
+    refused = foreign.lines(io.BytesIO(export), "mem0", NOW)
+    with pytest.raises(InvalidInputError, match="no JSON behind its memory 1"), refused:
+        pass
+
+
+def test_lines_with_a_number_that_python_cannot_read_are_told() -> None:
+    export = f'[\n{{"memory": 1{"0" * 5_000}}}\n]'.encode()
+    with foreign.lines(io.BytesIO(export), "mem0", NOW) as lines:
+        assert [taken(line) for line in lines] == [False] * 3
+
+
 def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
     damaged = foreign.lines(io.BytesIO(gzip.compress(b"[]")[:10] + b"\xff" * 8), "mem0", NOW)
     with pytest.raises(InvalidInputError, match="gzipped or not"), damaged:
