@@ -173,6 +173,13 @@ def test_lines_with_a_number_that_python_cannot_read_are_told() -> None:
         assert [taken(line) for line in lines] == [False] * 3
 
 
+def test_a_document_that_ceases_to_be_utf8_is_refused() -> None:
+    text = json.dumps([MEM0] * 2_000, indent=1).encode()
+    refused = foreign.lines(io.BytesIO(text[:-1] + b"\xff]"), "mem0", NOW)
+    with pytest.raises(InvalidInputError, match="no UTF-8 text"), refused:
+        pass
+
+
 def test_an_export_that_was_gzipped_and_then_damaged_is_refused() -> None:
     damaged = foreign.lines(io.BytesIO(gzip.compress(b"[]")[:10] + b"\xff" * 8), "mem0", NOW)
     with pytest.raises(InvalidInputError, match="gzipped or not"), damaged:
