@@ -100,9 +100,9 @@ INDEXED = """
 # Concurrently, so that nobody who stores or recalls waits. The predicate makes it a namespace's own graph: no filter
 # cuts its results short, and only the few namespaces that are large have one. With 200 candidates a step, instead of
 # 64, the graph leads to clusters that lie apart, too: of a million in such clusters 983 of 1,000 true neighbours are
-# found, with 128 candidates 945, and nothing at all for one query in thirty. Lists instead of a graph (IVFFlat) are built
-# in a twentieth of the time, but of 110,000 real sentences by MiniLM they find 907 of 1,000 neighbours of some words of
-# one where a graph finds 993, in as much time.
+# found, with 128 candidates 945, and nothing at all for one query in thirty. Lists instead of a graph (IVFFlat) are
+# built in a twentieth of the time, but of 110,000 real sentences by MiniLM they find 907 of 1,000 neighbours of some
+# words of one where a graph finds 993, in as much time.
 # A graph of 1,024 bits takes 843 bytes in memory, measured; one that does not fit is finished on disk, many times as
 # slowly. Who gave PostgreSQL so much to keep pages in can spare as much, once, for an index.
 GIVE_MEMORY = """
