@@ -65,3 +65,39 @@ def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: Live
     eventually(lambda: f"Discarding revoked task: memory.store[{task_id}]" in live.logs(), "the message is dropped")
     assert live.facts(namespace) == []
     assert live.send("memory.store", given, task_id).get(timeout=30)["action"] == "added"
+
+
+def test_a_file_that_is_gone_does_not_come_back_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+    reading, task_id = read_file(namespace), str(uuid4())
+    assert answer(live, "memory.index", reading, task_id)["added"] == 1
+    assert answer(live, "memory.unindex", gone(namespace)) == {"removed": 1}
+    assert answer(live, "memory.index", reading, task_id)["added"] == 1
+    assert live.facts(namespace) == []
+    assert live.rows("select count(*) from documents where folder = %s", [namespace]) == [(0,)]
+
+
+def test_a_file_that_was_read_anew_does_not_go_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+    task_id = str(uuid4())
+    answer(live, "memory.index", read_file(namespace))
+    assert answer(live, "memory.unindex", gone(namespace), task_id) == {"removed": 1}
+    answer(live, "memory.index", read_file(namespace))
+    assert answer(live, "memory.unindex", gone(namespace), task_id) == {"removed": 1}
+    assert [text for _, text in live.facts(namespace)] == ["The keel is oak."]
+
+
+def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:
+    """Return what a task answers to this delivery of it, whatever it answered to an earlier one."""
+    result = live.send(task, arguments, task_id)
+    told: dict[str, object] = result.get(timeout=60)
+    result.forget()
+    return told
+
+
+def read_file(namespace: str) -> dict[str, object]:
+    chunks = [{"section": "Boat", "text": "The keel is oak."}]
+    document = {"path": "notes/boat.md", "chunks": chunks, "digest": "0" * 64, "folder": namespace}
+    return document | {"namespace": namespace}
+
+
+def gone(namespace: str) -> dict[str, object]:
+    return {"paths": ["notes/boat.md"], "namespace": namespace}

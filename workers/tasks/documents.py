@@ -1,6 +1,7 @@
 """The tasks by which Markdown files become facts: documents, index and unindex."""
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from celery import Task
@@ -10,6 +11,7 @@ from workers.celery import app, settings
 from workers.intake import documents as given
 from workers.remembering import documents as keeping
 from workers.storage import signals
+from workers.tasks.once import once
 from workers.tasks.task import EbbTask, context, instant
 
 
@@ -44,18 +46,26 @@ def index(
     document = given.document(path=path, folder=folder, digest=digest, chunks=chunks)
     words = document.words(settings.max_text)
     read = keeping.Document(document.path, document.folder, bytes.fromhex(document.digest), words)
+    return once(self.request.id or "", lambda: _kept(name, read, at))
+
+
+def _kept(name: str, read: keeping.Document, at: datetime) -> dict[str, Any]:
     done = keeping.index(context, name, read, at)
     signals.mark_grown(context.redis, name)
     if done.removed:
         signals.mark_erased(context.redis)
-    return {"path": document.path, **asdict(done)}
+    return {"path": read.path, **asdict(done)}
 
 
-@app.task(base=EbbTask, name="memory.unindex")
-def unindex(paths: Any, namespace: Any = "default") -> dict[str, Any]:
+@app.task(base=EbbTask, bind=True, name="memory.unindex")
+def unindex(self: Task, paths: Any, namespace: Any = "default") -> dict[str, Any]:
     """Erase the chunks of files that are not there any more; return how many."""
-    name = intake.namespace_name(namespace)
-    removed = keeping.remove(context, name, given.paths(paths))
+    name, gone = intake.namespace_name(namespace), given.paths(paths)
+    return once(self.request.id or "", lambda: _removed(name, gone))
+
+
+def _removed(name: str, paths: list[str]) -> dict[str, Any]:
+    removed = keeping.remove(context, name, paths)
     signals.mark_grown(context.redis, name)
     if removed:
         signals.mark_erased(context.redis)
