@@ -60,6 +60,22 @@ def examples(usual: int) -> Callable[[Test], Test]:
     )
 
 
+def spoilt_within(right: Any) -> st.SearchStrategy[Any]:
+    """Return values of JSON that are like a right one, but for something within them, at any depth."""
+    if isinstance(right, dict) and right:
+        inner = st.sampled_from(sorted(right)).flatmap(
+            lambda name: spoilt_within(right[name]).map(lambda wrong: right | {name: wrong})
+        )
+        return st.one_of(inner, inner, inner, spoilt(right))
+    if isinstance(right, list) and right:
+        places = st.integers(0, len(right) - 1)
+        inner = places.flatmap(
+            lambda place: spoilt_within(right[place]).map(lambda wrong: [*right[:place], wrong, *right[place + 1 :]])
+        )
+        return st.one_of(inner, inner, JSON, st.just([]), st.just(right * 2))
+    return JSON
+
+
 def spoilt(right: Mapping[str, Any], junk: st.SearchStrategy[Any] = JSON) -> st.SearchStrategy[dict[str, Any]]:
     """Return objects in which one to three fields of a right one are anything, missing, or new."""
     names = st.sampled_from(sorted(right)) if right else st.nothing()

@@ -114,6 +114,9 @@ def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: s
         doubtful(client, "A rumour.")
         assert client.janitor() == {"namespace": namespace, "totalRuns": 0, "skipped": "hygiene is switched off here"}
         assert client.stats()["forgotten"] == 0
+    going_on = {"namespace": namespace, "asked_by": "somebody-who-tidies"}
+    answer = live.send("memory.janitor", going_on).get(timeout=60)
+    assert live.control.AsyncResult("somebody-who-tidies").get(timeout=10) == answer
     said = live.ebb("janitor", "-n", namespace)
     assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
 

@@ -1,7 +1,9 @@
 """Tasks with made-up arguments: each is done, or refused in words; none fails, and nothing is lost."""
 
+import ast
 import json
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -11,8 +13,8 @@ import pytest
 from celery.exceptions import TimeoutError as NoResultError
 from hypothesis import given
 from hypothesis import strategies as st
-from live_system import LiveSystem
-from made_up import JSON, TEXTS, examples, spoilt
+from live_system import ROOT, LiveSystem
+from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
 from workers.intake import cursors
 from workers.recall import looking_up
@@ -101,6 +103,48 @@ ASKED: dict[str, dict[str, Any]] = {
     "decay.runs": {"namespace": NAME, "limit": 3, "before": AT, "everything": False},
     "decay.backfill": HERE | {"dry_run": True, "prune": False},
 }  # fmt: skip
+COUNTED = {"id": ONE, "text": "a"}
+GOING_ON: dict[str, dict[str, Any]] = {
+    "memory.consolidate": {
+        "run": ONE,
+        "asked_by": "somebody",
+        "so_far": {
+            "compared": 1,
+            "merged": 1,
+            "groups": [{"keep": COUNTED, "merge": [COUNTED | {"similarity": 0.95}]}],
+        },
+    },
+    "memory.janitor": {"run": ONE, "asked_by": "somebody"},
+    "memory.prune_by_llm": {"run": ONE, "after": ONE},
+    "memory.embed_pending": {"after": [1, ONE]},
+    "memory.doctor": {
+        "after": [1, ONE],
+        "asked_by": "somebody",
+        "so_far": {
+            "examined": 1,
+            "mended": True,
+            "faults": [{"fault": "no vector", "facts": 1, "meaning": "a", "first": [ONE]}],
+        },
+    },
+    "decay.backfill": {
+        "after": [1, ONE],
+        "asked_by": "somebody",
+        "so_far": {"examined": 1, "overdue": 0, "changes": [{"from": "none", "to": "stable", "facts": 1}]},
+    },
+    "relations.decay": {
+        "after": [1, 1],
+        "asked_by": "somebody",
+        "so_far": {
+            "processed": 1,
+            "decayed": 1,
+            "belowMinimum": 0,
+            "pinned": 0,
+            "edges": [{"from": "a", "to": "b", "type": "t", "weight": 0.5, "lastObserved": "2026-01-01"}],
+        },
+    },
+}
+"""By what tasks go on where the ones before them stopped."""
+
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Place, {"id": ONE}),
     "memory.lookup": (looking_up.Behind, {"entity": "Mira"}),
@@ -174,6 +218,41 @@ def test_right_arguments_are_taken(known: LiveSystem, task: str) -> None:
 def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(ASKED[task], JSON))
     assert answer(known, task, arguments) is None
+
+
+@pytest.mark.parametrize("task", sorted(GOING_ON))
+def test_a_successor_goes_on_and_answers_whoever_waits(known: LiveSystem, task: str) -> None:
+    waiting = str(uuid4())
+    given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
+    assert answer(known, task, given) is None
+    if "asked_by" in given:
+        told = known.control.AsyncResult(waiting).get(timeout=10)
+        for name, before in given.get("so_far", {}).items():
+            assert name == "mended" or told[name] or told[name] == before
+
+
+@pytest.mark.parametrize("task", sorted(GOING_ON))
+@examples(25)
+@given(data=st.data())
+def test_anything_to_go_on_from_is_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+    arguments = ASKED[task] | data.draw(spoilt_within(GOING_ON[task]))
+    assert answer(known, task, arguments) is None
+
+
+def test_every_argument_of_every_task_is_made_up_somewhere() -> None:
+    cursors = {task: {"cursor"} for task in PAGED}
+    for task, declared in declared_arguments():
+        assert declared <= {*ASKED[task], *GOING_ON.get(task, ()), *cursors.get(task, ())}, task
+
+
+def declared_arguments() -> Iterator[tuple[str, set[str]]]:
+    """Yield each task of the sources with its arguments."""
+    for path in sorted((ROOT / "workers").rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "app.task":
+                    (name,) = (ast.literal_eval(one.value) for one in call.keywords if one.arg == "name")
+                    yield name, {one.arg for one in function.args.args} - {"self"}
 
 
 @pytest.mark.parametrize("task", sorted(PAGED))

@@ -1,10 +1,14 @@
 """Passes of one namespace, and what is told of past ones."""
 
-from uuid import uuid4
+from collections.abc import Callable
+from math import inf
+from uuid import UUID, uuid4
 
+import pytest
 from memory import Memory, day
 
-from workers.forgetting import passes
+from workers.errors import InvalidInputError
+from workers.forgetting import consolidate, janitor, passes
 from workers.storage.past_runs import Run
 
 
@@ -65,3 +69,26 @@ def test_past_passes_are_told_page_by_page(memory: Memory) -> None:
     first = passes.latest(memory.context, "default", 2)
     rest = passes.latest(memory.context, "default", 2, first[-1].started_at)
     assert [run.planned_for for run in (*first, *rest)] == [day(2), day(1), day(0)]
+
+
+def consolidated(memory: Memory, run: UUID) -> object:
+    return consolidate.consolidate(memory.context, "default", run, day(1), inf, apply=True)
+
+
+def tidied(memory: Memory, run: UUID) -> object:
+    return janitor.plan(memory.context, "default", run, day(1))
+
+
+@pytest.mark.parametrize("goes_on", [consolidated, tidied])
+def test_nothing_goes_on_in_a_run_that_was_begun_for_something_else(
+    memory: Memory, goes_on: Callable[[Memory, UUID], object]
+) -> None:
+    ids = [memory.add(f"The user prefers dark mode in {how} editor") for how in ("every single", "every")]
+    memory.decay(0, run=(run := uuid4()))
+    with pytest.raises(InvalidInputError, match="begun for something else"):
+        goes_on(memory, run)
+    assert memory.rows("select id from facts where forgotten_at is null order by created_at, id") == [
+        (id_,) for id_ in sorted(ids)
+    ]
+    goes_on(memory, own := uuid4())
+    goes_on(memory, own)

@@ -22,6 +22,7 @@ from workers.core.fidelity import FULL, PENDING
 from workers.forgetting.compare import compare
 from workers.forgetting.decay import allowed
 from workers.forgetting.forget import forget_within
+from workers.forgetting.passes import check_own
 from workers.forgetting.terms import rules_for
 from workers.intake.values import MOST_TAGS
 from workers.remembering.touch import confirmed, salience
@@ -119,6 +120,7 @@ def merge(
         if tenant is None or not groups:
             return Merged()
         runs.begin(db, run, now, None, "", work="consolidation", dry_run=False, force=force)
+        check_own(db, run, "consolidation", None)
         runs.finish(db, run)
         rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
         wanted = _still_there(db, tenant.id, groups, now)

@@ -26,6 +26,7 @@ from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.forgetting.age import counted, write_counted
 from workers.forgetting.forget import forget_within
+from workers.forgetting.passes import check_own
 from workers.forgetting.terms import terms
 from workers.storage import choices, due, events, namespaces, rules, runs, tallies, vectors
 from workers.storage.activity import Activity
@@ -81,6 +82,7 @@ def plan(
         tenant = None if owner is None else owner.id
         begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
         if not begun:
+            check_own(db, run, work, tenant)
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
         if work == "decay" and not dry_run:
             _heed_changed_rules(context, db, now)

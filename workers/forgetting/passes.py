@@ -1,10 +1,13 @@
 """Passes: what was done of late, the newest first."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from workers.context import Context
-from workers.storage import past_runs
-from workers.storage.connection import transaction
+from workers.errors import InvalidInputError
+from workers.storage import past_runs, runs
+from workers.storage.connection import Connection, transaction
+from workers.storage.due import Work
 from workers.storage.past_runs import Run
 
 KEPT = timedelta(days=30)
@@ -23,6 +26,16 @@ def latest(
     """
     with transaction(context.database_url) as db:
         return past_runs.latest(db, namespace, limit, before, everything=everything)
+
+
+def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:
+    """Refuse a run that was begun for something else, for what it may forget is not for this.
+
+    Raises:
+        InvalidInputError: it was.
+    """
+    if runs.begun_for(db, run) not in (None, (work, namespace)):
+        raise InvalidInputError(f"run: {run} was begun for something else; leave it out.")
 
 
 def drop_old(context: Context) -> int:

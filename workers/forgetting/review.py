@@ -15,6 +15,7 @@ from workers.context import Context
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.forgetting.decay import allowed
 from workers.forgetting.forget import forget_within
+from workers.forgetting.passes import check_own
 from workers.judging.review import Reviewed, needless
 from workers.judging.statement import Statement
 from workers.storage import activity, namespaces, remembered, runs, verdicts
@@ -78,6 +79,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
         if tenant is None or remembered.count(db, tenant.id, KIND, now) < threshold:
             return None
         runs.begin(db, run, now, None, "", work="review", dry_run=False, force=False, namespace=tenant.id)
+        check_own(db, run, "review", tenant.id)
         runs.finish(db, run)
         return tenant.id
 

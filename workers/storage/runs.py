@@ -74,6 +74,8 @@ PARTS = "select segment, part from decay_parts where run = %(run)s and done_at i
 
 STATE = "select finished_at is not null as finished, asked_by, work, dry_run from decay_runs where id = %(run)s"
 
+BEGUN_FOR = "select work, namespace from decay_runs where id = %(run)s"
+
 OPEN_PARTS = """
     select run, segment, part
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
@@ -219,6 +221,11 @@ def state(db: Connection, run: UUID) -> State:
     """Return whether a run is finished, who asked for it, and what it is for; of one that never began the defaults."""
     with db.cursor(row_factory=class_row(State)) as cursor:
         return cursor.execute(STATE, {"run": run}).fetchone() or State()
+
+
+def begun_for(db: Connection, run: UUID) -> tuple[str, int | None] | None:
+    """Return what a run is for, and whose facts alone it takes; nothing of one that never began."""
+    return db.execute(BEGUN_FOR, {"run": run}).fetchone()
 
 
 def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:

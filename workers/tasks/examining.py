@@ -8,6 +8,7 @@ from celery import Task
 
 from workers import intake
 from workers.celery import app
+from workers.intake import successors
 from workers.remembering import embed
 from workers.tasks.passing import leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
@@ -22,9 +23,9 @@ def examine(
     namespace: Any = "default",
     mend: bool = False,
     now: Any = None,
-    after: list[Any] | None = None,
-    so_far: dict[str, Any] | None = None,
-    asked_by: str | None = None,
+    after: Any = None,
+    so_far: Any = None,
+    asked_by: Any = None,
 ) -> dict[str, Any]:
     """Examine the facts of a namespace, or of all; return how many have which fault, and the first of them.
 
@@ -32,21 +33,21 @@ def examine(
     """
     name = None if namespace is None else intake.namespace_name(namespace)
     at, until = instant(now), time.monotonic() + WORK_SECONDS
-    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
-    found = _diagnosis(so_far)
+    place: embed.Place | None = successors.fact_place(after, embed.START)
+    found, waits = _diagnosis(successors.so_far(so_far, successors.Examined)), successors.waiting(asked_by)
     while place is not None and time.monotonic() < until:
         place, more = doctor.examine(context, name, place, at, mend=mend)
         found += more
     answer = _answer(found, mended=mend)
-    waiting = asked_by or self.request.id or ""
+    waiting = waits or self.request.id or ""
     if place is not None:
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         examine.apply_async(kwargs={"namespace": name, "mend": mend} | going_on)
         leave_answer_to_others(self, f"{found.examined} facts so far")
     if mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
+    if waits:
+        app.backend.mark_as_done(waits, answer)
     return answer
 
 
@@ -64,9 +65,15 @@ def _answer(found: Diagnosis, *, mended: bool) -> dict[str, Any]:
 
 
 def _diagnosis(answer: dict[str, Any] | None) -> Diagnosis:
-    """Return what an earlier part of an examination found."""
+    """Return what an earlier part of an examination found.
+
+    Raises:
+        InvalidInputError: it has a fault that is none.
+    """
     if answer is None:
         return Diagnosis()
+    for one in answer["faults"]:
+        intake.choice(one["fault"], "so_far: fault", list(doctor.FAULTS))
     return Diagnosis(
         answer["examined"],
         {one["fault"]: one["facts"] for one in answer["faults"]},

@@ -9,7 +9,7 @@ from celery.exceptions import Ignore
 
 from workers import intake
 from workers.celery import app
-from workers.intake import cursors, graph
+from workers.intake import cursors, graph, successors
 from workers.remembering import autolink as autolinking
 from workers.remembering import links as linking
 from workers.remembering import relations as relating
@@ -147,9 +147,9 @@ def decay(
     now: Any = None,
     dry_run: Any = False,
     namespace: Any = None,
-    after: list[int] | None = None,
-    so_far: dict[str, Any] | None = None,
-    asked_by: str | None = None,
+    after: Any = None,
+    so_far: Any = None,
+    asked_by: Any = None,
 ) -> dict[str, Any]:
     """Bring relations' stored weights up to date, of one namespace or of all; the last of its successors answers (R22).
 
@@ -157,15 +157,17 @@ def decay(
     """
     name = None if namespace is None else intake.namespace_name(namespace)
     at, dry = instant(now), graph.flag(dry_run, "dry_run")
-    place, done = _walk(name, (after[0], after[1]) if after else START, at, dry_run=dry, room=_room(so_far))
-    answer, waiting = _added(so_far, _passed(done, dry_run=dry)), asked_by or self.request.id or ""
+    begin, waits = successors.relation_place(after, START), successors.waiting(asked_by)
+    before = successors.so_far(so_far, successors.FadedInPreview if dry else successors.Faded)
+    place, done = _walk(name, begin, at, dry_run=dry, room=_room(before))
+    answer, waiting = _added(before, _passed(done, dry_run=dry)), waits or self.request.id or ""
     if place is not None:
         going_on = {"after": list(place), "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         decay.apply_async(kwargs={"namespace": name, "dry_run": dry} | going_on)
         self.send_event("task-succeeded", result=f"{answer['processed']} relations so far", runtime=0.0)
         raise Ignore
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
+    if waits:
+        app.backend.mark_as_done(waits, answer)
     return answer
 
 
@@ -191,7 +193,7 @@ def _walk(name: str | None, place: Place, at: datetime, *, dry_run: bool, room: 
 
 
 def _room(so_far: dict[str, Any] | None) -> int:
-    return MOST_SHOWN - len(so_far.get("edges", []) if so_far else [])
+    return max(MOST_SHOWN - len(so_far.get("edges", []) if so_far else []), 0)
 
 
 def _passed(done: Passed, *, dry_run: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from workers.forgetting import consolidate as consolidating
 from workers.forgetting import decay
 from workers.forgetting import janitor as tidying
 from workers.forgetting.consolidate import Group
+from workers.intake import successors
 from workers.storage import signals
 from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown as iso
@@ -34,8 +35,8 @@ def consolidate(
     now: Any = None,
     scheduled: bool = False,
     run: Any = None,
-    so_far: dict[str, Any] | None = None,
-    asked_by: str | None = None,
+    so_far: Any = None,
+    asked_by: Any = None,
 ) -> dict[str, Any]:
     """Return facts that say nearly the same, after merging them if `apply` is true; the last successor answers.
 
@@ -45,23 +46,22 @@ def consolidate(
     task_id, name = self.request.id or "", intake.namespace_name(namespace)
     most, until = intake.whole(limit, "limit", MOST_RESULTS), time.monotonic() + WORK_SECONDS
     at = signals.first_seen(context.redis, task_id, instant(now))
-    own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
+    own_run, waits = uuid_of(task_id) if run is None else intake.fact_id(run), successors.waiting(asked_by)
+    before = successors.so_far(so_far, successors.Consolidated) or _nothing_yet()
     done = consolidating.consolidate(context, name, own_run, at, until, apply=apply, force=force)
     if done.merged.faded and settings.regeneration_enabled:
         regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in done.merged.faded]})
     groups = [_group(group) for group in done.merged.groups]
-    told = _added(so_far or _nothing_yet(), done.compared, groups, most)
+    told = _added(before, done.compared, groups, most)
     if done.more:
-        going_on = {"run": str(own_run), "so_far": told, "asked_by": asked_by or task_id, "now": at.isoformat()}
+        going_on = {"run": str(own_run), "so_far": told, "asked_by": waits or task_id, "now": at.isoformat()}
         given = {"namespace": name, "apply": apply, "force": force, "limit": most, "scheduled": scheduled}
         consolidate.apply_async(kwargs=given | going_on)
         leave_answer_to_others(self, f"{told['compared']} facts compared, {told['merged']} merged so far")
     answer = _consolidated(told, consolidating.near_duplicates(context, name, at), most, applied=apply)
     if scheduled:
         _follow_consolidation(name)
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
-    return answer
+    return _answered(waits, answer)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.consolidate_all", ignore_result=True)
@@ -75,7 +75,7 @@ def consolidate_all(self: Task, now: Any = None) -> None:
 
 @app.task(base=EbbTask, bind=True, name="memory.janitor")
 def janitor(
-    self: Task, namespace: Any = "default", now: Any = None, scheduled: bool = False, asked_by: str | None = None,
+    self: Task, namespace: Any = "default", now: Any = None, scheduled: bool = False, asked_by: Any = None,
     run: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Do what is due of a namespace; return what was culled and got stale since the run before.
@@ -83,12 +83,13 @@ def janitor(
     Without namespace, each in which something is due has a run of its own, and the answer says which. `run` and
     `asked_by` are what a successor goes on from. What is scheduled is followed by the review of an LLM, if wanted.
     """
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at, waits = signals.first_seen(context.redis, self.request.id or "", instant(now)), successors.waiting(asked_by)
     if namespace is None:
         return _janitors_for_all(at.isoformat())
     task_id, name, until = self.request.id or "", intake.namespace_name(namespace), time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
-        return _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
+        skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
+        return _answered(waits, skipped)
     own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
     for part_run, segment, part in tidying.plan(context, name, own_run, at):
         if part_run != own_run:
@@ -96,15 +97,13 @@ def janitor(
         elif time.monotonic() < until:
             decay.apply(context, (part_run, segment, part), yield_to_users)
         else:
-            going_on = {"run": str(own_run), "asked_by": asked_by or task_id, "now": at.isoformat()}
+            going_on = {"run": str(own_run), "asked_by": waits or task_id, "now": at.isoformat()}
             janitor.apply_async(kwargs={"namespace": name, "scheduled": scheduled} | going_on)
             leave_answer_to_others(self, "goes on in another task")
     answer = _snapshot(name, tidying.conclude(context, name, own_run, at))
     if scheduled and settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": name})
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
-    return answer
+    return _answered(waits, answer)
 
 
 @app.task(base=EbbTask, name="memory.janitor_snapshot")
@@ -112,6 +111,13 @@ def janitor_snapshot(namespace: Any = "default") -> dict[str, Any]:
     """Return what the last run of a namespace's janitor told."""
     name = intake.namespace_name(namespace)
     return _snapshot(name, tidying.last(context, name))
+
+
+def _answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer, after giving it to the task that waits for it as well."""
+    if waits:
+        app.backend.mark_as_done(waits, answer)
+    return answer
 
 
 def _follow_consolidation(namespace: str) -> None:

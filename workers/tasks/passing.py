@@ -3,7 +3,6 @@
 import time
 from datetime import datetime
 from typing import Any, NoReturn
-from uuid import UUID
 
 from celery import Task
 from celery.exceptions import Ignore
@@ -13,6 +12,7 @@ from workers.celery import app, settings
 from workers.errors import InvalidInputError
 from workers.forgetting import backfill as backfilling
 from workers.forgetting import decay, passes
+from workers.intake import successors
 from workers.remembering import embed
 from workers.storage import signals
 from workers.tasks import answers
@@ -83,9 +83,9 @@ def backfill(
     dry_run: bool = False,
     prune: bool = False,
     now: Any = None,
-    after: list[Any] | None = None,
-    so_far: dict[str, Any] | None = None,
-    asked_by: str | None = None,
+    after: Any = None,
+    so_far: Any = None,
+    asked_by: Any = None,
 ) -> dict[str, Any]:
     """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
 
@@ -93,19 +93,20 @@ def backfill(
     """
     name = None if namespace is None else intake.namespace_name(namespace)
     at, until = instant(now), time.monotonic() + WORK_SECONDS
-    place: embed.Place | None = (int(after[0]), UUID(after[1])) if after else embed.START
-    done = answers.backfilled_so_far(so_far)
+    place: embed.Place | None = successors.fact_place(after, embed.START)
+    done = answers.backfilled_so_far(successors.so_far(so_far, successors.Backfilled))
+    waits = successors.waiting(asked_by)
     while place is not None and time.monotonic() < until:
         place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
         done += more
     answer = answers.backfilled(done)
-    waiting = asked_by or self.request.id or ""
+    waiting = waits or self.request.id or ""
     if place is not None:
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
         leave_answer_to_others(self, f"{done.examined} facts so far")
-    if asked_by:
-        app.backend.mark_as_done(asked_by, answer)
+    if waits:
+        app.backend.mark_as_done(waits, answer)
     return answer
 
 

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from celery import Task
 
@@ -13,6 +12,7 @@ from workers.celery import app
 from workers.context import utc_now
 from workers.errors import EmbeddingError
 from workers.forgetting import review as reviewing
+from workers.intake import successors
 from workers.remembering import embed
 from workers.storage import signals, unlinked
 from workers.tasks.graph import autolink
@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 
 @app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
-def embed_pending(after: list[Any] | None = None) -> None:
+def embed_pending(after: Any = None) -> None:
     """Embed facts that still have no vector, batch by batch, one task at a time; then link what waited for that."""
+    place = successors.fact_place(after, embed.START)
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
-        place = (int(after[0]), UUID(after[1])) if after else embed.START
         rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
     if rest is not None:
         embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
