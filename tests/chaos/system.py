@@ -37,6 +37,9 @@ WORKERS = {"worker": "recall,store", "maintenance": "maintenance"}
 SETTINGS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_LOG_LEVEL": "info"}
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
+TWINS_KEYS = "4"
+"""The database of Redis before those with the twin's own keys: locks of whoever was killed must not hold there."""
+
 LOST = re.compile(r"Task ([\w.]+)\[\S+ retry: .*WorkerLostError")
 
 
@@ -204,8 +207,9 @@ class System:
         return outside | urls | paths | threads | SETTINGS | self.settings | self.world
 
     def context(self, database: str) -> Context:
-        """Return what Ebb works with in this process, on a database of this server."""
-        urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": self.redis_url}
+        """Return what Ebb works with in this process, on a database of this server; the twin's has keys of its own."""
+        redis_url = self.redis_url if database == self.database else self.redis_url.removesuffix("0") + TWINS_KEYS
+        urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": redis_url}
         return Context(Settings.from_environment(urls | SETTINGS | self.settings))
 
     def create(self, database: str) -> Context:

@@ -1,0 +1,285 @@
+"""Cells: some facts, and what is done to them step by step, as random numbers have it.
+
+What a cell must be in the end follows from its own steps, in their order. So nothing is done to it of which a message
+that comes again late would make something else, after the steps that follow: such as telling a near-duplicate of facts
+that were consolidated before.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeAlias
+from uuid import UUID, uuid5
+
+from workers.remembering.documents import CHUNK_IDS
+
+Wish: TypeAlias = tuple[str, dict[str, Any]]
+"""A task, and its arguments."""
+
+NAMESPACES = ("north", "south", "east", "west")
+ACKNOWLEDGED, ACCEPTED, UNKNOWN, REFUSED = "acknowledged", "accepted", "unknown", "refused"
+CLASSES = ("short", "session", "normal", "active", "stable", "durable", "permanent", None)
+DAY = timedelta(days=1)
+LOOKUP, TOUCH, PLAN, JANITOR = "memory.lookup", "memory.touch", "decay.plan", "memory.janitor"
+CONSOLIDATE, INDEX, UNINDEX = "memory.consolidate", "memory.index", "memory.unindex"
+RESOLVE = "memory.resolve"
+FACTS, FADING, ALIKE, NOTES = "facts", "fading", "alike", "notes"
+KINDS = {FACTS: 60, FADING: 15, ALIKE: 12, NOTES: 13}
+"""What cells are of, and how many of a hundred are of each."""
+
+OWN = (FADING, ALIKE)
+"""Cells with a namespace of their own, for what is done to them is done to all of it."""
+
+USES = ("reinforce", "pin", "forget", "erase", "supersede", "contradict", "link", "relate", "again")
+HERDS, MOST_ALIKE, MOST_CHUNKS = 4, 16, 8
+HOW = (
+    "mostly", "often", "always", "gladly", "quietly", "slowly", "calmly", "daily", "usually", "safely", "happily",
+    "still", "again", "alone", "together", "early", "late", "briefly", "lazily", "freely",
+)  # fmt: skip
+
+
+@dataclass
+class Step:
+    """One task that was sent, and what its sender was told of it."""
+
+    task: str
+    arguments: dict[str, Any]
+    task_id: str
+    told: str = UNKNOWN
+    answer: Any = None
+    sent: int = 0
+
+
+@dataclass
+class Cell:
+    """Facts of one namespace, and what was done to them, in order; one of notes has the name of its file."""
+
+    namespace: str
+    ids: list[str]
+    name: str
+    kind: str = FACTS
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def certain(self) -> list[Step]:
+        """Return the steps of which somebody knows that they happened, or must."""
+        return [step for step in self.steps if step.told in (ACKNOWLEDGED, ACCEPTED) and step.task != LOOKUP]
+
+    @property
+    def uncertain(self) -> list[Step]:
+        """Return the steps that may have happened; a lookup promises its answer, and no touch of what it returned."""
+        return [step for step in self.steps if step.told == UNKNOWN or step.task == LOOKUP]
+
+
+@dataclass
+class Author:
+    """Draws cells and what is done to them; instants are those at which each step is asked for.
+
+    If `own`, some cells have a namespace of their own, in which passes, janitors and consolidations are asked for.
+    """
+
+    number: int
+    rng: random.Random
+    clock: Callable[[], datetime]
+    most_facts: int = 60
+    own: bool = True
+
+    def uuid(self) -> str:
+        """Return the next id."""
+        return str(UUID(int=self.rng.getrandbits(128), version=4))
+
+    def cell(self, place: int) -> Cell:
+        """Return a new cell; its first step tells its facts."""
+        kind = self.rng.choices(list(KINDS), list(KINDS.values()))[0]
+        kind = kind if self.own or kind not in OWN else FACTS
+        name = f"cell {self.number} {place}"
+        if kind == NOTES:
+            return Cell(self.rng.choice(NAMESPACES), [], f"notes/{name}.md", kind)
+        namespace = f"{kind}-{self.number}-{place}" if kind in OWN else self.rng.choice(NAMESPACES)
+        return Cell(namespace, [self.uuid() for _ in range(self._size(kind))], name, kind)
+
+    def _size(self, kind: str) -> int:
+        if kind == ALIKE:
+            return self.rng.randint(HERDS, MOST_ALIKE)
+        return 1 if self.rng.random() < 0.25 and kind == FACTS else self.rng.randint(2, self.most_facts)
+
+    def plan(self, cell: Cell) -> Iterator[Wish]:
+        """Yield what to do to a cell."""
+        plans = {FACTS: self._facts, FADING: self._fading, ALIKE: self._alike, NOTES: self._notes}
+        yield from plans[cell.kind](cell)
+
+    # Facts that are told, used and forgotten -------------------------------------------------------------------------
+
+    def _facts(self, cell: Cell) -> Iterator[Wish]:
+        yield "memory.store_many", self._told(cell, aged=self.rng.random() < 0.3)
+        for _ in range(self.rng.randint(0, 5)):
+            yield from self._use(cell)
+        if self.rng.random() < 0.6:
+            yield self._touch(cell)
+
+    def _told(self, cell: Cell, *, aged: bool = False, fades: bool = False) -> dict[str, Any]:
+        now = self.clock()
+        born = now - timedelta(days=self.rng.randint(100, 400)) if aged else now
+        facts = [
+            {
+                "id": id_,
+                "text": f"In {cell.name} stone {place} lies beside {self.rng.choice(('moss', 'sand', 'ice', 'reed'))}.",
+                "entity": cell.name,
+                "created_at": born.isoformat(),
+                "session": cell.name,
+                "turn": place,
+                "salience": round(self.rng.random(), 3),
+                "decay_class": self.rng.choice(CLASSES) if fades else None,
+            }
+            for place, id_ in enumerate(cell.ids)
+        ]
+        return {"facts": facts, "classify": False, "now": now.isoformat(), **_in(cell)}
+
+    def _use(self, cell: Cell) -> Iterator[Wish]:
+        """Yield one thing that is done to a cell, or two of which the second takes the first back."""
+        one, several = self.rng.choice(cell.ids), self.rng.sample(cell.ids, self.rng.randint(1, len(cell.ids)))
+        match self.rng.choice(USES):
+            case "reinforce":
+                yield "memory.reinforce", self._at(cell, id=one, boost=0.1)
+            case "pin":
+                yield "memory.pin", self._at(cell, id=one)
+                yield "memory.pin", self._at(cell, id=one, off=True)
+            case "forget":
+                yield "memory.forget", self._at(cell, ids=several)
+                yield "memory.restore", self._at(cell, ids=several)
+            case "erase" if len(several) > 1:
+                yield "memory.forget", self._at(cell, ids=[id_ for id_ in several if id_ != cell.ids[0]], purge=True)
+            case "supersede" if one != cell.ids[0]:
+                yield "memory.store_many", self._at(cell, facts=[self._newer(cell, one)], classify=False)
+            case "contradict":
+                yield from self._contradict(cell)
+            case "link" if len(cell.ids) > 1:
+                yield from self._link(cell)
+            case "relate":
+                yield from self._relate(cell)
+            case "again":
+                said = cell.steps[0].arguments["facts"][0]
+                again = {"text": said["text"], "id": self.uuid(), "created_at": said["created_at"]}
+                yield "memory.store_many", self._at(cell, facts=[again], classify=False)
+
+    def _newer(self, cell: Cell, older: str) -> dict[str, Any]:
+        """Return a fact that takes the place of another; the first of a cell, which is told again, keeps its own."""
+        id_, now = self.uuid(), self.clock().isoformat()
+        text = f"In {cell.name} stone {len(cell.ids)} lies where another lay."
+        cell.ids.append(id_)
+        return {"id": id_, "text": text, "entity": cell.name, "created_at": now, "supersedes": older}
+
+    def _contradict(self, cell: Cell) -> Iterator[Wish]:
+        """Yield a fact and another that contradicts it, and half of the time that both hold."""
+        about = {"entity": cell.name, "key": f"colour {len(cell.ids)}"}
+        two = [self.uuid(), self.uuid()]
+        for id_, value in zip(two, ("grey", "brown"), strict=True):
+            cell.ids.append(id_)
+            fact = {"id": id_, "text": f"The {about['key']} of {cell.name} is {value}.", "value": value, **about}
+            yield "memory.store_many", self._at(cell, facts=[fact], classify=False)
+        if self.rng.random() < 0.5:
+            yield RESOLVE, self._at(cell, ids=two, both=True)
+
+    def _link(self, cell: Cell) -> Iterator[Wish]:
+        source, target = self.rng.sample(cell.ids, 2)
+        ends = {"source": source, "target": target, "type": "CAUSED_BY"}
+        yield "memory.link", self._at(cell, **ends, strength=0.5)
+        match self.rng.randint(0, 2):
+            case 0:
+                yield "memory.link", self._at(cell, **ends, strength=0.9)
+            case 1:
+                yield "memory.unlink", {**ends, **_in(cell)}
+                if self.rng.random() < 0.5:
+                    yield "memory.link", self._at(cell, **ends, strength=0.7)
+
+    def _relate(self, cell: Cell) -> Iterator[Wish]:
+        ends = {"source": cell.name, "target": f"hill {self.rng.randint(0, 3)}", "type": "lies near"}
+        yield "memory.relate", self._at(cell, **ends, weight=0.8)
+        match self.rng.randint(0, 2):
+            case 0:
+                yield "memory.relate", self._at(cell, **ends, weight=0.6)
+            case 1:
+                yield "memory.unrelate", {**ends, **_in(cell)}
+                if self.rng.random() < 0.5:
+                    yield "memory.relate", self._at(cell, **ends, weight=0.4)
+
+    def _touch(self, cell: Cell) -> Wish:
+        if self.rng.random() < 0.5:
+            return TOUCH, {"ids": cell.ids, "at": self.clock().isoformat(), **_in(cell)}
+        return LOOKUP, self._at(cell, entity=cell.name)
+
+    # Facts that fade, facts that say nearly the same, and files ------------------------------------------------------
+
+    def _fading(self, cell: Cell) -> Iterator[Wish]:
+        yield "memory.store_many", self._told(cell, fades=True)
+        later = self.clock() + self.rng.randint(20, 500) * DAY
+        yield self.rng.choice((PLAN, JANITOR)), {"now": later.isoformat(), **_in(cell)}
+
+    def _alike(self, cell: Cell) -> Iterator[Wish]:
+        """Have near-duplicates merged, and often some of them restored, which are then left as they are."""
+        yield "memory.store_many", self._at(cell, facts=self._herds(cell), classify=False)
+        if self.rng.random() < 0.5:
+            yield "memory.pin", self._at(cell, id=self.rng.choice(cell.ids))
+        yield CONSOLIDATE, self._at(cell, apply=True)
+        if self.rng.random() < 0.6:
+            yield "memory.restore", self._at(cell, ids=self.rng.sample(cell.ids, len(cell.ids) // 2))
+            yield CONSOLIDATE, self._at(cell, apply=True)
+
+    def _herds(self, cell: Cell) -> list[dict[str, Any]]:
+        """Return facts that say nearly the same of one herd each; what is said of another herd is never the same."""
+        how, now = self.rng.sample(HOW, len(cell.ids)), self.clock().isoformat()
+        return [
+            {
+                "id": id_,
+                "text": f"Herd number {place % HERDS} of {cell.name} {how[place]} grazes with the old grey shepherd "
+                "and three dogs on the wet meadow below the abandoned mill beside the river near the stone bridge",
+                "created_at": now,
+                "salience": round(self.rng.random(), 3),
+                "tags": [how[place]],
+            }
+            for place, id_ in enumerate(cell.ids)
+        ]
+
+    def _notes(self, cell: Cell) -> Iterator[Wish]:
+        """Have a file read, and again when it has changed; forget parts of it; say that it is gone."""
+        said = [self._part(cell, place) for place in range(self.rng.randint(1, MOST_CHUNKS))]
+        yield self._read(cell, said)
+        for change in range(self.rng.randint(0, 4)):
+            match self.rng.choice(("change", "change", "again", "forget", "remove")):
+                case "change":
+                    stays = self.rng.sample(said, self.rng.randint(0, len(said)))
+                    said = [*stays, self._part(cell, MOST_CHUNKS + change)]
+                    yield self._read(cell, said)
+                case "again":
+                    yield self._read(cell, said)
+                case "forget":
+                    ids = [_part_id(cell, one) for one in said[: self.rng.randint(1, len(said))]]
+                    yield "memory.forget", self._at(cell, ids=ids, purge=self.rng.random() < 0.5)
+                    yield self._read(cell, said)
+                case "remove":
+                    yield UNINDEX, {"paths": [cell.name], **_in(cell)}
+                    if self.rng.random() < 0.7:
+                        yield self._read(cell, said)
+
+    def _part(self, cell: Cell, place: int) -> dict[str, str]:
+        part = {"section": self.rng.choice(("", "Keel", "Keel > Sail")), "text": f"Note {place} of {cell.name} is new."}
+        cell.ids.append(_part_id(cell, part))
+        return part
+
+    def _read(self, cell: Cell, said: Sequence[dict[str, str]]) -> Wish:
+        digest = sha256("\n".join(part["text"] for part in said).encode()).hexdigest()
+        return INDEX, self._at(cell, path=cell.name, chunks=list(said), digest=digest, folder="/there")
+
+    def _at(self, cell: Cell, **arguments: Any) -> dict[str, Any]:
+        return {**arguments, "now": self.clock().isoformat(), **_in(cell)}
+
+
+def _in(cell: Cell) -> dict[str, str]:
+    return {"namespace": cell.namespace}
+
+
+def _part_id(cell: Cell, part: dict[str, str]) -> str:
+    """Return the id that the chunk of a file has, as `workers.remembering.documents` makes it."""
+    return str(uuid5(CHUNK_IDS, "\0".join((cell.namespace, cell.name, part["section"], part["text"]))))

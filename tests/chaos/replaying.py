@@ -1,0 +1,144 @@
+"""Replaying: what a task did is done once more by the verb behind it, undisturbed."""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from uuid import UUID
+
+from tests.chaos.cells import CONSOLIDATE, INDEX, JANITOR, LOOKUP, PLAN, RESOLVE, UNINDEX, Cell, Step
+from workers.context import Context
+from workers.errors import InvalidInputError
+from workers.forgetting import consolidate, decay, forget, janitor, pin, restore
+from workers.intake import documents as given_documents
+from workers.intake import new_fact
+from workers.remembering import contradictions, documents, links, relations, store, touch
+
+
+def replay(context: Context, cell: Cell, step: Step) -> None:
+    """Do what a task does, by the verb behind it; what is refused is refused again.
+
+    A lookup asks for all that a cell has, and so touches all of it that is live.
+    """
+    with suppress(InvalidInputError):
+        if step.task == LOOKUP:
+            touch.touch(context, cell.namespace, [UUID(id_) for id_ in cell.ids], _instant(step))
+        else:
+            VERBS[step.task](context, step)
+
+
+def _instant(step: Step, name: str = "now") -> datetime:
+    return datetime.fromisoformat(step.arguments[name])
+
+
+def _ids(step: Step) -> list[UUID]:
+    return [UUID(id_) for id_ in step.arguments["ids"]]
+
+
+def _store_many(context: Context, step: Step) -> None:
+    given = [new_fact(fact, 65_536) for fact in step.arguments["facts"]]
+    classify = step.arguments["classify"]
+    store.store_many(context, step.arguments["namespace"], given, _instant(step), classify=classify)
+
+
+def _touch(context: Context, step: Step) -> None:
+    touch.touch(context, step.arguments["namespace"], _ids(step), _instant(step, "at"))
+
+
+def _reinforce(context: Context, step: Step) -> None:
+    given = step.arguments
+    touch.reinforce(context, given["namespace"], UUID(given["id"]), given["boost"], _instant(step))
+
+
+def _pin(context: Context, step: Step) -> None:
+    fact = UUID(step.arguments["id"])
+    if step.arguments.get("off"):
+        pin.unpin(context, step.arguments["namespace"], fact, _instant(step))
+    else:
+        pin.pin(context, step.arguments["namespace"], fact, None, _instant(step))
+
+
+def _forget(context: Context, step: Step) -> None:
+    given = step.arguments
+    forget.forget(context, given["namespace"], _ids(step), _instant(step), purge=given.get("purge", False))
+
+
+def _restore(context: Context, step: Step) -> None:
+    restore.restore(context, step.arguments["namespace"], _ids(step), _instant(step))
+
+
+def _resolve(context: Context, step: Step) -> None:
+    one, two = _ids(step)
+    contradictions.accept(context, step.arguments["namespace"], one, two, _instant(step))
+
+
+def _link(context: Context, step: Step) -> None:
+    given = step.arguments
+    ends = UUID(given["source"]), UUID(given["target"])
+    links.link(context, given["namespace"], *ends, given["type"], given["strength"], _instant(step))
+
+
+def _unlink(context: Context, step: Step) -> None:
+    given = step.arguments
+    links.unlink(context, given["namespace"], UUID(given["source"]), UUID(given["target"]), given["type"])
+
+
+def _relate(context: Context, step: Step) -> None:
+    given = step.arguments
+    names = given["source"], given["target"], given["type"]
+    relations.relate(context, given["namespace"], *names, _instant(step), weight=given["weight"])
+
+
+def _unrelate(context: Context, step: Step) -> None:
+    given = step.arguments
+    relations.unrelate(context, given["namespace"], given["source"], given["target"], given["type"])
+
+
+def _plan(context: Context, step: Step) -> None:
+    run = UUID(step.task_id)
+    for part in decay.plan(context, run, _instant(step), namespace=step.arguments["namespace"]):
+        decay.apply(context, part, lambda: None)
+    decay.finish(context, run)
+
+
+def _janitor(context: Context, step: Step) -> None:
+    run, name = UUID(step.task_id), step.arguments["namespace"]
+    for part in janitor.plan(context, name, run, _instant(step)):
+        decay.apply(context, part, lambda: None)
+    janitor.conclude(context, name, run, _instant(step))
+
+
+def _consolidate(context: Context, step: Step) -> None:
+    name, run = step.arguments["namespace"], UUID(step.task_id)
+    consolidate.consolidate(context, name, run, _instant(step), math.inf, apply=step.arguments["apply"])
+
+
+def _index(context: Context, step: Step) -> None:
+    names = ("path", "folder", "digest", "chunks")
+    read = given_documents.document(**{name: step.arguments[name] for name in names})
+    document = documents.Document(read.path, read.folder, bytes.fromhex(read.digest), read.words(65_536))
+    documents.index(context, step.arguments["namespace"], document, _instant(step))
+
+
+def _unindex(context: Context, step: Step) -> None:
+    documents.remove(context, step.arguments["namespace"], step.arguments["paths"])
+
+
+VERBS: Mapping[str, Callable[[Context, Step], None]] = {
+    "memory.store_many": _store_many,
+    "memory.touch": _touch,
+    "memory.reinforce": _reinforce,
+    "memory.pin": _pin,
+    "memory.forget": _forget,
+    "memory.restore": _restore,
+    RESOLVE: _resolve,
+    "memory.link": _link,
+    "memory.unlink": _unlink,
+    "memory.relate": _relate,
+    "memory.unrelate": _unrelate,
+    PLAN: _plan,
+    JANITOR: _janitor,
+    CONSOLIDATE: _consolidate,
+    INDEX: _index,
+    UNINDEX: _unindex,
+}

@@ -1,0 +1,129 @@
+"""The rows that two databases are compared by, of every table that holds memory; and which are not, and why."""
+
+import json
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg.rows import dict_row
+
+Rows: TypeAlias = dict[tuple[str, ...], dict[str, Any]]
+Connection: TypeAlias = psycopg.Connection[dict[str, Any]]
+
+KEYS = {
+    "facts": ("namespace", "id"),
+    "activity": ("namespace", "fact"),
+    "vectors": ("namespace", "fact"),
+    "signatures": ("namespace", "fact"),
+    "forgotten_hashes": ("namespace", "fact", "digest"),
+    "links": ("namespace", "source", "target", "type"),
+    "relations": ("namespace", "source", "target", "type"),
+    "contradictions": ("namespace", "fact", "other"),
+    "likenesses": ("namespace", "fact", "other"),
+    "documents": ("namespace", "path"),
+    "lexemes": ("namespace", "lexeme"),
+    "namespaces": ("name",),
+    "janitors": ("namespace",),
+    "embedders": (),
+    "languages": (),
+    "fading_rules": (),
+}
+"""The tables that are compared row by row, and what a row is known by."""
+
+# Of activity all but whether a fact was compared with the others: a consolidation that comes again late also looks at
+# what was restored since, and finds nothing; what it has to find is in `likenesses`. Of namespaces all but when
+# something was noted of them.
+READ = {
+    "facts": "select to_jsonb(t) as row from facts as t",
+    "activity": "select to_jsonb(t) - 'compared' as row from activity as t",
+    "vectors": "select to_jsonb(t) || jsonb_build_object('embedding', embedding::text) as row from vectors as t",
+    "signatures": "select to_jsonb(t) as row from signatures as t",
+    "forgotten_hashes": "select to_jsonb(t) as row from forgotten_hashes as t",
+    "links": "select to_jsonb(t) - 'id' as row from links as t",
+    "relations": "select to_jsonb(t) - 'id' as row from relations as t",
+    "contradictions": "select to_jsonb(t) as row from contradictions as t",
+    "likenesses": """
+        select to_jsonb(t) || jsonb_build_object('similarity', round(similarity::numeric, 6)) as row
+        from likenesses as t
+    """,
+    "documents": "select to_jsonb(t) as row from documents as t",
+    "lexemes": "select to_jsonb(t) as row from lexemes as t",
+    "namespaces": """
+        select to_jsonb(t) - '{counted_at,due_noted}'::text[]
+            || jsonb_build_object('held_since', held_since is not null) as row
+        from namespaces as t
+    """,
+    "janitors": "select to_jsonb(t) as row from janitors as t",
+    "embedders": "select to_jsonb(t) as row from embedders as t",
+    "languages": "select to_jsonb(t) as row from languages as t",
+    "fading_rules": "select to_jsonb(t) as row from fading_rules as t",
+}
+SUMMED = {
+    "events": "events",
+    "tallies": "tallies",
+    "tally_changes": "tallies",
+    "decay_runs": "counters",
+    "decay_parts": "counters",
+}
+"""The tables whose rows are compared by what they say together, and under which name."""
+
+NOT_COMPARED = {
+    "schema_version": "the same schema makes both databases, and says when",
+    "api_keys": "no task writes it, but an operator at the database itself",
+    "tally_history": "what it notes, and of which minute, depends on when somebody looked",
+    "system_history": "what it notes, and of which minute, depends on when somebody looked",
+    "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
+}
+"""The tables that are not compared, each with its reason."""
+
+EVENTS = """
+    select namespace, fact::text, what, at, details::text, count(*) as times
+    from events group by 1, 2, 3, 4, 5
+"""
+COUNTED = """
+    select namespaces.name, sum(processed)::int as processed, sum(changed)::int as changed,
+        sum(compressed)::int as compressed, sum(fingerprinted)::int as fingerprinted, sum(expired)::int as expired,
+        sum(faded + culled + aged)::int as ended, sum(decayed)::int as decayed, sum(held)::int as held
+    from decay_parts join decay_runs on decay_runs.id = run join namespaces on namespaces.id = decay_runs.namespace
+    where name like 'fading-%'
+    group by name
+"""
+TALLIES = """
+    select namespace, decay_class, tier, fidelity, held, forgotten_reason, sum(facts)::int as facts
+    from (select * from tallies union all select * from tally_changes) as counted
+    group by 1, 2, 3, 4, 5, 6 having sum(facts) <> 0
+"""
+DOUBLED_TEXTS = """
+    select count(*) from (
+        select from facts where forgotten_at is null and superseded_at is null
+        group by namespace, text having count(*) > 1
+    ) as twice
+"""
+
+
+def rows(url: str, *, unembedded: bool = False) -> Rows:
+    """Return every row that holds memory, by table and key; if `unembedded`, without signatures of what has ended."""
+    with psycopg.connect(url, row_factory=dict_row) as db:
+        return read(db, unembedded=unembedded)
+
+
+def read(db: Connection, *, unembedded: bool = False) -> Rows:
+    """Return what `rows` does, as a transaction sees it."""
+    found: Rows = {}
+    db.execute("set local timezone = 'UTC'")
+    for table, key in KEYS.items():
+        for one in db.execute(READ[table].encode()):
+            row = one["row"]
+            if unembedded and row.get("live") is False:
+                continue
+            if unembedded and row.get("retired"):
+                del row["fidelity"]
+            found[(table, *(str(row[name]) for name in key))] = row
+    for one in db.execute(EVENTS):
+        found["events", *(str(one[name]) for name in ("namespace", "fact", "what", "at", "details"))] = one
+    for one in db.execute(COUNTED):
+        found["counters", one["name"]] = one
+    for one in db.execute(TALLIES):
+        found["tallies", json.dumps([one[name] for name in one if name != "facts"])] = one
+    (twice,) = db.execute(DOUBLED_TEXTS).fetchall()
+    found["said twice", ""] = twice
+    return found

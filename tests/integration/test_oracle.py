@@ -1,0 +1,70 @@
+"""The oracle of `make chaos`: it looks at every table, agrees with what was done, and finds each row that is not so."""
+
+import random
+from datetime import UTC, datetime
+
+import psycopg
+from memory import Memory
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from tests.chaos import load, oracle, rows
+from tests.chaos.cells import ACKNOWLEDGED, KINDS, Author, Cell, Step
+from tests.chaos.oracle import Verdict
+from tests.chaos.replaying import replay
+from tests.chaos.rows import KEYS, NOT_COMPARED, SUMMED
+from workers.context import Context
+from workers.telling import stats
+
+TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+ADD_CHANGE = "insert into tally_changes (namespace, tier, facts) values (1, 0, 3)"
+CELLS = 32
+ONE_ROW = dict.fromkeys((*KEYS, *SUMMED), "select ctid from {} limit 1") | {
+    "decay_runs": "select ctid from {} where namespace is not null and work in ('decay', 'janitor') limit 1",
+    "decay_parts": "select ctid from {} where processed > 0 and run in "
+    "(select id from decay_runs where namespace is not null) limit 1",
+}
+
+
+def acted_out(context: Context, seed: int) -> list[Cell]:
+    """Do what a load would, undisturbed, and return its cells."""
+    author = Author(0, random.Random(seed), load.ticking(), most_facts=12)
+    cells = []
+    for place in range(CELLS):
+        cells.append(cell := author.cell(place))
+        for task, arguments in author.plan(cell):
+            cell.steps.append(step := Step(task, arguments, author.uuid(), ACKNOWLEDGED))
+            replay(context, cell, step)
+    return cells
+
+
+def test_every_table_is_compared_or_is_named_with_the_reason_why_not(memory: Memory) -> None:
+    there = {table for (table,) in memory.rows(TABLES)}
+    known = [*KEYS, *SUMMED, *NOT_COMPARED]
+    assert sorted(known) == sorted(there)
+    assert all(NOT_COMPARED.values())
+
+
+def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(memory: Memory, twin: Memory) -> None:
+    cells, until = acted_out(memory.context, 1), datetime.now(UTC)
+    assert {cell.kind for cell in cells} == set(KINDS)
+    oracle.finish(memory.context, cells, until)
+    verdict = oracle.judge(memory.context, twin.context, cells, until)
+    assert verdict.faults == 0, verdict
+    should = rows.rows(twin.context.database_url)
+    stats.settle(memory.context, until)
+    with psycopg.connect(memory.context.database_url, row_factory=dict_row) as db:
+        for table, row in ONE_ROW.items():
+            with db.transaction(force_rollback=True):
+                db.execute("set local session_replication_role = replica")  # so that nothing goes with it
+                name, one = sql.Identifier(table), sql.SQL(row)
+                removal = sql.SQL("delete from {} where ctid = ({})").format(name, one.format(name))
+                assert db.execute(ADD_CHANGE if table == "tally_changes" else removal).rowcount == 1, table
+                found = Verdict()
+                oracle.compare(found, rows.read(db), should, set())
+            assert any(f"('{SUMMED.get(table, table)}'" in fault for fault in _all(found)), table
+    assert rows.rows(memory.context.database_url) == should
+
+
+def _all(found: Verdict) -> list[str]:
+    return [*found.lost, *found.doubled, *found.decayed_twice, *found.torn]
