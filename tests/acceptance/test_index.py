@@ -127,9 +127,11 @@ def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, names
     chunks = [{"section": "Boat", "text": "The keel is oak."}, {"text": "<memory-context>shown</memory-context>"}]
     arguments = {"path": "memory/boat.md", "chunks": chunks, "digest": "0" * 64, "namespace": namespace}
     first, second = live.delivered("memory.index", arguments, 2)
-    assert (first["added"], second["added"], second["unchanged"], second["removed"]) == (1, 0, 1, 0)
+    assert (first["added"], first["unchanged"], first["removed"], second) == (1, 0, 0, first)
+    assert [text for _, text in live.facts(namespace)] == ["The keel is oak."]
     once, again = live.delivered("memory.unindex", {"paths": ["memory/boat.md"], "namespace": namespace}, 2)
-    assert (once, again) == ({"removed": 1}, {"removed": 0})
+    assert (once, again) == ({"removed": 1}, {"removed": 1})
+    assert live.facts(namespace) == []
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def tidied(memory: Memory, run: UUID) -> object:
 def test_nothing_goes_on_in_a_run_that_was_begun_for_something_else(
     memory: Memory, goes_on: Callable[[Memory, UUID], object]
 ) -> None:
-    ids = [memory.add(f"The user prefers dark mode in {how} editor") for how in ("every single", "every")]
+    ids = [memory.add(f"{who} prefers dark mode in every editor") for who in ("The user", "User")]
     memory.decay(0, run=(run := uuid4()))
     with pytest.raises(InvalidInputError, match="begun for something else"):
         goes_on(memory, run)
