@@ -217,7 +217,7 @@ def _flat(answers: Answers, by_namespaces: dict[str, list[float]]) -> None:
         "times",
         [max(one) / one[1] for one in rounds],
         most=1.5,
-        note="one namespace of all facts is probed by HNSW, which takes three to four times as long as scanning a "
-        "hundredth of them; a shorter search list finds fewer of the nearest",
+        note="one namespace of all facts is probed by HNSW, which takes several times as long as scanning a hundredth "
+        "of them; a shorter search list finds fewer of the nearest",
     )
     answers.add("recall p50, the slowest of them ÷ the quickest", "times", [max(one) / min(one) for one in rounds])

@@ -10,7 +10,7 @@ from workers import intake
 from workers.celery import app
 from workers.intake import successors
 from workers.remembering import embed
-from workers.tasks.passing import leave_answer_to_others
+from workers.tasks.passing import answered, leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 from workers.tasks.upkeep import embed_pending
 from workers.telling import doctor
@@ -46,9 +46,7 @@ def examine(
         leave_answer_to_others(self, f"{found.examined} facts so far")
     if mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
-    if waits:
-        app.backend.mark_as_done(waits, answer)
-    return answer
+    return answered(waits, answer)
 
 
 def _answer(found: Diagnosis, *, mended: bool) -> dict[str, Any]:

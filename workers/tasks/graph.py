@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from celery import Task
-from celery.exceptions import Ignore
 
 from workers import intake
 from workers.celery import app
@@ -18,6 +17,7 @@ from workers.remembering.relations import MOST_SHOWN, Passed
 from workers.storage import signals
 from workers.storage.relations import START, Behind, Place, Relation
 from workers.tasks.once import once
+from workers.tasks.passing import answered, leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 
 MOST_EDGES = 10_000
@@ -164,11 +164,8 @@ def decay(
     if place is not None:
         going_on = {"after": list(place), "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         decay.apply_async(kwargs={"namespace": name, "dry_run": dry} | going_on)
-        self.send_event("task-succeeded", result=f"{answer['processed']} relations so far", runtime=0.0)
-        raise Ignore
-    if waits:
-        app.backend.mark_as_done(waits, answer)
-    return answer
+        leave_answer_to_others(self, f"{answer['processed']} relations so far")
+    return answered(waits, answer)
 
 
 def edge(found: Relation) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from workers.intake import successors
 from workers.storage import signals
 from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown as iso
+from workers.tasks.passing import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.passing import apply as apply_part
-from workers.tasks.passing import leave_answer_to_others, yield_to_users
 from workers.tasks.recalling import regenerate
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
 from workers.tasks.upkeep import prune_by_llm
@@ -61,7 +61,7 @@ def consolidate(
     answer = _consolidated(told, consolidating.near_duplicates(context, name, at), most, applied=apply)
     if scheduled:
         _follow_consolidation(name)
-    return _answered(waits, answer)
+    return answered(waits, answer)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.consolidate_all", ignore_result=True)
@@ -89,7 +89,7 @@ def janitor(
     task_id, name, until = self.request.id or "", intake.namespace_name(namespace), time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
-        return _answered(waits, skipped)
+        return answered(waits, skipped)
     own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
     for part_run, segment, part in tidying.plan(context, name, own_run, at):
         if part_run != own_run:
@@ -103,7 +103,7 @@ def janitor(
     answer = _snapshot(name, tidying.conclude(context, name, own_run, at))
     if scheduled and settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": name})
-    return _answered(waits, answer)
+    return answered(waits, answer)
 
 
 @app.task(base=EbbTask, name="memory.janitor_snapshot")
@@ -111,13 +111,6 @@ def janitor_snapshot(namespace: Any = "default") -> dict[str, Any]:
     """Return what the last run of a namespace's janitor told."""
     name = intake.namespace_name(namespace)
     return _snapshot(name, tidying.last(context, name))
-
-
-def _answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer, after giving it to the task that waits for it as well."""
-    if waits:
-        app.backend.mark_as_done(waits, answer)
-    return answer
 
 
 def _follow_consolidation(namespace: str) -> None:

@@ -105,9 +105,7 @@ def backfill(
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
         backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
         leave_answer_to_others(self, f"{done.examined} facts so far")
-    if waits:
-        app.backend.mark_as_done(waits, answer)
-    return answer
+    return answered(waits, answer)
 
 
 def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[str, Any]:
@@ -127,6 +125,13 @@ def leave_answer_to_others(task: Task, said: str) -> NoReturn:
     """End a task whose answer comes from a later one; Flower is told that it went well."""
     task.send_event("task-succeeded", result=said, runtime=0.0)
     raise Ignore
+
+
+def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer, after giving it to the task that waits for it as well."""
+    if waits:
+        app.backend.mark_as_done(waits, answer)
+    return answer
 
 
 def yield_to_users() -> None:
