@@ -261,6 +261,16 @@ def state_of(database_url: str) -> dict[str, list[str]]:
         }
 
 
+def end(process: subprocess.Popen[Any], seconds: float = 20.0) -> None:
+    """End a program as those that supervise it do: it is asked, and killed if that is lost on it."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def kill_child(child: int | psutil.Process) -> None:
     """End a worker's child with SIGKILL, unless it has just ended by itself."""
     with suppress(psutil.NoSuchProcess):

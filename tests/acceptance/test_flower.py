@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from live_system import ROOT, LiveSystem
+from live_system import ROOT, LiveSystem, end
 
 pytestmark = pytest.mark.acceptance
 
@@ -30,4 +30,4 @@ def test_a_flower_of_this_machine_or_with_authentication_starts(idle: LiveSystem
         try:
             assert any("Connected to" in line for line in flower.stderr)
         finally:
-            flower.terminate()
+            end(flower)

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from live_api import serving
-from live_system import ROOT, LiveSystem, eventually
+from live_system import ROOT, LiveSystem, end, eventually
 
 from api.system import programs, servers
 from api.system.home import Home
@@ -61,7 +61,7 @@ def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_pa
             try:
                 eventually(lambda log=log, sign=started[program.name]: sign in log.read_text(), "it has started")  # type: ignore[misc]
             finally:
-                process.terminate()
+                end(process)
         assert [line for line in log.read_text().splitlines() if not json.loads(line)["message"]] == []
 
 
