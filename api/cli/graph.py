@@ -72,7 +72,9 @@ def relate(
         output.print_json(done)
     else:
         how = "pinned" if done["pinned"] else f"last observed {done['lastObserved']}"
-        output.console().print(f"[green]observed[/green] {_words(done)}, weight {done['weight']:g}, {how}")
+        output.console().print(
+            f"[green]observed[/green] {output.as_it_is(_words(done))}, weight {done['weight']:g}, {how}"
+        )
 
 
 def unrelate(

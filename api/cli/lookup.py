@@ -30,7 +30,9 @@ def lookup(
         return
     if not found["results"]:
         about = entity if key is None else f"{key!r} of {entity!r}"
-        output.console().print(f"Nothing in {memory.namespace!r} is about {about}. Ask in words with `ebb recall`.")
+        output.console().print(
+            f"Nothing in {memory.namespace!r} is about {output.as_it_is(about)}. Ask in words with `ebb recall`."
+        )
         return
     columns = ["key", "value", "confidence", "tags", "text"]
     rows = [

@@ -45,9 +45,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     console().print(table)
 
 
+def as_it_is(text: str) -> str:
+    """Return text that is shown as it is beside markup: what somebody wrote in brackets is none."""
+    from rich.markup import escape  # noqa: PLC0415  see console
+
+    return escape(text)
+
+
 def progress(text: str) -> None:
     """Say on stderr what has just been done."""
-    console(stderr=True).print("[green]✓[/green]", text, markup=True)
+    from rich.text import Text  # noqa: PLC0415  see console
+
+    console(stderr=True).print(Text("✓", style="green"), text, markup=False)
 
 
 @contextlib.contextmanager

@@ -117,7 +117,7 @@ def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     elif stopped:
         output.progress(f"Stopped {', '.join(stopped)}")
     else:
-        output.console().print(f"Nothing was running at {place.folder}.")
+        output.console().print(f"Nothing was running at {place.folder}.", markup=False)
 
 
 def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
@@ -180,9 +180,9 @@ def _print_guide(system: "System", *, moved: bool) -> None:
         "API": system.state.api_url,
         "Logs": system.home.logs,
     }
-    screen.print(f"\n[bold]Ebb is up[/bold] at {system.home.folder}\n")
+    screen.print(f"\n[bold]Ebb is up[/bold] at {output.as_it_is(str(system.home.folder))}\n")
     for name, place in places.items():
-        screen.print(f"  [dim]{name:<11}[/dim] {place}")
+        screen.print(f"  [dim]{name:<11}[/dim] {output.as_it_is(str(place))}")
     screen.print("\n[bold]Next[/bold]\n")
     if moved:
         screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)

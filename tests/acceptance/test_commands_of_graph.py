@@ -44,6 +44,14 @@ def test_relations_are_observed_shown_and_fade(live: LiveSystem, namespace: str)
     assert live.ebb("unrelate", "Alex", "works_on", "ProjectAlpha", *own).returncode == 1
 
 
+def test_names_in_brackets_are_shown_as_they_were_given(live: LiveSystem, namespace: str) -> None:
+    told = live.ebb("relate", "[/red] team", "owns", "lists[bold]", "--namespace", namespace)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "[/red] team owns lists[bold], weight 1" in told.stdout
+    asked = live.ebb("lookup", "[/red] nobody", "--namespace", namespace)
+    assert "is about [/red] nobody." in asked.stdout, asked.stderr
+
+
 def test_a_pass_as_of_an_instant_says_what_it_would_say_then(live: LiveSystem, namespace: str) -> None:
     relate(live, namespace)
     (edge,) = live.ebb_json("relations", "--decay", "--dry-run", "--now", DAY_400, "--namespace", namespace)["edges"]
