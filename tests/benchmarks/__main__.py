@@ -47,7 +47,7 @@ def main() -> None:
     _check_disk(given.keep or Path(tempfile.gettempdir()), size.facts)
     with machine.started(given.keep) as servers:
         for name in given.names or benchmarks:
-            console.print(f"[bold]{name}[/bold]")
+            console.print(name, style="bold")
             answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
             figures.save(answers, folder / f"{name}.json", told)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tests.benchmarks.scale import FACTS
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, markup=False)
 
 MORE_THAN_A_FEW = 100
 RESULTS = (
@@ -139,7 +139,7 @@ def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
     found = _found(folder, names)
     told = table([*found.values(), *(one for every in larger(folder).values() for one in every.values())])
     (folder / "table.md").write_text(told, encoding="utf-8")
-    console.print(told, markup=False)
+    console.print(told)
     return found
 
 

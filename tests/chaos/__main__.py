@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rich.text import Text
+
 from tests.benchmarks import figures, machine
 from tests.benchmarks.figures import Answers, console
 from tests.chaos import faults, launch, scenarios
@@ -53,24 +55,26 @@ def _keep_results(details: list[dict[str, Any]], given: argparse.Namespace) -> N
 
 
 def _say(outcome: Outcome) -> None:
+    name = Text(outcome.name, style="bold")
     if outcome.skipped:
-        console.print(f"[bold]{outcome.name}[/bold]: skipped, {outcome.skipped}")
+        console.print(name, f"is skipped, {outcome.skipped}")
         return
     if outcome.broken:
-        console.print(f"[bold]{outcome.name}[/bold]: [red]broken[/red] after {outcome.rounds} rounds: {outcome.broken}")
+        console.print(name, Text("is broken", style="red"), f"after {outcome.rounds} rounds: {outcome.broken}")
         return
     found = outcome.verdict
     console.print(
-        f"[bold]{outcome.name}[/bold]: {outcome.rounds} rounds in {outcome.seconds:.0f} s, "
+        name,
+        f"{outcome.rounds} rounds in {outcome.seconds:.0f} s, "
         f"{outcome.acknowledged} acknowledged, {found.uncertain} uncertain of which {found.happened} happened, "
         f"{found.rows} rows; lost {len(found.lost)}, doubled {len(found.doubled)}, decayed twice "
         f"{len(found.decayed_twice)}, torn {len(found.torn)}, left over {sum(outcome.left_over.values())}, "
-        f"doctor {len(outcome.doctor)}; recovery {median(outcome.recoveries):.2g} to {max(outcome.recoveries):.2g} s"
+        f"doctor {len(outcome.doctor)}; recovery {median(outcome.recoveries):.2g} to {max(outcome.recoveries):.2g} s",
     )
     console.print("  " + ", ".join(f"{did} {times} times" for did, times in sorted(outcome.faults.items())))
-    for name in ("lost", "doubled", "decayed_twice", "torn"):
-        for fault in getattr(found, name)[:MOST_SHOWN]:
-            console.print(f"  {name}: {fault}")
+    for what in ("lost", "doubled", "decayed_twice", "torn"):
+        for fault in getattr(found, what)[:MOST_SHOWN]:
+            console.print(f"  {what}: {fault}")
     for wrong in (*outcome.doctor, *(outcome.left_over,) * any(outcome.left_over.values())):
         console.print(f"  {wrong}")
 
