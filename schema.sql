@@ -339,6 +339,13 @@ create table if not exists forgotten_hashes (
     primary key (namespace, digest)
 );
 
+-- Of which namespaces facts were erased since their words and pages were cleaned: what erases them appends it, in the
+-- same transaction, so that no crash forgets it. Without foreign key, as `tally_changes`.
+create table if not exists erasures (
+    id bigint generated always as identity primary key,
+    namespace integer not null
+);
+
 -- Markdown files of which the parts are facts of kind `chunk`, with their path as source: what was last read of each, so
 -- that it is not read again until it changes.
 create table if not exists documents (
@@ -699,6 +706,17 @@ create or replace trigger tally_changed after update on facts
     for each statement execute function tally_tombstones_changed();
 create or replace trigger tally_deleted after delete on facts
     referencing old table as old_rows for each statement execute function tally_tombstones_deleted();
+
+create or replace function note_erasures() returns trigger
+    language plpgsql as $$
+begin
+    insert into erasures (namespace) select distinct namespace from old_rows;
+    return null;
+end
+$$;
+
+create or replace trigger erased after delete on facts
+    referencing old table as old_rows for each statement execute function note_erasures();
 
 -- The version that all of the above makes ----------------------------------------------------------------------------
 

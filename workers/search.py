@@ -1,6 +1,7 @@
 """Search: the indexes' upkeep. Words are counted, large namespaces get an index of their own, bloat is removed."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
 import psycopg
@@ -26,9 +27,9 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
         return 0 if tenant is None else lexemes.count(db, tenant.id, now)
 
 
-def count_grown(context: Context, now: datetime) -> None:
-    """Count the words of namespaces that have other facts than when they were counted last."""
-    for name in signals.take_grown(context.redis):
+def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> None:
+    """Count the words of namespaces that have other facts than when they were counted last, and of those named."""
+    for name in sorted({*signals.take_grown(context.redis), *others}):
         count_lexemes(context, name, now)
         signals.note_counted(context.redis, name)
 

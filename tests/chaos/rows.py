@@ -71,6 +71,7 @@ NOT_COMPARED = {
     "api_keys": "no task writes it, but an operator at the database itself",
     "tally_history": "what it notes, and of which minute, depends on when somebody looked",
     "system_history": "what it notes, and of which minute, depends on when somebody looked",
+    "erasures": "what of it is cleaned by now depends on when somebody did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
 }
 """The tables that are not compared, each with its reason."""

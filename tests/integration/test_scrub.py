@@ -1,6 +1,8 @@
 """Scrub and cleaning: what they may not or cannot do now is told, or done later."""
 
 from collections.abc import Callable
+from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import psycopg
@@ -11,28 +13,59 @@ from psycopg import sql
 from workers import search
 from workers.errors import UnavailableError
 from workers.forgetting import scrub
-from workers.storage import connection, signals
-from workers.storage.connection import connect
+from workers.storage import connection, pages, signals
+from workers.storage.connection import Connection, connect
 
 
 def test_a_role_that_owns_nothing_is_told_what_it_cannot_reach(memory: Memory) -> None:
     role = f"plain_{uuid4().hex}"
     with psycopg.connect(memory.context.database_url, autocommit=True) as db:
         db.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
+        db.execute(sql.SQL("grant all on all tables in schema public to {}").format(sql.Identifier(role)))
         try:
             stranger = memory.having(database_url=memory.context.database_url.replace("postgres@", f"{role}@"))
             told = scrub.scrub(stranger.context, day(1)).left
         finally:
+            db.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
             db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
     assert told == [scrub.TABLES_ARE_KEPT, scrub.LOG_IS_KEPT, scrub.OUT_OF_REACH]
 
 
 def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:
+    memory.forget(memory.add("Zebulon feeds a quokka."), at=1)
     assert not scrub.clean(memory.context, day(1))
-    signals.mark_erased(memory.context.redis)
-    signals.mark_erased(memory.context.redis)
+    erase_facts(memory, 2)
     assert scrub.clean(memory.context, day(1))
     assert not scrub.clean(memory.context, day(1))
+
+
+@pytest.mark.parametrize("clean", [scrub.clean, scrub.scrub])
+def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, clean: Callable[..., object]
+) -> None:
+    erase_facts(memory, 1)
+    name = "clean" if clean == scrub.clean else "rewrite"
+    how = getattr(pages, name)
+
+    def erase_meanwhile(db: Connection) -> Any:
+        done = how(db)
+        erase_facts(memory, 1)
+        return done
+
+    monkeypatch.setattr(pages, name, erase_meanwhile)
+    assert clean(memory.context, day(1))
+    monkeypatch.undo()
+    assert scrub.clean(memory.context, day(1))
+    assert not scrub.clean(memory.context, day(1))
+
+
+def test_whoever_dies_while_cleaning_leaves_it_to_the_next(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    erase_facts(memory, 1)
+    monkeypatch.setattr(scrub, "compact", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        scrub.clean(memory.context, day(1))
+    monkeypatch.undo()
+    assert scrub.clean(memory.context, day(1))
 
 
 def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_left(memory: Memory) -> None:
@@ -40,22 +73,20 @@ def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_lef
     memory.rows("analyze facts")
     assert "zebulon" in statistics(memory)
     memory.forget(*ids, at=1, purge=True)
-    signals.mark_erased(memory.context.redis)
     assert scrub.clean(memory.context, day(1))
     assert "zebulon" not in statistics(memory)
 
 
 @pytest.mark.parametrize("erase", [scrub.clean, scrub.scrub])
-def test_words_that_erased_facts_alone_had_are_gone_at_once(memory: Memory, erase: Callable[..., object]) -> None:
+def test_words_that_erased_facts_alone_had_are_gone_at_once_though_redis_lost_its_data(
+    memory: Memory, erase: Callable[..., object]
+) -> None:
     id_ = memory.add("Zebulon feeds a quokka.")
     search.count_lexemes(memory.context, "default", day(0))
     memory.forget(id_, at=1, purge=True)
-    signals.mark_grown(memory.context.redis, "default")
-    signals.mark_erased(memory.context.redis)
     assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
     erase(memory.context, day(1))
     assert memory.value("select count(*) from lexemes") == 0
-    assert signals.take_grown(memory.context.redis) == []
 
 
 def test_words_that_somebody_died_counting_are_counted_by_the_next(memory: Memory) -> None:
@@ -65,6 +96,11 @@ def test_words_that_somebody_died_counting_are_counted_by_the_next(memory: Memor
     search.count_grown(memory.context, day(0))
     assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
     assert signals.take_grown(memory.context.redis) == []
+
+
+def erase_facts(memory: Memory, count: int) -> None:
+    for _ in range(count):
+        memory.forget(memory.add(f"Zebulon feeds {uuid4()}."), at=1, purge=True)
 
 
 def statistics(memory: Memory) -> str:
@@ -79,7 +115,7 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_hasty")
 def test_cleaning_that_finds_a_table_in_use_is_left_for_the_next(memory: Memory) -> None:
-    signals.mark_erased(memory.context.redis)
+    erase_facts(memory, 1)
     with connect(memory.context.database_url) as db:
         db.execute("lock table vectors in share update exclusive mode")
         assert not scrub.clean(memory.context, day(1))

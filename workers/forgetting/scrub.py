@@ -17,7 +17,7 @@ import psycopg
 from workers import search
 from workers.context import Context
 from workers.errors import UnavailableError
-from workers.storage import pages, receipts, signals
+from workers.storage import erasures, pages, receipts
 from workers.storage.connection import connect
 from workers.storage.redis import compact, drop_results
 
@@ -41,23 +41,21 @@ def clean(context: Context, now: datetime) -> bool:
 
     Return whether anything was.
     """
-    if not signals.take_erased(context.redis):
-        return False
-    try:
-        search.count_grown(context, now)
-        with connect(context.database_url, autocommit=True) as db:
+    with connect(context.database_url, autocommit=True) as db:
+        erased = erasures.waiting(db)
+        if not erased.ids:
+            return False
+        search.count_grown(context, now, erased.namespaces)
+        try:
             pages.clean(db)
+        except psycopg.errors.LockNotAvailable:
+            log.warning(
+                "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
+            )
+            return False
         receipts.drop_quotes(context.redis)
         compact(context.redis)
-    except psycopg.errors.LockNotAvailable:
-        log.warning(
-            "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
-        )
-        signals.mark_erased(context.redis)
-        return False
-    except BaseException:
-        signals.mark_erased(context.redis)
-        raise
+        erasures.note_cleaned(db, erased)
     return True
 
 
@@ -69,15 +67,18 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
     Raises:
         UnavailableError: a server does not answer, or somebody works on a table for too long; do it again.
     """
-    search.count_grown(context, now)
-    try:
-        with connect(context.database_url, autocommit=True) as db:
+    with connect(context.database_url, autocommit=True) as db:
+        erased = erasures.waiting(db)
+        search.count_grown(context, now, erased.namespaces)
+        try:
             written, dropped = pages.rewrite(db), pages.drop_log(db)
-    except psycopg.errors.LockNotAvailable:
-        raise UnavailableError("The tables are in use: somebody reads or writes them for long. Try again.") from None
-    receipts.drop_quotes(context.redis)
-    drop_results(context.settings.redis_url)
-    done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
-    if written:
-        signals.take_erased(context.redis)
+        except psycopg.errors.LockNotAvailable:
+            raise UnavailableError(
+                "The tables are in use: somebody reads or writes them for long. Try again."
+            ) from None
+        receipts.drop_quotes(context.redis)
+        drop_results(context.settings.redis_url)
+        done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
+        if written:
+            erasures.note_cleaned(db, erased)
     return Scrubbed([*(said for said, reached in done.items() if not reached), OUT_OF_REACH])

@@ -14,7 +14,6 @@ SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
 COUNTING = "ebb:counting"
-ERASED = "ebb:erased"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 DONE = "ebb:done"
@@ -148,16 +147,6 @@ def take_grown(redis: Redis) -> list[str]:
 def note_counted(redis: Redis, namespace: str) -> None:
     """Note that a namespace's words are counted, as they were when it was taken or later."""
     redis.srem(COUNTING, namespace)
-
-
-def mark_erased(redis: Redis) -> None:
-    """Note that something was erased, of which the servers' files still have bytes."""
-    redis.set(ERASED, 1)
-
-
-def take_erased(redis: Redis) -> bool:
-    """Return whether anything was erased since the last call, and forget it."""
-    return bool(redis.delete(ERASED))
 
 
 def note_alive(redis: Redis, node: str, queues: Iterable[str], now: float) -> None:

@@ -52,8 +52,6 @@ def index(
 def _kept(name: str, read: keeping.Document, at: datetime) -> dict[str, Any]:
     done = keeping.index(context, name, read, at)
     signals.mark_grown(context.redis, name)
-    if done.removed:
-        signals.mark_erased(context.redis)
     return {"path": read.path, **asdict(done)}
 
 
@@ -67,6 +65,4 @@ def unindex(self: Task, paths: Any, namespace: Any = "default") -> dict[str, Any
 def _removed(name: str, paths: list[str]) -> dict[str, Any]:
     removed = keeping.remove(context, name, paths)
     signals.mark_grown(context.redis, name)
-    if removed:
-        signals.mark_erased(context.redis)
     return {"removed": removed}

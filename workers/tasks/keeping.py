@@ -35,8 +35,6 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
     name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
     fates = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
-    if purge:
-        signals.mark_erased(context.redis)
     return answers.fates(facts, fates)
 
 
@@ -123,7 +121,6 @@ def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
         erased += batch.facts
         if not batch.facts:
             break
-        signals.mark_erased(context.redis)
     return {
         "purged": erased,
         "left": purging.waiting(context, at),
