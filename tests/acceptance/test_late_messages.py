@@ -1,5 +1,6 @@
 """Messages that come again late, after what they said was taken back, or after somebody gave up on them."""
 
+import json
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -83,6 +84,16 @@ def test_a_file_that_was_read_anew_does_not_go_with_a_late_message(live: LiveSys
     answer(live, "memory.index", read_file(namespace))
     assert answer(live, "memory.unindex", gone(namespace), task_id) == {"removed": 1}
     assert [text for _, text in live.facts(namespace)] == ["The keel is oak."]
+
+
+def test_an_item_that_was_put_anew_is_not_dropped_by_a_late_message(live: LiveSystem, namespace: str) -> None:
+    place, task_id = {"path": ["sheds"], "key": "oats", "namespace": namespace}, str(uuid4())
+    answer(live, "memory.put_item", place | {"document": json.dumps({"sacks": 1})})
+    assert answer(live, "memory.drop_item", place, task_id) == {"dropped": True}
+    answer(live, "memory.put_item", place | {"document": json.dumps({"sacks": 2})})
+    assert answer(live, "memory.drop_item", place, task_id) == {"dropped": True}
+    (item,) = answer(live, "memory.items", place)["items"]  # type: ignore[misc]
+    assert json.loads(item["document"]) == {"sacks": 2}
 
 
 def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:

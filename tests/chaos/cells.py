@@ -5,6 +5,7 @@ that comes again late would make something else, after the steps that follow: su
 that were consolidated before.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 from uuid import UUID, uuid5
 
 from workers.remembering.documents import CHUNK_IDS
+from workers.remembering.items import item_id
 
 Wish: TypeAlias = tuple[str, dict[str, Any]]
 """A task, and its arguments."""
@@ -24,15 +26,16 @@ CLASSES = ("short", "session", "normal", "active", "stable", "durable", "permane
 DAY = timedelta(days=1)
 LOOKUP, TOUCH, PLAN, JANITOR = "memory.lookup", "memory.touch", "decay.plan", "memory.janitor"
 CONSOLIDATE, INDEX, UNINDEX = "memory.consolidate", "memory.index", "memory.unindex"
-RESOLVE = "memory.resolve"
-FACTS, FADING, ALIKE, NOTES = "facts", "fading", "alike", "notes"
-KINDS = {FACTS: 60, FADING: 15, ALIKE: 12, NOTES: 13}
+RESOLVE, SETTINGS, PUT_ITEM, DROP_ITEM = "memory.resolve", "memory.settings", "memory.put_item", "memory.drop_item"
+FACTS, FADING, ALIKE, NOTES, ITEMS = "facts", "fading", "alike", "notes", "items"
+KINDS = {FACTS: 55, FADING: 14, ALIKE: 11, NOTES: 11, ITEMS: 9}
 """What cells are of, and how many of a hundred are of each."""
 
 OWN = (FADING, ALIKE)
 """Cells with a namespace of their own, for what is done to them is done to all of it."""
 
 USES = ("reinforce", "pin", "forget", "erase", "supersede", "contradict", "link", "relate", "again")
+HALF_LIFE = "hygiene.confidenceDecay.halfLife"
 HERDS, MOST_ALIKE, MOST_CHUNKS = 4, 16, 8
 HOW = (
     "mostly", "often", "always", "gladly", "quietly", "slowly", "calmly", "daily", "usually", "safely", "happily",
@@ -54,13 +57,22 @@ class Step:
 
 @dataclass
 class Cell:
-    """Facts of one namespace, and what was done to them, in order; one of notes has the name of its file."""
+    """Facts of one namespace, and what was done to them, in order.
+
+    One of notes has the name of its file, one of items that of their place; these are named by the tasks that put them.
+    """
 
     namespace: str
     ids: list[str]
     name: str
     kind: str = FACTS
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """Return by what the rows of this cell are known, its namespace apart."""
+        items = (str(item_id(UUID(step.task_id))) for step in self.steps if step.task == PUT_ITEM)
+        return [self.name, *self.ids, *items]
 
     @property
     def certain(self) -> list[Step]:
@@ -97,6 +109,8 @@ class Author:
         name = f"cell {self.number} {place}"
         if kind == NOTES:
             return Cell(self.rng.choice(NAMESPACES), [], f"notes/{name}.md", kind)
+        if kind == ITEMS:
+            return Cell(self.rng.choice(NAMESPACES), [], name, kind)
         namespace = f"{kind}-{self.number}-{place}" if kind in OWN else self.rng.choice(NAMESPACES)
         return Cell(namespace, [self.uuid() for _ in range(self._size(kind))], name, kind)
 
@@ -107,7 +121,9 @@ class Author:
 
     def plan(self, cell: Cell) -> Iterator[Wish]:
         """Yield what to do to a cell."""
-        plans = {FACTS: self._facts, FADING: self._fading, ALIKE: self._alike, NOTES: self._notes}
+        plans = {
+            FACTS: self._facts, FADING: self._fading, ALIKE: self._alike, NOTES: self._notes, ITEMS: self._items,
+        }  # fmt: skip
         yield from plans[cell.kind](cell)
 
     # Facts that are told, used and forgotten -------------------------------------------------------------------------
@@ -210,10 +226,14 @@ class Author:
             return TOUCH, {"ids": cell.ids, "at": self.clock().isoformat(), **_in(cell)}
         return LOOKUP, self._at(cell, entity=cell.name)
 
-    # Facts that fade, facts that say nearly the same, and files ------------------------------------------------------
+    # Facts that fade, facts that say nearly the same, files and items ------------------------------------------------
 
     def _fading(self, cell: Cell) -> Iterator[Wish]:
         yield "memory.store_many", self._told(cell, fades=True)
+        if self.rng.random() < 0.4:
+            yield SETTINGS, self._at(cell, set={HALF_LIFE: self.rng.randint(20, 200)})
+            if self.rng.random() < 0.3:
+                yield SETTINGS, self._at(cell, unset=[HALF_LIFE])
         later = self.clock() + self.rng.randint(20, 500) * DAY
         yield self.rng.choice((PLAN, JANITOR)), {"now": later.isoformat(), **_in(cell)}
 
@@ -271,6 +291,17 @@ class Author:
     def _read(self, cell: Cell, said: Sequence[dict[str, str]]) -> Wish:
         digest = sha256("\n".join(part["text"] for part in said).encode()).hexdigest()
         return INDEX, self._at(cell, path=cell.name, chunks=list(said), digest=digest, folder="/there")
+
+    def _items(self, cell: Cell) -> Iterator[Wish]:
+        """Have documents kept under a few keys, replaced, dropped and kept anew."""
+        for change in range(self.rng.randint(1, 8)):
+            place = {"path": ["sheds", cell.name], "key": self.rng.choice(("oats", "tools"))}
+            if change and self.rng.random() < 0.3:
+                yield DROP_ITEM, self._at(cell, **place)
+            else:
+                text = f"Shed {change} of {cell.name} is full." if self.rng.random() < 0.7 else None
+                document = json.dumps({"shelves": change})
+                yield PUT_ITEM, self._at(cell, **place, document=document, text=text, ttl=self.rng.choice((None, 9e3)))
 
     def _at(self, cell: Cell, **arguments: Any) -> dict[str, Any]:
         return {**arguments, "now": self.clock().isoformat(), **_in(cell)}

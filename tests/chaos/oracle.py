@@ -73,7 +73,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
     found.uncertain = len(unknown)
     finish(twin, cells, until)
     here = rows(twin.database_url, unembedded=unembedded)
-    compare(found, there, here, {id_ for cell, _ in unknown for id_ in (*cell.ids, cell.name)})
+    compare(found, there, here, {name for cell, _ in unknown for name in cell.names})
     found.rows = len(there)
     return found
 
@@ -112,7 +112,7 @@ def _differing(real: Rows, twin: Rows) -> set[tuple[str, ...]]:
 
 def _cells_of(keys: set[tuple[str, ...]], cells: Sequence[Cell]) -> set[int]:
     """Return the cells that rows belong to."""
-    owners = {name: id(cell) for cell in cells for name in (*cell.ids, cell.name, cell.namespace)}
+    owners = {name: id(cell) for cell in cells for name in (*cell.names, cell.namespace)}
     return {owners[part] for key in keys for part in key if part in owners}
 
 

@@ -6,13 +6,27 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
-from tests.chaos.cells import CONSOLIDATE, INDEX, JANITOR, LOOKUP, PLAN, RESOLVE, UNINDEX, Cell, Step
+from tests.chaos.cells import (
+    CONSOLIDATE,
+    DROP_ITEM,
+    INDEX,
+    JANITOR,
+    LOOKUP,
+    PLAN,
+    PUT_ITEM,
+    RESOLVE,
+    SETTINGS,
+    UNINDEX,
+    Cell,
+    Step,
+)
 from workers.context import Context
 from workers.errors import InvalidInputError
-from workers.forgetting import consolidate, decay, forget, janitor, pin, restore
+from workers.forgetting import choose, consolidate, decay, forget, janitor, pin, restore
 from workers.intake import documents as given_documents
 from workers.intake import new_fact
-from workers.remembering import contradictions, documents, links, relations, store, touch
+from workers.intake.items import item_place
+from workers.remembering import contradictions, documents, items, links, relations, store, touch
 
 
 def replay(context: Context, cell: Cell, step: Step) -> None:
@@ -124,6 +138,22 @@ def _unindex(context: Context, step: Step) -> None:
     documents.remove(context, step.arguments["namespace"], step.arguments["paths"])
 
 
+def _settings(context: Context, step: Step) -> None:
+    given = step.arguments
+    choose.choose(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
+
+
+def _put_item(context: Context, step: Step) -> None:
+    given = step.arguments
+    put = items.Put(item_place(given["path"]), given["key"], given["document"], given["text"], given["ttl"])
+    items.put(context, given["namespace"], put, items.item_id(UUID(step.task_id)), _instant(step))
+
+
+def _drop_item(context: Context, step: Step) -> None:
+    given = step.arguments
+    items.drop(context, given["namespace"], item_place(given["path"]), given["key"], _instant(step))
+
+
 VERBS: Mapping[str, Callable[[Context, Step], None]] = {
     "memory.store_many": _store_many,
     "memory.touch": _touch,
@@ -141,4 +171,7 @@ VERBS: Mapping[str, Callable[[Context, Step], None]] = {
     CONSOLIDATE: _consolidate,
     INDEX: _index,
     UNINDEX: _unindex,
+    SETTINGS: _settings,
+    PUT_ITEM: _put_item,
+    DROP_ITEM: _drop_item,
 }

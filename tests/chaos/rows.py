@@ -48,7 +48,7 @@ READ = {
     "documents": "select to_jsonb(t) as row from documents as t",
     "lexemes": "select to_jsonb(t) as row from lexemes as t",
     "namespaces": """
-        select to_jsonb(t) - '{counted_at,due_noted}'::text[]
+        select to_jsonb(t) - '{counted_at,due_noted,settings_changed_at}'::text[]
             || jsonb_build_object('held_since', held_since is not null) as row
         from namespaces as t
     """,

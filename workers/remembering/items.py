@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class Put:
     document: str
     text: str | None
     minutes: float | None
+
+
+def item_id(task: UUID) -> UUID:
+    """Return the id of the fact that a task puts, the same whenever it is delivered."""
+    return uuid5(task, "item")
 
 
 def put(context: Context, namespace: str, given: Put, id_: UUID, now: datetime) -> UUID:

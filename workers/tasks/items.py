@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Any
-from uuid import uuid5
 
 from celery import Task
 
@@ -16,6 +15,7 @@ from workers.remembering.items import Put
 from workers.storage import signals
 from workers.storage.items import Item
 from workers.tasks.answers import shown
+from workers.tasks.once import once
 from workers.tasks.recalling import touch
 from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of
 
@@ -37,7 +37,7 @@ def put_item(
     task_id = self.request.id or ""
     at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
     given = Put(item_place(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
-    done = keeping.put(context, name, given, uuid5(uuid_of(task_id), "item"), at)
+    done = keeping.put(context, name, given, keeping.item_id(uuid_of(task_id)), at)
     signals.mark_grown(context.redis, name)
     return {"id": str(done)}
 
@@ -80,9 +80,10 @@ def items(
 @app.task(base=EbbTask, bind=True, name="memory.drop_item")
 def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Forget what is kept under a path and key; return whether there was something."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
-    name = intake.namespace_name(namespace)
-    return {"dropped": keeping.drop(context, name, item_place(path), item_key(key), at)}
+    task_id = self.request.id or ""
+    at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
+    place, own_key = item_place(path), item_key(key)
+    return once(task_id, lambda: {"dropped": keeping.drop(context, name, place, own_key, at)})
 
 
 @app.task(base=EbbTask, name="memory.item_paths")
