@@ -110,12 +110,13 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
         raise
     except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError and no more
         if read:
-            raise InvalidInputError(
-                f"The export is no JSON behind its memory {read}: {error}; was it cut off? Export it again."
-            ) from None
-        *whole, last = document.text.split("\n")
-        yield from _of_lines([*whole, last + file.readline(LONGEST)])
-        yield from _of_lines(_lines(file))
+            advice = "leave it out." if isinstance(error, _TooLongError) else "was it cut off? Export it again."
+            raise InvalidInputError(f"The export is no JSON behind its memory {read}: {error}; {advice}") from None
+        yield from document.lines()
+
+
+class _TooLongError(ValueError):
+    """What stands there ends nowhere within the length that one memory may have."""
 
 
 # ijson 3.6 would take fewer lines, but one NaN costs it all memories. Its C half turns half an emoji into another
@@ -154,6 +155,12 @@ class _Document:
         self._skip("}")
         yield head
 
+    def lines(self) -> Iterator[Any]:
+        """Yield the memories of each line, as none was found in the whole."""
+        *whole, last = self.text.split("\n")
+        yield from _of_lines([*whole, last + self._file.readline(LONGEST)])
+        yield from _of_lines(_lines(self._file))
+
     def _elements(self, head: Mapping[str, Any]) -> Iterator[Any]:
         self._skip("[")
         while self._mark() != "]":
@@ -182,7 +189,9 @@ class _Document:
             try:
                 value, end = DECODER.raw_decode(self.text, self._at)
             except json.JSONDecodeError:
-                if len(self.text) - self._at > LONGEST or not self._more():
+                if len(self.text) - self._at > LONGEST:
+                    raise _TooLongError(f"the next has more than {LONGEST:,} characters") from None
+                if not self._more():
                     raise
                 continue
             if isinstance(value, int | float) and self._number_goes_on() and self._more():

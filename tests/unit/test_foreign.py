@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from api import foreign
-from api.records import records
+from api.records import LONGEST, records
 from workers.errors import InvalidInputError
 from workers.intake import new_fact
 
@@ -236,6 +236,12 @@ def test_a_document_is_the_same_however_little_is_read_at_once(value: Any, inden
         patch.setattr("api.records.PIECE", piece)
         found = list(records(io.BytesIO(json.dumps(whole, indent=indent).encode())))
     assert found == whole["items"]
+
+
+def test_a_memory_that_is_too_long_is_told_with_its_place() -> None:
+    content = json.dumps([OPENMEMORY, OPENMEMORY | {"content": "a" * 2 * LONGEST}, OPENMEMORY], indent=1).encode()
+    with pytest.raises(InvalidInputError, match=r"behind its memory 1: the next has more than 8,388,608 characters"):
+        list(records(io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("content", [b"7", b"\xff\xfe", b"\x1f\x8bnot gzip"])
