@@ -3,7 +3,7 @@
 Of a cell whose last step nobody knows about, the rows may be as without the step or as with it, and nothing between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,7 +73,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
     found.uncertain = len(unknown)
     finish(twin, cells, until)
     here = rows(twin.database_url, unembedded=unembedded)
-    compare(found, there, here, {name for cell, _ in unknown for name in cell.names})
+    compare(found, there, here, {name: cell for cell, _ in unknown for name in cell.names})
     found.rows = len(there)
     return found
 
@@ -116,13 +116,13 @@ def _cells_of(keys: set[tuple[str, ...]], cells: Sequence[Cell]) -> set[int]:
     return {owners[part] for key in keys for part in key if part in owners}
 
 
-def compare(found: Verdict, real: Rows, twin: Rows, uncertain: set[str]) -> None:
-    """Add to a verdict what differs, by whether it is there; of ids that are `uncertain` as what was done by half."""
+def compare(found: Verdict, real: Rows, twin: Rows, uncertain: Mapping[str, Cell]) -> None:
+    """Add to a verdict what differs, by whether it is there; of the names of `uncertain` cells as half done."""
     for key in sorted(_differing(real, twin)):
         has, should = real.get(key), twin.get(key)
         told = f"{key}: {_difference(has, should)}"
-        if uncertain.intersection(key):
-            found.torn.append(told)
+        if cell := next((uncertain[part] for part in key if part in uncertain), None):
+            found.torn.append(f"{told}; {', '.join(f'{step.task} {step.told}' for step in cell.steps)}")
         elif has is None:
             found.lost.append(told)
         elif should is None:

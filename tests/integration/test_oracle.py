@@ -61,7 +61,7 @@ def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(me
                 removal = sql.SQL("delete from {} where ctid = ({})").format(name, one.format(name))
                 assert db.execute(ADD_CHANGE if table == "tally_changes" else removal).rowcount == 1, table
                 found = Verdict()
-                oracle.compare(found, rows.read(db), should, set())
+                oracle.compare(found, rows.read(db), should, {})
             assert any(f"('{SUMMED.get(table, table)}'" in fault for fault in _all(found)), table
     assert rows.rows(memory.context.database_url) == should
 
