@@ -70,9 +70,9 @@ class Cell:
 
     @property
     def names(self) -> list[str]:
-        """Return by what the rows of this cell are known, its namespace apart."""
+        """Return what its rows are known by; a row of a namespace that others share is of none."""
         items = (str(item_id(UUID(step.task_id))) for step in self.steps if step.task == PUT_ITEM)
-        return [self.name, *self.ids, *items]
+        return [self.name, *self.ids, *items, *([self.namespace] if self.kind in OWN else [])]
 
     @property
     def certain(self) -> list[Step]:

@@ -112,7 +112,7 @@ def _differing(real: Rows, twin: Rows) -> set[tuple[str, ...]]:
 
 def _cells_of(keys: set[tuple[str, ...]], cells: Sequence[Cell]) -> set[int]:
     """Return the cells that rows belong to."""
-    owners = {name: id(cell) for cell in cells for name in (*cell.names, cell.namespace)}
+    owners = {name: id(cell) for cell in cells for name in cell.names}
     return {owners[part] for key in keys for part in key if part in owners}
 
 

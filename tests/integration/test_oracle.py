@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime
+from uuid import UUID
 
 import psycopg
 from memory import Memory
@@ -9,7 +10,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from tests.chaos import load, oracle, rows
-from tests.chaos.cells import ACKNOWLEDGED, KINDS, Author, Cell, Step
+from tests.chaos.cells import ACKNOWLEDGED, KINDS, NAMESPACES, Author, Cell, Step
 from tests.chaos.oracle import Verdict
 from tests.chaos.replaying import replay
 from tests.chaos.rows import KEYS, NOT_COMPARED, SUMMED
@@ -64,6 +65,20 @@ def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(me
                 oracle.compare(found, rows.read(db), should, {})
             assert any(f"('{SUMMED.get(table, table)}'" in fault for fault in _all(found)), table
     assert rows.rows(memory.context.database_url) == should
+
+
+def test_what_one_cell_did_to_a_namespace_is_not_taken_for_what_another_did(memory: Memory, twin: Memory) -> None:
+    """Nobody was told whether either was stored; the first one was, which is told of the namespace, too."""
+    cells, until = [], datetime.now(UTC)
+    for place in (1, 2):
+        fact = {"id": str(UUID(int=place)), "text": f"Stone {place}.", "session": "s", "turn": place}
+        arguments = {"facts": [fact], "classify": False, "now": until.isoformat(), "namespace": NAMESPACES[0]}
+        step = Step("memory.store_many", arguments, str(UUID(int=place)))
+        cells.append(Cell(NAMESPACES[0], [fact["id"]], f"cell {place}", steps=[step]))
+    replay(memory.context, cells[0], cells[0].steps[0])
+    oracle.finish(memory.context, cells, until)
+    verdict = oracle.judge(memory.context, twin.context, cells, until)
+    assert (verdict.faults, verdict.uncertain, verdict.happened) == (0, 2, 1), verdict
 
 
 def _all(found: Verdict) -> list[str]:
