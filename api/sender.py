@@ -62,7 +62,7 @@ class Sender:
         own_id = task_id or str(uuid7())
         self._reach(lambda: receipts.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(own_id, task, arguments, time.time())))
-        self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED)
+        _stop_listening(self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED))
         return own_id
 
     def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
@@ -187,10 +187,15 @@ class _Ending:
 
 
 def _let_go(result: AsyncResult) -> None:
-    """Forget a result and no longer listen for it, or else the garbage collector does, whose errors nobody catches."""
-    for let_go in (result.forget, lambda: result.backend.remove_pending_result(result)):
-        with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
-            let_go()
+    with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
+        result.forget()
+    _stop_listening(result)
+
+
+def _stop_listening(result: AsyncResult) -> None:
+    """Listen no longer for a result, or else the garbage collector ends that, whose errors nobody catches."""
+    with suppress(*AWAY, RuntimeError):
+        result.backend.remove_pending_result(result)
 
 
 def _redis_is_away(cause: BaseException) -> str:
