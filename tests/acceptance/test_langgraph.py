@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 
 from api.client import Client
 from api.langgraph import EbbStore
@@ -328,3 +328,16 @@ def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, names
 def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
     """Agents keep both; a pin that does not fit shows only when this is imported."""
     assert importlib.import_module("langgraph.checkpoint.base").BaseCheckpointSaver
+
+
+def test_words_of_a_deleted_item_are_counted_no_more(live: LiveSystem, client: Client, store: EbbStore) -> None:
+    counted = """
+        select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
+        where name = %s and lexeme = 'quokka'
+    """
+    store.put(("animals",), "one", {"text": "A quokka."}, index=["text"])
+    live.send("memory.lexemes", {})
+    eventually(lambda: live.rows(counted, [client.namespace]) == [(1,)], "the word is counted")
+    store.delete(("animals",), "one")
+    live.send("memory.lexemes", {})
+    eventually(lambda: live.rows(counted, [client.namespace]) == [(0,)], "the word is gone")

@@ -1,5 +1,6 @@
 """The tasks of items: documents kept under a path and key, as LangGraph's stores keep them."""
 
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -83,7 +84,13 @@ def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: 
     task_id = self.request.id or ""
     at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
     place, own_key = item_place(path), item_key(key)
-    return once(task_id, lambda: {"dropped": keeping.drop(context, name, place, own_key, at)})
+    return once(task_id, lambda: _dropped(name, place, own_key, at))
+
+
+def _dropped(name: str, path: str, key: str, at: datetime) -> dict[str, Any]:
+    dropped = keeping.drop(context, name, path, key, at)
+    signals.mark_grown(context.redis, name)
+    return {"dropped": dropped}
 
 
 @app.task(base=EbbTask, name="memory.item_paths")
