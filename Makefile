@@ -1,12 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test fuzz bench chaos soak lint format check clean
+.PHONY: help up down test fuzz bench chaos soak lint format catalogue check clean
 
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -46,6 +46,9 @@ lint: $(INSTALLED) ## ruff, mypy, and who may import whom
 format: $(INSTALLED) ## put the code into the house's form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
+
+catalogue: $(INSTALLED) ## after a change of schema.sql: write the catalogue that databases are compared with
+	$(VENV)/bin/python -m tests.write_catalogue
 
 check: lint test ## what must pass before a change goes in
 

@@ -1,25 +1,42 @@
--- Ebb's tables, indexes and functions. Applied as a whole, as often as you like: every statement is idempotent.
--- A later version adds its changes behind the tables that it changes, guarded by `if not exists` or by
--- the number in `schema_version`.
+-- Ebb's tables, indexes and functions: the snapshot from which an empty database is made. `ebb migrate` applies it, and
+-- brings an older database to the same state by the numbered files in workers/storage/migrations. A change of the
+-- schema is both: a new migration, and the same change here, with its number in the first statement below.
+
+do $$
+begin
+    if to_regclass('schema_version') is not null then
+        raise exception 'this database has a schema of Ebb already' using hint = 'bring it up to date with: ebb migrate';
+    end if;
+
+    -- What code must know to work with this schema. A migration raises it only if code of before cannot go on working.
+    create table schema_version (
+        version integer not null,
+        applied_at timestamptz not null default now()
+    );
+    insert into schema_version (version) values (1);
+
+    -- The migrations that this database has; of a fresh one, the newest that the snapshot includes.
+    create table schema_migrations (
+        number integer primary key,
+        name text not null,
+        applied_at timestamptz not null default now()
+    );
+    insert into schema_migrations (number, name) values (2, 'snapshot');
+end $$;
 
 create extension if not exists vector;
 
 -- Tables ------------------------------------------------------------------------------------------------------------
 
-create table if not exists schema_version (
-    version integer not null,
-    applied_at timestamptz not null default now()
-);
-
 -- What all vectors of this database have in common; a start with anything else is refused.
-create table if not exists embedders (
+create table embedders (
     only_row boolean primary key default true check (only_row),
     name text not null,
     dims integer not null,
     signature_seed bigint not null
 );
 
-create table if not exists namespaces (
+create table namespaces (
     id integer generated always as identity primary key,
     name text not null unique,
     created_at timestamptz not null default now(),
@@ -43,7 +60,7 @@ create table if not exists namespaces (
 );
 
 -- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
-create table if not exists api_keys (
+create table api_keys (
     namespace integer not null references namespaces (id),
     id uuid not null,
     digest bytea not null unique,
@@ -55,34 +72,29 @@ create table if not exists api_keys (
 );
 
 -- In which language all words of this database are stemmed, a text search configuration; a start with another is refused.
-create table if not exists languages (
+create table languages (
     only_row boolean primary key default true check (only_row),
     name text not null
 );
-insert into languages (name) values ('english') on conflict do nothing;
+insert into languages (name) values ('english');
 
 -- Words as they are written, less the language's stop words, to which `language.SET` adapts both.
-do $$
-begin
-    if to_regprocedure('stemmed(text)') is null then
-        create text search dictionary ebb_written (template = simple, stopwords = english);
-        create text search configuration ebb_written (copy = simple);
-        alter text search configuration ebb_written
-            alter mapping for asciiword, word, asciihword, hword, hword_asciipart, hword_part with ebb_written;
-        create function stemmed(body text) returns tsvector language sql immutable parallel safe
-            return to_tsvector('english', body);
-    end if;
-end $$;
+create text search dictionary ebb_written (template = simple, stopwords = english);
+create text search configuration ebb_written (copy = simple);
+alter text search configuration ebb_written
+    alter mapping for asciiword, word, asciihword, hword, hword_asciipart, hword_part with ebb_written;
+create function stemmed(body text) returns tsvector language sql immutable parallel safe
+    return to_tsvector('english', body);
 
 -- Scripts that are written without blanks between words, as ranges of characters: Thai to Khmer, kana, Han, Hangul.
-create or replace function unspaced() returns text
+create function unspaced() returns text
     language sql immutable parallel safe
 return '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff'
     '\U00020000-\U0003ffff';
 
 -- Each character of such a script becomes a word, and each pair of neighbours: first the pairs that begin at odd places
 -- of a run, then, without its first character, those at even ones; what is left alone at the end of a run goes.
-create or replace function in_pairs(body text) returns text
+create function in_pairs(body text) returns text
     language sql immutable parallel safe
 return (
     select regexp_replace(body, '([' || unspaced() || '])', ' \1 ', 'g')
@@ -93,7 +105,7 @@ return (
 
 -- A text as the parser shall read it: without the marks by which it takes several words for one path, host, address or
 -- number, and in composed form. Most texts are ASCII and need no more. No more is read than surely fits a tsvector.
-create or replace function readable(body text) returns text
+create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
     then replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' ')
@@ -101,7 +113,7 @@ return case when octet_length(body) = length(body)
 end;
 
 -- What stems do not say already: words as they are written, without accents. Stop words went before the accents.
-create or replace function as_written(readable text, stems tsvector) returns tsvector
+create function as_written(readable text, stems tsvector) returns tsvector
     language sql immutable parallel safe
 return ts_delete(
     case when octet_length(readable) = length(readable) then to_tsvector('ebb_written', readable)
@@ -114,7 +126,7 @@ return ts_delete(
 
 -- In PL/pgSQL, which runs this and the next in half the time of SQL; with their schema named, for a dump is restored
 -- without search path.
-create or replace function words(body text) returns tsvector
+create function words(body text) returns tsvector
     language plpgsql immutable parallel safe as $$
 declare
     plain constant text := public.readable(body);
@@ -128,7 +140,7 @@ end $$;
 -- those of one text, and the index grows by nothing. The namespace and the tags are lexemes too, with blanks inside,
 -- which no parser yields, so the index itself keeps tenants apart. An immutable wrapper, since a generated column demands
 -- one.
-create or replace function search_lexemes(
+create function search_lexemes(
     namespace integer, body text, category text, entity text, key text, value text, tags text[]
 ) returns tsvector
     language plpgsql immutable parallel safe as $$
@@ -142,7 +154,7 @@ begin
     return named || named || public.words(body) || array_to_tsvector(labels);
 end $$;
 
-create table if not exists facts (
+create table facts (
     namespace integer not null references namespaces (id),
     id uuid not null,
     kind text not null default 'semantic' check (kind in ('semantic', 'episodic', 'chunk', 'item')),
@@ -178,7 +190,7 @@ create table if not exists facts (
 );
 
 -- Rewritten at every touch: narrow, and with room on each page so that rewriting stays on the page.
-create table if not exists activity (
+create table activity (
     namespace integer not null,
     fact uuid not null,
     segment smallint not null,
@@ -231,7 +243,7 @@ create table if not exists activity (
 ) with (fillfactor = 75);
 
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
-create or replace view anchors as
+create view anchors as
 select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
     confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
     date_part('epoch', expires_at) as expires_at, coalesce(decay_class, '') as decay_class, tier, fidelity,
@@ -244,7 +256,7 @@ from activity;
 
 -- Whether a pass takes a fact that is due: decay and the janitor all of them; a prune what has expired (hard), or what is in the last
 -- quarter of its lifetime (soft). Seconds since the epoch.
-create or replace function pass_takes(
+create function pass_takes(
     work text, confirmed_at double precision, expires_at double precision, instant double precision
 ) returns boolean
     language sql immutable parallel safe
@@ -255,7 +267,7 @@ return work in ('decay', 'janitor')
 
 -- How many facts each namespace holds, so that nobody has to count them: of live facts by what `activity` says of them,
 -- of forgotten ones by `forgotten_reason` alone.
-create table if not exists tallies (
+create table tallies (
     namespace integer not null,
     decay_class text,
     decay_class_source text,
@@ -274,14 +286,14 @@ create table if not exists tallies (
 -- What the tallies have changed by since they were last settled. Each statement appends what it changed, in its own
 -- transaction, so that no writer waits for another, as on a common counter they would; for the same reason there is no
 -- foreign key, which would lock the namespace's row. All of it is deleted again, so vacuum goes by the number of rows.
-create table if not exists tally_changes (like tallies) with (
+create table tally_changes (like tallies) with (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
 );
 
 -- What the tallies of a namespace were: a row for each five minutes in which they changed, so one that rests has none,
 -- and less and less of what is long ago. Keys are such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`,
 -- `due`.
-create table if not exists tally_history (
+create table tally_history (
     namespace integer not null references namespaces (id),
     at timestamptz not null,
     counts jsonb not null,
@@ -290,13 +302,13 @@ create table if not exists tally_history (
 
 -- How the whole system kept up: a row for each five minutes, less and less of what is long ago. The most tasks that
 -- waited in each queue, and how many writes had ever taken up to each bound of `storage.timings` until they could be read.
-create table if not exists system_history (
+create table system_history (
     at timestamptz primary key,
     waiting jsonb not null,
     writes bigint[] not null
 );
 
-create table if not exists vectors (
+create table vectors (
     namespace integer not null,
     fact uuid not null,
     full_dims smallint not null,
@@ -306,7 +318,7 @@ create table if not exists vectors (
 );
 alter table vectors alter column embedding set storage main;
 
-create table if not exists signatures (
+create table signatures (
     namespace integer not null,
     fact uuid not null,
     live boolean not null default true,
@@ -317,7 +329,7 @@ create table if not exists signatures (
 
 -- What was done to a fact since it was stored, as far as no other column says it; written by whoever does it, never
 -- changed, and gone with the fact.
-create table if not exists events (
+create table events (
     namespace integer not null,
     fact uuid not null,
     id bigint generated always as identity,
@@ -330,7 +342,7 @@ create table if not exists events (
 
 -- What somebody wished forgotten, without a word of it, so that it stays so after its fact is purged: the SHA-256 of
 -- the namespace's salt and the fact's hash.
-create table if not exists forgotten_hashes (
+create table forgotten_hashes (
     namespace integer not null references namespaces (id),
     digest bytea not null,
     fact uuid not null,
@@ -341,14 +353,14 @@ create table if not exists forgotten_hashes (
 
 -- Of which namespaces facts were erased since their words and pages were cleaned: what erases them appends it, in the
 -- same transaction, so that no crash forgets it. Without foreign key, as `tally_changes`.
-create table if not exists erasures (
+create table erasures (
     id bigint generated always as identity primary key,
     namespace integer not null
 );
 
 -- Markdown files of which the parts are facts of kind `chunk`, with their path as source: what was last read of each, so
 -- that it is not read again until it changes.
-create table if not exists documents (
+create table documents (
     namespace integer not null references namespaces (id),
     path text not null,
     -- where the folder was that the first part of the path stands for
@@ -358,7 +370,7 @@ create table if not exists documents (
     primary key (namespace, path)
 );
 
-create table if not exists lexemes (
+create table lexemes (
     namespace integer not null references namespaces (id),
     lexeme text not null,
     facts integer not null,
@@ -367,7 +379,7 @@ create table if not exists lexemes (
 
 -- What readers see as long as `ends_at` has not come. The condition is written so that no partial index of live facts
 -- answers it: without statistics the planner takes one of those for the way to single facts, and reads all of them.
-create or replace view remembered as
+create view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
     case when held then 'infinity' else ends_at end as ends_at, pinned_until
 from facts
@@ -375,7 +387,7 @@ join activity on activity.namespace = facts.namespace and activity.fact = facts.
 where coalesce(forgotten_at, superseded_at) is null;
 
 -- Pairs of facts with one entity and key but different values. A pair counts only as long as both are remembered.
-create table if not exists contradictions (
+create table contradictions (
     namespace integer not null,
     fact uuid not null,
     other uuid not null check (fact < other),
@@ -389,7 +401,7 @@ create table if not exists contradictions (
 
 -- The two graphs: of facts, whose edges stay as they are told, and of the names of entities, whose edges fade.
 -- That one fact takes another's place is told by `superseded_by` and `supersedes_id`, and needs no row here.
-create table if not exists links (
+create table links (
     namespace integer not null,
     id uuid not null default gen_random_uuid(),
     source uuid not null,
@@ -402,7 +414,7 @@ create table if not exists links (
     foreign key (namespace, target) references facts (namespace, id) on delete cascade
 );
 
-create table if not exists relations (
+create table relations (
     namespace integer not null references namespaces (id),
     id bigint generated always as identity,
     -- an index's entry must fit a third of a page
@@ -422,7 +434,7 @@ create table if not exists relations (
 
 -- What a relation weighs at an instant: half as much with every half-life that nobody observed it (R4, C-R1). No
 -- product gets so small that it underflows, which is an error. Half-life in days.
-create or replace function relation_weight(
+create function relation_weight(
     initial_weight double precision, last_observed timestamptz, pinned boolean, instant timestamptz,
     half_life double precision
 ) returns double precision
@@ -436,7 +448,7 @@ return case
 end;
 
 -- Pairs of facts that say nearly the same of the same. A pair counts only as long as both are remembered.
-create table if not exists likenesses (
+create table likenesses (
     namespace integer not null,
     fact uuid not null,
     other uuid not null check (fact < other),
@@ -450,12 +462,12 @@ create table if not exists likenesses (
 );
 
 -- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
-create table if not exists fading_rules (
+create table fading_rules (
     only_row boolean primary key default true check (only_row),
     rules jsonb not null
 );
 
-create table if not exists decay_runs (
+create table decay_runs (
     id uuid primary key,
     work text not null default 'decay'
         check (
@@ -477,7 +489,7 @@ create table if not exists decay_runs (
     unique (work, slot)
 );
 
-create table if not exists decay_parts (
+create table decay_parts (
     run uuid not null references decay_runs (id) on delete cascade,
     segment smallint not null,
     part smallint not null,
@@ -502,7 +514,7 @@ create table if not exists decay_parts (
 );
 
 -- What one pass has forgotten of one namespace for fading, so that all its tasks share one limit.
-create table if not exists decay_allowances (
+create table decay_allowances (
     run uuid not null references decay_runs (id) on delete cascade,
     namespace integer not null references namespaces (id),
     allowed bigint not null,
@@ -512,7 +524,7 @@ create table if not exists decay_allowances (
 
 -- What the last run of the janitor has done to a namespace, or passes have since the one before; each run writes it
 -- anew. Of the ids the first ones are kept, of all the number.
-create table if not exists janitors (
+create table janitors (
     namespace integer primary key references namespaces (id),
     run uuid not null,
     last_run_turn bigint not null,
@@ -529,88 +541,88 @@ create table if not exists janitors (
 -- Indexes -----------------------------------------------------------------------------------------------------------
 
 -- storing: one live fact for each thing said in a namespace, whoever stores it at the same time
-create unique index if not exists facts_said_once on facts (namespace, hash)
+create unique index facts_said_once on facts (namespace, hash)
     where forgotten_at is null and superseded_at is null;
 
 -- recall, text arm: words, namespace and tags in one intersection; so tags need no index of their own
-create index if not exists facts_search on facts using gin (search) with (fastupdate = off);
+create index facts_search on facts using gin (search) with (fastupdate = off);
 
 -- recall, contiguity: the facts told just before and after
-create index if not exists facts_neighbours on facts (namespace, session, turn) where session is not null;
+create index facts_neighbours on facts (namespace, session, turn) where session is not null;
 
 -- documents: the chunks of a file, and whether a namespace has any
-create index if not exists facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';
+create index facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';
 
 -- items: what is kept below a path; what is kept at one place is found by its hash
-create index if not exists facts_items on facts (namespace, left(entity, 200) collate "C")
+create index facts_items on facts (namespace, left(entity, 200) collate "C")
     where kind = 'item' and forgotten_at is null and superseded_at is null;
 
 -- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
 -- beginnings of long names stand in it.
-create index if not exists facts_topics
+create index facts_topics
     on facts (namespace, left(lower(entity), 200), left(lower(key), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
 -- contradictions: deleting a fact takes along those that name it second
-create index if not exists contradictions_other on contradictions (namespace, other);
+create index contradictions_other on contradictions (namespace, other);
 
 -- recall, entities named in the question: their facts, newest last
-create index if not exists facts_entities on facts (namespace, left(lower(entity), 200), created_at)
+create index facts_entities on facts (namespace, left(lower(entity), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
 -- recall: the strongest links from a fact, and to it; deleting a fact takes both along
-create index if not exists links_source on links (namespace, source, strength desc);
-create index if not exists links_target on links (namespace, target, strength desc);
+create index links_source on links (namespace, source, strength desc);
+create index links_target on links (namespace, target, strength desc);
 
 -- observing a relation again, whatever its case; recall: what an entity is related to
-create unique index if not exists relations_once on relations (namespace, lower(source), lower(target), type);
+create unique index relations_once on relations (namespace, lower(source), lower(target), type);
 
 -- recall: what is related to an entity
-create index if not exists relations_target on relations (namespace, lower(target));
+create index relations_target on relations (namespace, lower(target));
 
 -- recall, vector arm: all signatures of a namespace without touching the table
-create index if not exists signatures_scan on signatures (namespace, live) include (fact, signature);
+create index signatures_scan on signatures (namespace, live) include (fact, signature);
 
 -- decay: what is due in a segment, oldest first
-create index if not exists activity_due on activity (segment, due_at);
+create index activity_due on activity (segment, due_at);
 
 -- embed_pending: facts that still have no vector
-create index if not exists activity_pending on activity (namespace, fact) where fidelity = 0;
+create index activity_pending on activity (namespace, fact) where fidelity = 0;
 
 -- consolidation: facts with a signature whose near-duplicates were not looked for yet
-create index if not exists activity_uncompared on activity (namespace) where not compared and fidelity <> 0;
+create index activity_uncompared on activity (namespace) where not compared and fidelity <> 0;
 
 -- consolidation: deleting a fact takes along the likenesses that name it second
-create index if not exists likenesses_other on likenesses (namespace, other);
+create index likenesses_other on likenesses (namespace, other);
 
 -- a pass that is allowed to forget takes up what an earlier one held back
-create index if not exists activity_held on activity (namespace, fact) where held;
+create index activity_held on activity (namespace, fact) where held;
 
 -- storing: the persistent episodes that the turns just told have outrun
-create index if not exists activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
+create index activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
 
 -- stats: what is pinned
-create index if not exists activity_pinned on activity (namespace, pinned_until) where pinned_until is not null;
+create index activity_pinned on activity (namespace, pinned_until) where pinned_until is not null;
 
 -- stats: what its counters have changed by
-create index if not exists tally_changes_namespace on tally_changes (namespace);
+create index tally_changes_namespace on tally_changes (namespace);
 
 -- janitor: what was culled of a namespace, and which of its episodes got stale, since its last run
-create index if not exists facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
-create index if not exists events_stale on events (namespace, at) where what = 'stale';
+create index facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
+create index events_stale on events (namespace, at) where what = 'stale';
 
 -- purge: what was forgotten long ago, oldest first
-create index if not exists facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
+create index facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
 
 -- forgetting again what is purged already
-create index if not exists forgotten_hashes_fact on forgotten_hashes (namespace, fact);
+create index forgotten_hashes_fact on forgotten_hashes (namespace, fact);
 
 -- decay_runs: the newest first, and those that never finished
-create index if not exists decay_runs_started on decay_runs (started_at desc);
+create index decay_runs_started on decay_runs (started_at desc);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 
-create or replace function tally_activity_added() returns trigger
+create function tally_activity_added() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
@@ -622,7 +634,7 @@ begin
 end
 $$;
 
-create or replace function tally_activity_changed() returns trigger
+create function tally_activity_changed() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
@@ -640,7 +652,7 @@ begin
 end
 $$;
 
-create or replace function tally_activity_deleted() returns trigger
+create function tally_activity_deleted() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
@@ -650,17 +662,17 @@ begin
 end
 $$;
 
-create or replace trigger tally_added after insert on activity
+create trigger tally_added after insert on activity
     referencing new table as new_rows for each statement execute function tally_activity_added();
-create or replace trigger tally_changed after update on activity
+create trigger tally_changed after update on activity
     referencing old table as old_rows new table as new_rows
     for each statement execute function tally_activity_changed();
 -- A purge deletes row by row, through the foreign key, and what it deletes is retired.
-create or replace trigger tally_deleted after delete on activity
+create trigger tally_deleted after delete on activity
     for each row when (not old.retired) execute function tally_activity_deleted();
 
 -- Tombstones are few among the facts that are added, and wide, so no table of all that is new is made for them.
-create or replace function tally_tombstone_added() returns trigger
+create function tally_tombstone_added() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, forgotten_reason, facts) values (new.namespace, new.forgotten_reason, 1);
@@ -668,7 +680,7 @@ begin
 end
 $$;
 
-create or replace function tally_tombstones_changed() returns trigger
+create function tally_tombstones_changed() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, forgotten_reason, facts)
@@ -686,7 +698,7 @@ begin
 end
 $$;
 
-create or replace function tally_tombstones_deleted() returns trigger
+create function tally_tombstones_deleted() returns trigger
     language plpgsql as $$
 begin
     insert into tally_changes (namespace, forgotten_reason, facts)
@@ -698,16 +710,16 @@ begin
 end
 $$;
 
-create or replace trigger tally_added after insert on facts
+create trigger tally_added after insert on facts
     for each row when (new.forgotten_reason is not null and new.superseded_at is null)
     execute function tally_tombstone_added();
-create or replace trigger tally_changed after update on facts
+create trigger tally_changed after update on facts
     referencing old table as old_rows new table as new_rows
     for each statement execute function tally_tombstones_changed();
-create or replace trigger tally_deleted after delete on facts
+create trigger tally_deleted after delete on facts
     referencing old table as old_rows for each statement execute function tally_tombstones_deleted();
 
-create or replace function note_erasures() returns trigger
+create function note_erasures() returns trigger
     language plpgsql as $$
 begin
     insert into erasures (namespace) select distinct namespace from old_rows;
@@ -715,10 +727,5 @@ begin
 end
 $$;
 
-create or replace trigger erased after delete on facts
+create trigger erased after delete on facts
     referencing old table as old_rows for each statement execute function note_erasures();
-
--- The version that all of the above makes ----------------------------------------------------------------------------
-
-insert into schema_version (version)
-select 1 where not exists (select from schema_version where version >= 1);

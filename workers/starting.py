@@ -88,4 +88,4 @@ def _check_database() -> None:
     if not url:
         raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
     with connect(url) as db:
-        schema.check(db)
+        schema.verify(db)

@@ -64,8 +64,19 @@ def _database(settings: "Settings", _: "Client") -> str:
 
     with connect(settings.database_url) as db:
         schema.check(db)
-        told = schema.servers(db)
-    return f"{told}, schema as this version needs it"
+        return schema.servers(db)
+
+
+def _schema(settings: "Settings", _: "Client") -> str:
+    from workers.errors import SchemaError  # noqa: PLC0415
+    from workers.storage import schema  # noqa: PLC0415 - see _database
+    from workers.storage.connection import connect  # noqa: PLC0415
+
+    with connect(settings.database_url) as db:
+        found = schema.differences(db)
+    if found:
+        raise SchemaError(f"differs from what this version of Ebb works with: {'; '.join(found)}.")
+    return f"version {schema.version()}, as this version of Ebb needs it"
 
 
 def _embedder(settings: "Settings", _: "Client") -> str:
@@ -131,9 +142,10 @@ def _workers(_: "Settings", memory: "Client") -> str:
 
 
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
-    "database": _database, "Redis": _redis, "workers": _workers, "embedder": _embedder, "outbox": _outbox,
+    "database": _database, "schema": _schema, "Redis": _redis, "workers": _workers, "embedder": _embedder,
+    "outbox": _outbox,
 }  # fmt: skip
-NEEDED = ("database", "Redis", "workers")
+NEEDED = ("database", "schema", "Redis", "workers")
 """Without these no fact can be examined."""
 
 

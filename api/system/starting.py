@@ -196,8 +196,8 @@ def _start_servers(system: System, embedded: Sequence[str], report: Report) -> N
     report("PostgreSQL is ready")
     _wait_for_redis(system, own="redis" in embedded)
     report("Redis is ready")
-    schema.apply(system.state.database_url)
-    report("The schema is applied")
+    schema.apply(system.state.database_url, report)
+    report(f"The schema has version {schema.version()}")
 
 
 def _start_workers(system: System, reembed: Settings | None, report: Report) -> None:

@@ -78,6 +78,16 @@ def copied_database(postgres: Postgres, template: str) -> Iterator[str]:
         db.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
+@contextmanager
+def empty_database(postgres: Postgres) -> Iterator[str]:
+    """Give the address of a database without a single table, and drop it afterwards."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
+        db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        yield postgres.url(name)
+        db.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
 @dataclass
 class Memory:
     """The verbs on one database; every `at` counts days."""

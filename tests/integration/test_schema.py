@@ -1,72 +1,121 @@
-"""The schema is applied as often as anybody likes, and never onto what a newer version made."""
+"""The schema is made once, verified at every start, and never applied onto what a newer version made."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from memory import Memory
+from memory import Memory, empty_database
 
 from api.system import servers
 from workers.errors import SchemaError, UnavailableError
-from workers.storage import schema
+from workers.storage import catalogue, migrations, schema
 from workers.storage.connection import connect
 
-SHAPE = """
-    select 'table', table_name, column_name, data_type from information_schema.columns where table_schema = 'public'
-    union all
-    select 'index', tablename, indexname, indexdef from pg_indexes where schemaname = 'public'
-    order by 1, 2, 3
-"""
+NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer version')"
 
 
 @pytest.fixture
 def empty_url(postgres: servers.Postgres) -> Iterator[str]:
     """The address of a database without a single table."""
-    url = servers.ensure_database(postgres, "empty_ebb")
-    yield url
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute("drop database empty_ebb with (force)")
+    with empty_database(postgres) as url:
+        yield url
+
+
+def verified(url: str) -> None:
+    with connect(url) as db:
+        schema.verify(db)
 
 
 def test_applying_the_schema_again_changes_nothing(memory: Memory) -> None:
     memory.add("Tea at four.")
-    before = memory.rows(SHAPE)
-    schema.apply(memory.context.database_url)
-    assert memory.rows(SHAPE) == before
-    assert memory.rows("select version from schema_version") == [(schema.VERSION,)]
+    assert schema.apply(memory.context.database_url) == []
+    verified(memory.context.database_url)
     assert len(memory.ids("tea")) == 1
 
 
-def test_its_statements_can_be_run_by_hand_over_a_database_that_has_them(memory: Memory) -> None:
-    before = memory.rows(SHAPE)
-    with connect(memory.context.database_url) as db:
-        db.execute(schema._statements().encode())
-    assert memory.rows(SHAPE) == before
-    assert memory.rows("select version from schema_version") == [(schema.VERSION,)]
+def test_the_snapshot_refuses_a_database_that_has_a_schema(memory: Memory) -> None:
+    with connect(memory.context.database_url) as db, pytest.raises(psycopg.errors.RaiseException, match="has a schema"):
+        db.execute(schema.snapshot().encode())
 
 
 def test_two_processes_that_apply_it_to_an_empty_database_at_once_both_succeed(empty_url: str) -> None:
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(schema.apply, [empty_url, empty_url]))
+        assert list(pool.map(schema.apply, [empty_url, empty_url])) == [[], []]
     with connect(empty_url) as db:
-        schema.check(db)
+        schema.verify(db)
         assert db.execute("select count(*) from schema_version").fetchone() == (1,)
 
 
-def test_a_newer_version_is_refused_and_left_as_it_is(memory: Memory) -> None:
-    memory.rows("insert into schema_version (version) values (%s)", schema.VERSION + 1)
-    with pytest.raises(
-        SchemaError, match=rf"has schema version {schema.VERSION + 1}.* knows {schema.VERSION}: upgrade"
-    ):
+def test_the_number_of_the_snapshot_is_that_of_the_newest_migration() -> None:
+    numbers = [one.number for one in migrations.known()]
+    assert len(set(numbers)) == len(numbers), "two migrations have one number"
+    assert numbers[-1] == schema.version(), "write the newest migration's number into the first statement of schema.sql"
+
+
+def test_the_expected_catalogue_is_what_the_snapshot_makes(memory: Memory) -> None:
+    with connect(memory.context.database_url) as db:
+        live = catalogue.live(db)
+    assert live == catalogue.expected(), "schema.sql was changed: run `make catalogue`"
+
+
+def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory) -> None:
+    memory.rows(NEXT, schema.version() + 1)
+    memory.rows("alter table facts add column mood text")
+    memory.rows("alter table facts drop constraint facts_importance_check")
+    memory.rows("alter table facts add constraint facts_importance_check check (importance >= 0)")
+    assert schema.apply(memory.context.database_url) == []
+    memory.add("Tea at four.")
+    assert len(memory.ids("tea")) == 1
+    memory.rows("drop table likenesses")
+    with pytest.raises(SchemaError, match="likenesses"):
+        verified(memory.context.database_url)
+
+
+def test_a_schema_that_this_version_cannot_work_with_is_refused(memory: Memory) -> None:
+    memory.rows(NEXT, schema.version() + 1)
+    memory.rows("insert into schema_version (version) values (%s)", schema.compatibility() + 1)
+    with pytest.raises(SchemaError, match=rf"has schema {schema.version() + 1}, .* cannot work with: upgrade Ebb"):
+        verified(memory.context.database_url)
+    with pytest.raises(SchemaError, match="upgrade Ebb"):
         schema.apply(memory.context.database_url)
-    with connect(memory.context.database_url) as db, pytest.raises(SchemaError, match="run `ebb up`"):
-        schema.check(db)
 
 
 def test_a_database_without_schema_is_refused_by_the_check(empty_url: str) -> None:
-    with connect(empty_url) as db, pytest.raises(SchemaError, match=r"has schema version 0.* run `ebb up`"):
+    with connect(empty_url) as db, pytest.raises(SchemaError, match=r"has no schema of Ebb.* run `ebb migrate`"):
         schema.check(db)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("drop index signatures_scan", "index signatures_scan is missing"),
+        ("drop table likenesses", "table likenesses is missing"),
+        ("alter table facts drop column metadata", "column facts.metadata is missing"),
+        ("alter table links alter column strength type real", "column links.strength is 'real not null"),
+        ("alter table facts alter column kind drop default", "column facts.kind is"),
+        ("drop trigger erased on facts", "trigger facts.erased is missing"),
+        ("alter table facts add check (length(text) < 10)", "constraint facts.facts_text_check is not known"),
+        (
+            "alter table relations drop constraint relations_type_check",
+            "constraint relations.relations_type_check is m",
+        ),
+        ("create or replace function unspaced() returns text language sql return 'a'", "function unspaced() is"),
+    ],
+)
+def test_each_difference_from_the_expected_catalogue_is_refused_and_named(
+    memory: Memory, statement: str, named: str
+) -> None:
+    memory.rows(statement)
+    with connect(memory.context.database_url) as db:
+        assert any(one.startswith(named) for one in schema.differences(db))
+        with pytest.raises(SchemaError, match=r"not the one that this version .* See all with `ebb doctor`"):
+            schema.verify(db)
+
+
+def test_tables_and_indexes_of_others_are_no_difference(memory: Memory) -> None:
+    memory.rows("create table notes (body text); create index own_index on facts (created_at)")
+    verified(memory.context.database_url)
 
 
 def test_applying_it_to_a_server_that_is_away_says_so() -> None:

@@ -1,0 +1,222 @@
+"""A database of an earlier release becomes one of this release, with every fact, whatever interrupts the migration."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from memory import DAY_0, Memory, day, empty_database, wait_for
+
+from api.system import servers
+from workers.errors import SchemaError, UnavailableError
+from workers.remembering.embed import check_embedder
+from workers.storage import catalogue, migrations, schema
+from workers.storage.connection import close_pools, connect
+from workers.storage.migrations import Migration
+
+RELEASES = Path(__file__).parent / "releases"
+LAST_DAY = 60
+"""The day of the newest pass over the facts of the first release's database."""
+
+SLEEPING = "select pg_sleep(600)%"
+SESSIONS = "select count(*) from pg_stat_activity where datname = current_database() and query like %s"
+
+
+@pytest.fixture
+def old_url(postgres: servers.Postgres) -> Iterator[str]:
+    """The address of a database of the first release, as its `pg_dump` has it."""
+    with empty_database(postgres) as url:
+        psql = [str(servers.postgres_programs() / "psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", url]
+        subprocess.run([*psql, "-f", str(RELEASES / "0001.sql")], check=True, capture_output=True)
+        yield url
+        close_pools()
+
+
+@pytest.fixture
+def old(memory: Memory, old_url: str) -> Memory:
+    """A memory on the migrated database of the first release."""
+    schema.apply(old_url)
+    moved = memory.having(database_url=old_url)
+    check_embedder(moved.context)
+    return moved
+
+
+def lines(namespace: str) -> list[dict[str, Any]]:
+    """Return what the first release exported of the same database."""
+    archive = (RELEASES / f"0001-{namespace}.jsonl").read_text(encoding="utf-8")
+    return [line for line in map(json.loads, archive.splitlines()) if "archive" not in line]
+
+
+def facts(namespace: str) -> list[dict[str, Any]]:
+    return [line for line in lines(namespace) if "text" in line]
+
+
+def numbered(*sql: str, mode: Any = "transaction") -> tuple[Migration, ...]:
+    """Return migrations that follow the newest one."""
+    after = schema.version() + 1
+    return tuple(Migration(after + i, f"of_a_test_{i}", one, mode) for i, one in enumerate(sql))
+
+
+def migrate(url: str, *sql: str, mode: Any = "transaction") -> list[str]:
+    """Run migrations behind the newest; return what was reported."""
+    said: list[str] = []
+    with migrations.exclusive(url, said.append) as db:
+        migrations.run(url, db, numbered(*sql, mode=mode), said.append)
+    return said
+
+
+def test_migrated_the_first_release_has_the_catalogue_of_a_fresh_database(old: Memory) -> None:
+    with connect(old.context.database_url) as db:
+        live = catalogue.live(db)
+    assert live == catalogue.expected()
+
+
+@pytest.mark.parametrize("namespace", ["default", "mira"])
+def test_every_fact_of_the_first_release_is_there_after_the_migration(old: Memory, namespace: str) -> None:
+    exported = {line["id"]: line for line in old.archive(LAST_DAY, namespace) if "text" in line}
+    wanted = {line["id"]: line for line in facts(namespace)}
+    assert set(exported) == set(wanted)
+    for id_, fact in wanted.items():
+        found = exported[id_]
+        assert {name: found[name] for name in fact if name in found} == fact
+    assert old.examine(LAST_DAY, namespace=namespace) == {}
+
+
+@pytest.mark.parametrize("namespace", ["default", "mira"])
+def test_live_facts_of_the_first_release_are_found_by_their_words(old: Memory, namespace: str) -> None:
+    live = [fact for fact in facts(namespace) if fact["forgotten_at"] is None and fact["superseded_at"] is None]
+    assert len(live) > 10
+    for fact in live:
+        if fact["kind"] != "item":
+            assert fact["id"] in map(str, old.ids(fact["text"], at=LAST_DAY, namespace=namespace, limit=20))
+
+
+def test_an_export_of_the_first_release_is_imported(memory: Memory) -> None:
+    done = memory.bring_back(lines("default"), at=LAST_DAY)
+    assert set(done[: len(facts("default"))]) <= {"added", "kept"}
+    brought = {line["id"]: line["text"] for line in memory.archive(LAST_DAY) if "text" in line}
+    assert brought == {fact["id"]: fact["text"] for fact in facts("default")}
+
+
+def test_migrating_again_changes_nothing(old: Memory) -> None:
+    url = old.context.database_url
+    before = old.archive(LAST_DAY)
+    assert schema.apply(url) == []
+    assert old.archive(LAST_DAY) == before
+
+
+def test_two_migrations_at_once_take_turns(old_url: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(schema.apply, [old_url, old_url]))
+    assert min(done, key=len) == []
+    with connect(old_url) as db:
+        schema.verify(db)
+
+
+def test_an_older_schema_is_refused_by_workers_with_what_to_do(old_url: str) -> None:
+    with connect(old_url) as db, pytest.raises(SchemaError, match=r"has schema 1, .* run `ebb migrate`"):
+        schema.verify(db)
+
+
+def test_a_database_that_only_calls_itself_the_first_release_is_refused(old_url: str) -> None:
+    with connect(old_url) as db:
+        db.execute("drop table links")
+    with pytest.raises(SchemaError, match="links"):
+        schema.apply(old_url)
+
+
+def test_a_migration_that_is_killed_in_the_middle_goes_on_afterwards(memory: Memory) -> None:
+    url = memory.context.database_url
+    for number in range(10):
+        memory.add(f"Fact number {number}.")
+    in_batches = "update facts set source = 'x' where id = (select id from facts where source is null limit 1)"
+    program = (
+        "import sys; sys.path.insert(0, 'tests/integration')\n"
+        "from test_migrations import migrate\n"
+        f"migrate({url!r}, 'create table halfway ()', 'select pg_sleep(600)')\n"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", program], cwd=RELEASES.parents[2], env=dict(os.environ))
+    wait_for(lambda: memory.value(SESSIONS, SLEEPING) == 1, 60)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    memory.rows("select pg_terminate_backend(pid) from pg_stat_activity where query like %s", SLEEPING)
+    said = migrate(url, "create table halfway ()", in_batches, mode="in batches")
+    assert not any("of_a_test_0" in one for one in said)
+    assert any("10 rows so far" in one for one in said)
+    assert memory.value("select count(*) from facts where source = 'x'") == 10
+
+
+def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory) -> None:
+    url = memory.context.database_url
+    memory.rows("alter role postgres set statement_timeout = '50ms'")
+    said: list[str] = []
+    try:
+        with psycopg.connect(url, application_name="a long report") as reader:
+            reader.execute("select * from likenesses")
+            with migrations.exclusive(url, said.append) as db:
+                report = threading.Event()
+
+                def note(text: str) -> None:
+                    said.append(text)
+                    report.set()
+
+                with (
+                    migrations.watched(url, db.info.backend_pid, note, every_seconds=0.1),
+                    ThreadPoolExecutor(1) as one,
+                ):
+                    done = one.submit(db.execute, "alter table likenesses add column mood text")
+                    assert report.wait(60)
+                    wait_for(lambda: any("waiting for" in each and "a long report" in each for each in said), 60)
+                    reader.commit()
+                    done.result()
+    finally:
+        memory.rows("alter role postgres reset statement_timeout")
+
+
+def test_a_connection_that_ends_says_to_run_it_again(memory: Memory) -> None:
+    end_itself = "select pg_terminate_backend(pg_backend_pid())"
+    with pytest.raises(UnavailableError, match="Run `ebb migrate` again"):
+        migrate(memory.context.database_url, end_itself)
+
+
+def test_a_statement_that_fails_leaves_nothing_of_its_migration(memory: Memory) -> None:
+    with pytest.raises(SchemaError, match=r"of_a_test_0 failed .* division by zero.* run `ebb migrate` again"):
+        migrate(memory.context.database_url, "create table halfway (); select 1 / 0")
+    with connect(memory.context.database_url) as db:
+        schema.verify(db)
+    assert memory.rows("select to_regclass('halfway')") == [(None,)]
+
+
+def test_what_no_transaction_allows_runs_outside_one_statement_by_statement(memory: Memory) -> None:
+    build = "drop index concurrently if exists own_index;\ncreate index concurrently own_index on facts (created_at);\n"
+    migrate(memory.context.database_url, build, mode="outside a transaction")
+    assert memory.value("select indisvalid from pg_index where indexrelid = 'own_index'::regclass")
+
+
+def test_the_first_line_of_a_file_says_how_it_runs() -> None:
+    parsed = migrations._parsed("0007_more_words.sql", "-- in batches\nupdate facts set text = text;\n")
+    assert (parsed.number, parsed.name, parsed.mode) == (7, "more_words", "in batches")
+    assert {one.mode for one in migrations.known()} <= {"transaction", "outside a transaction", "in batches"}
+
+
+def test_workers_of_the_previous_version_store_and_recall_on_the_new_schema(memory: Memory) -> None:
+    migrate(
+        memory.context.database_url,
+        "alter table facts add column mood text not null default 'calm'",
+        "create index concurrently facts_mood on facts (mood);",
+        mode="outside a transaction",
+    )
+    with connect(memory.context.database_url) as db:
+        schema.verify(db)
+    tea = memory.add("Tea at four.")
+    memory.decay(20)
+    assert memory.ids("tea", at=20) == [tea]
+    assert day(0) == DAY_0

@@ -1,0 +1,30 @@
+"""Write `workers/storage/catalogue.json` from what `schema.sql` makes: `python -m tests.write_catalogue`."""
+
+import signal
+import tempfile
+from pathlib import Path
+
+import workers.storage
+from api.system import servers
+from workers.storage import catalogue, schema
+from workers.storage.connection import connect
+
+TARGET = Path(workers.storage.__file__).with_name("catalogue.json")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="ebb-", dir="/tmp") as folder:
+        server = servers.Postgres(data=Path(folder) / "postgres", sockets=Path(folder) / "sockets")
+        servers.prepare_postgres(server, report=print)
+        url = server.url("postgres")
+        log = Path(folder) / "log"
+        with (
+            servers.running(server.command(), log, lambda: servers.postgres_fault(url), signal.SIGINT),
+            connect(servers.ensure_database(server, "snapshot")) as db,
+        ):
+            db.execute(schema.snapshot().encode())
+            TARGET.write_text(catalogue.written(catalogue.live(db)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Migrations: numbered SQL files beside this module that bring an older database to the state of `schema.sql`.
+
+A file `NNNN_name.sql` runs in one transaction, together with the record that it ran, unless its first line is
+
+- `-- outside a transaction`: its statements, each ended by a semicolon at the end of a line, run one by one, for what
+  PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
+- `-- in batches`: its one statement runs again, each time in a transaction of its own, until it changes no row.
+
+Both kinds may be killed between two statements and then start from the beginning, so their statements must be
+repeatable. A migration only adds: the previous release's workers go on working while it runs and afterwards. One that
+they cannot work with raises `schema_version`.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, TypeAlias
+
+import psycopg
+
+from workers.errors import SchemaError, UnavailableError
+from workers.storage.connection import Connection, connect
+from workers.storage.migrations.watching import watched
+
+Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches"]
+Report: TypeAlias = Callable[[str], None]
+
+LOCK = 0x0EBB
+"""Key of the advisory lock that lets one process at a time change the schema."""
+
+FIRST = 1
+"""The number of the schema that had no migrations yet."""
+
+UNLIMITED = """
+    select set_config(name, '0', false) from pg_settings
+    where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+"""
+NUMBER = "select max(number) from schema_migrations"
+RECORD = "insert into schema_migrations (number, name) values (%(number)s, %(name)s)"
+TABLES = "select to_regclass('schema_version') is not null, to_regclass('schema_migrations') is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step from a schema to the next: its number, its name, its SQL and how that is run."""
+
+    number: int
+    name: str
+    sql: str
+    mode: Mode = "transaction"
+
+    @property
+    def statements(self) -> list[str]:
+        """Return the statements that run one by one; a semicolon at the end of a line ends each."""
+        return [part.strip() for part in f"{self.sql.rstrip()}\n".split(";\n") if part.strip()]
+
+
+@cache
+def known() -> tuple[Migration, ...]:
+    """Return all migrations of this version of Ebb, in the order of their numbers."""
+    files = [file for file in resources.files(__name__).iterdir() if file.name.endswith(".sql")]
+    return tuple(sorted((_parsed(file.name, file.read_text("utf-8")) for file in files), key=lambda one: one.number))
+
+
+def number(db: Connection) -> int:
+    """Return the number of the newest migration that a database has: 0 if it is empty, 1 if it is older than all."""
+    row = db.execute(TABLES).fetchone()
+    has_schema, has_migrations = row or (False, False)
+    if not has_migrations:
+        return FIRST if has_schema else 0
+    row = db.execute(NUMBER).fetchone()
+    return int(row[0]) if row and row[0] else FIRST
+
+
+@contextmanager
+def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
+    """Give a connection that alone may change the schema, in autocommit and without time limits.
+
+    Another process that changes the schema at the same time is waited for.
+
+    Raises:
+        UnavailableError: the server does not answer, or ended the connection.
+    """
+    with connect(database_url, autocommit=True) as db:
+        db.execute(UNLIMITED)
+        if not _locked(db):
+            report("Another process migrates this database: waiting for it")
+            db.execute("select pg_advisory_lock(%s)", (LOCK,))
+        try:
+            yield db
+        except psycopg.OperationalError as error:
+            raise UnavailableError(
+                f"The migration was interrupted: {' '.join(str(error).split())}. Run `ebb migrate` again: it goes on "
+                "where it stopped."
+            ) from None
+
+
+def run(database_url: str, db: Connection, migrations: tuple[Migration, ...], report: Report) -> None:
+    """Run those of these migrations that the database has not, in order, on an exclusive connection.
+
+    Raises:
+        SchemaError: a statement failed; what ran before it stays.
+    """
+    had = number(db)
+    pending = [one for one in migrations if one.number > had]
+    for place, migration in enumerate(pending, start=1):
+        title = f"migration {migration.number:04} {migration.name} ({place} of {len(pending)})"
+        started = time.monotonic()
+        with watched(database_url, db.info.backend_pid, lambda text, title=title: report(f"{title}: {text}")):  # type: ignore[misc]
+            _run(db, migration, lambda text, title=title: report(f"{title}: {text}"))  # type: ignore[misc]
+        report(f"{title}: done in {time.monotonic() - started:.1f} s")
+
+
+def _locked(db: Connection) -> bool:
+    row = db.execute("select pg_try_advisory_lock(%s)", (LOCK,)).fetchone()
+    return bool(row and row[0])
+
+
+def _run(db: Connection, migration: Migration, report: Report) -> None:
+    try:
+        if migration.mode == "transaction":
+            with db.transaction():
+                db.execute(migration.sql.encode())
+                _record(db, migration)
+            return
+        (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
+        _record(db, migration)
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error as error:
+        raise SchemaError(
+            f"Migration {migration.number:04} {migration.name} failed and changed nothing that is not repeatable: "
+            f"{' '.join(str(error).split())}. Remove the cause and run `ebb migrate` again."
+        ) from error
+
+
+def _run_statements(db: Connection, migration: Migration, _: Report) -> None:
+    for statement in migration.statements:
+        db.execute(statement.encode())
+
+
+def _run_batches(db: Connection, migration: Migration, report: Report) -> None:
+    rows = 0
+    while changed := db.execute(migration.sql.encode()).rowcount:
+        rows += changed
+        report(f"{rows} rows so far")
+
+
+def _record(db: Connection, migration: Migration) -> None:
+    db.execute(RECORD, {"number": migration.number, "name": migration.name})
+
+
+def _parsed(file: str, sql: str) -> Migration:
+    label, _, name = file.removesuffix(".sql").partition("_")
+    first = sql.split("\n", 1)[0].removeprefix("-- ").strip()
+    for mode in ("outside a transaction", "in batches"):
+        if first == mode:
+            return Migration(int(label), name, sql, mode)
+    return Migration(int(label), name, sql)
