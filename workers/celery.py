@@ -10,8 +10,7 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import celeryd_init, import_modules, setup_logging
 
-from workers import flowering as _flowering  # noqa: F401 - it listens to a signal of the app
-from workers import logs
+from workers import flowering, logs, redaction
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
@@ -134,10 +133,15 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
     def Beat(self) -> Any:  # noqa: N802 - as Celery calls it
         return self.subclass_with_self("workers.beat:Beat")
 
+    def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+        """Send a task whose message shows monitors no text."""
+        return super().send_task(name, args, kwargs, **options | redaction.headers(args, kwargs))
+
 
 settings = _load_settings()
 app = _Ebb("ebb")
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
+flowering.guard(settings.flower_url)
 
 
 @setup_logging.connect

@@ -1,26 +1,89 @@
-"""Flower shows what tasks were sent, texts included, so it listens beyond this machine only to whom it can tell apart.
+"""Flower can stop workers and shows who uses which namespace: it asks for a password, and answers to its own name only.
 
-Who starts it does so by Celery's own command, and what was given there is checked as Flower loads the app.
+It is started by Celery's own command, which loads this module with the app; what was given there is checked here.
 """
 
-from typing import Any
+import sys
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 from celery.signals import import_modules
 
-from workers.core.addresses import is_loopback
+if TYPE_CHECKING:
+    from tornado.httputil import HTTPServerRequest
+
+RESULTS = ("/api/task/result/", "/api/task/apply/")
+"""Routes that would answer with what tasks returned."""
 
 
 @import_modules.connect  # type: ignore[untyped-decorator]  # Celery comes without types
-def refuse_strangers(**_: Any) -> None:
-    """End a Flower that would listen beyond loopback without authentication."""
+def require_password(**_: Any) -> None:
+    """End a Flower that would listen at a port without authentication."""
     command = click.get_current_context(silent=True)
     if command is None or command.info_name != "flower":
         return
     from tornado.options import options  # noqa: PLC0415 - workers do without
 
-    if not (is_loopback(options.address) or options.unix_socket or options.basic_auth or options.auth):
+    if not (options.unix_socket or options.basic_auth or options.auth):
         raise SystemExit(
-            f"ebb: Flower at {options.address or 'every address'} is not allowed without authentication: everybody "
-            "there could read all tasks. Give --basic-auth=USER:PASSWORD or --auth, or listen at --address=127.0.0.1."
+            f"ebb: Flower at {options.address or 'every address'} is not allowed without authentication: it can stop "
+            "workers and names every namespace. Set FLOWER_BASIC_AUTH=user:password in its environment, where "
+            "other users do not see it, or give --auth."
         )
+
+
+def guard(flower_url: str) -> None:
+    """Have Flower's command, where it is loaded, start a Flower that refuses foreign names and shows no results."""
+    command: Any = sys.modules.get("flower.command")
+    if command is not None:
+        command.Flower = _guarded(command.Flower, urlsplit(flower_url).hostname)
+
+
+def is_own_host(host: str, own: str | None) -> bool:
+    """Return whether a Host header names this Flower: by an address, as localhost, or by the name that people use.
+
+    A page from elsewhere can have its own name lead to this machine (DNS rebinding), but not an address.
+    """
+    name = host.strip("[]").lower()
+    if name == "localhost" or (own is not None and name == own.lower()):
+        return True
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
+
+
+def _guarded(original: Any, own: str | None) -> Any:
+    from tornado.web import RequestHandler  # noqa: PLC0415 - workers do without
+
+    class Refused(RequestHandler):
+        """Answers 403 to every method."""
+
+        def initialize(self, why: str) -> None:
+            self.why = why
+
+        def prepare(self) -> None:
+            self.set_status(403)
+            self.finish(f"{self.why}\n")
+
+    class Guarded(original):  # type: ignore[misc]
+        """Flower behind a look at each request's Host and path."""
+
+        def find_handler(self, request: "HTTPServerRequest", **options: Any) -> Any:
+            why = _fault(request, own)
+            if why is None:
+                return super().find_handler(request, **options)
+            return self.get_handler_delegate(request, Refused, {"why": why})
+
+    return Guarded
+
+
+def _fault(request: "HTTPServerRequest", own: str | None) -> str | None:
+    """Return why a request is refused, if it is."""
+    if not is_own_host(request.host_name, own):
+        return "Flower answers to its address, to localhost, and to the host of EBB_FLOWER_URL."
+    if any(path in request.path for path in RESULTS):
+        return "What tasks returned is not shown here; ask the API of Ebb."
+    return None

@@ -143,7 +143,9 @@ class Settings(BaseModel):
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
     flower_url: str = Field(
-        "", pattern=r"^(https?://[^\s\"'<>]+)?$", description="where people find Flower, for a link on the dashboard"
+        "",
+        pattern=r"^(https?://[^\s\"'<>]+)?$",
+        description="where people find Flower: a link on the dashboard, and the host that Flower answers to",
     )
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")

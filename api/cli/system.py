@@ -134,12 +134,15 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
     output.console().print()
     for name in ("home", "database_url", "redis_url", "flower_url", "api_url"):
         output.console().print(f"{name:<13} {output.without_password(found[name])}", markup=False)
+    if found["flower_password"]:
+        output.console().print(f"{'flower_login':<13} {_with_login(found)}", markup=False)
 
 
 def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
     """Return what `status --json` prints; URLs that are not known, as nothing runs, are null."""
     from dataclasses import asdict  # noqa: PLC0415
 
+    from api.system.home import FLOWER_USER  # noqa: PLC0415
     from api.system.supervision import Supervisor  # noqa: PLC0415
 
     state = home.running()
@@ -149,9 +152,17 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
         "database_url": state.database_url if state else settings.database_url or None,
         "redis_url": state.redis_url if state else settings.redis_url or None,
         "flower_url": state.flower_url if state else None,
+        "flower_user": FLOWER_USER if state else None,
+        "flower_password": state.flower_password if state else None,
         "api_url": (state.api_url if state else None) or None,
         "processes": [asdict(process) for process in processes],
     }
+
+
+def _with_login(found: dict[str, Any]) -> str:
+    """Return Flower's address with its user and password in it, which a browser opens without asking for them."""
+    scheme, _, rest = found["flower_url"].partition("://")
+    return f"{scheme}://{found['flower_user']}:{found['flower_password']}@{rest}"
 
 
 def _home(folder: Path | None) -> tuple["Settings", "Home"]:
@@ -176,7 +187,7 @@ def _print_guide(system: "System", *, moved: bool) -> None:
     places = {
         "PostgreSQL": output.without_password(system.state.database_url),
         "Redis": output.without_password(system.state.redis_url),
-        "Flower": system.state.flower_url,
+        "Flower": f"{system.state.flower_url}  (user and password: `{_ebb()} status`)",
         "API": system.state.api_url,
         "Logs": system.home.logs,
     }

@@ -18,6 +18,7 @@ from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 
 LONGEST_HOME = 103 - len("/run/postgres/.s.PGSQL.5432")  # macOS binds sockets at up to 103 bytes, Linux 107
+FLOWER_USER = "ebb"
 UNSAFE = (
     "\n",
     "\r",
@@ -38,6 +39,12 @@ class State:
     redis_url: str
     flower_url: str
     api_url: str = ""
+    flower_password: str = ""
+
+    @property
+    def flower_login(self) -> str:
+        """Return Flower's user and password as its setting FLOWER_BASIC_AUTH has them."""
+        return f"{FLOWER_USER}:{self.flower_password}"
 
 
 @dataclass(frozen=True, slots=True)

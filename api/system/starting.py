@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import secrets
 import signal
 import subprocess
 import time
@@ -80,7 +81,9 @@ def start(
         _end_leftovers(home, report)
         own_port = api_port or _port_after(port)
         embedded, database_url, redis_url = _servers(settings, home, report)
-        state = State(database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port))
+        state = State(
+            database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port), _password(home)
+        )
         api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
         own = [*programs.celery(home, settings, children=children, port=port), api]
         supervision.configure(home, [*embedded, *own])
@@ -180,11 +183,19 @@ def _redis_port(home: Home) -> int:
     return port if port is not None and servers.port_is_free(port) else servers.free_port()
 
 
+def _password(home: Home) -> str:
+    """Return Flower's password of the last run, so that a browser that kept it stays signed in; else a new one."""
+    last = home.last_state()
+    return (last.flower_password if last is not None else "") or secrets.token_urlsafe(24)
+
+
 def _environment(home: Home, state: State) -> dict[str, str]:
     return os.environ | {
         "EBB_HOME": str(home.folder),
         "EBB_DATABASE_URL": state.database_url,
         "EBB_REDIS_URL": state.redis_url,
+        # No arguments, which other users could read; what the operator set opens Flower, too.
+        "FLOWER_BASIC_AUTH": ",".join([state.flower_login, *filter(None, [os.environ.get("FLOWER_BASIC_AUTH")])]),
     }
 
 

@@ -1,33 +1,110 @@
-"""Flower as somebody starts it by hand: on this machine as they like, beyond it only with authentication."""
+"""Flower with real workers: it asks for a password, answers to its own name only, and shows no text of any memory."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+import httpx2
+import psycopg
 import pytest
-from live_system import ROOT, LiveSystem, end
+from live_system import ROOT, LiveSystem, end, eventually
+
+from api.system import servers
+from workers.errors import NotFoundError
 
 pytestmark = pytest.mark.acceptance
 
+LOGIN = ("mira", "a password")
+PAGES = ("/", "/workers", "/tasks", "/broker", "/api/workers?refresh=1", "/api/tasks")
+TABLE = "/tasks/datatable?draw=1&start=0&length=1000&search[value]=&order[0][column]=0&order[0][dir]=asc"
 
-@pytest.mark.parametrize("options", [[], ["--address=0.0.0.0"], ["--address=::", "--port=0"]])
-def test_a_flower_that_everybody_could_look_at_is_refused(idle: LiveSystem, options: list[str]) -> None:
+
+@contextmanager
+def flower(system: LiveSystem, folder: Path) -> Iterator[httpx2.Client]:
+    """Give a client of a Flower that watches a system's workers."""
+    port = servers.free_port()
+    command = [sys.executable, "-m", "celery", "-A", "workers", "flower", "--address=127.0.0.1", f"--port={port}"]
+    environment = system.environment() | {"FLOWER_BASIC_AUTH": ":".join(LOGIN)}
+    with (
+        (folder / "flower.out").open("wb") as log,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as process,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client,
+    ):
+        try:
+            eventually(lambda: _is_well(client), "Flower answers")
+            yield client
+        finally:
+            end(process)
+
+
+def _is_well(client: httpx2.Client) -> bool:
+    try:
+        return client.get("/healthcheck").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def _finished(client: httpx2.Client, *names: str) -> dict[str, Any]:
+    """Return the tasks that Flower has seen end, once some of each of these names are among them."""
+    found: dict[str, Any] = client.get("/api/tasks", auth=LOGIN).json()
+    ended = {task["name"] for task in found.values() if task["state"] in ("SUCCESS", "FAILURE")}
+    return found if ended >= set(names) else {}
+
+
+@pytest.mark.parametrize("options", [[], ["--address=127.0.0.1"], ["--address=0.0.0.0"], ["--address=::", "--port=0"]])
+def test_a_flower_without_password_is_refused(idle: LiveSystem, options: list[str]) -> None:
     command = [sys.executable, "-m", "celery", "-A", "workers", "flower", *options]
     ended = subprocess.run(
         command, cwd=ROOT, env=idle.environment(), capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 1
     assert "not allowed without authentication" in ended.stderr
-    assert "--basic-auth" in ended.stderr
+    assert "FLOWER_BASIC_AUTH" in ended.stderr
 
 
-@pytest.mark.parametrize("options", [["--address=127.0.0.1"], ["--address=0.0.0.0", "--basic-auth=mira:secret"]])
-def test_a_flower_of_this_machine_or_with_authentication_starts(idle: LiveSystem, options: list[str]) -> None:
-    command = [sys.executable, "-m", "celery", "-A", "workers", "flower", "--port=0", *options]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=idle.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as flower:
-        assert flower.stderr is not None
-        try:
-            assert any("Connected to" in line for line in flower.stderr)
-        finally:
-            end(flower)
+def test_flower_asks_for_its_password_and_refuses_foreign_names(live: LiveSystem, tmp_path: Path) -> None:
+    with flower(live, tmp_path) as client:
+        for path in PAGES:
+            assert client.get(path).status_code == 401, path
+            assert client.get(path, auth=("mira", "another")).status_code == 401, path
+            assert client.get(path, auth=LOGIN).status_code == 200, path
+        for path in (*PAGES, "/healthcheck", "/metrics"):
+            for host in ("evil.com", "127.0.0.1.evil.com", "localhost.evil.com:80"):
+                assert client.get(path, auth=LOGIN, headers={"Host": host}).status_code == 403, (path, host)
+        for host in ("localhost", "[::1]:5555", "127.0.0.1"):
+            assert client.get("/tasks", auth=LOGIN, headers={"Host": host}).status_code == 200, host
+
+
+def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    with flower(live, tmp_path) as client, live.client(namespace) as memory:
+        stored = memory.store("Bramblewick hides the key", entity="Quillfeather", value="Zanzibar", tags=["wombat"])
+        memory.store_many([{"text": "Bramblewick again"}, {"text": "", "summary": "Bramblewick fails"}])
+        memory.recall("where is Bramblewick?")
+        with pytest.raises(NotFoundError):
+            memory.pin("01a1fd54-5b58-7629-9b8d-dfaf36313cae")
+        other = live.send("memory.lookup", {"entity": "Quillfeather", "namespace": namespace})
+        assert "Bramblewick" in str(other.get(timeout=60))
+        names = ("memory.store", "memory.store_many", "memory.recall", "memory.pin", "memory.lookup")
+        tasks = eventually(lambda: _finished(client, *names), "Flower has seen all tasks")
+        pages = [client.get(path, auth=LOGIN).text for path in (*PAGES, TABLE, *(f"/task/{id_}" for id_ in tasks))]
+        result = client.get(f"/api/task/result/{other.id}", auth=LOGIN)
+        logged = (tmp_path / "flower.out").read_text()
+    (store,) = [task for task in tasks.values() if task["name"] == "memory.store" and namespace in task["kwargs"]]
+    assert stored["id"] in store["kwargs"]
+    assert result.status_code == 403
+    shown = "\n".join([*pages, result.text, logged])
+    assert [word for word in ("Bramblewick", "Quillfeather", "Zanzibar", "wombat") if word in shown] == []
+
+
+def test_a_worker_names_no_text_of_what_it_is_at(live: LiveSystem, namespace: str) -> None:
+    with psycopg.connect(live.database_url) as db:
+        db.execute("lock table facts")
+        waiting = live.send("memory.store", {"text": "Bramblewick hides the key", "namespace": namespace})
+        (request,) = eventually(lambda: live.active("memory.store"), "a worker is at it")
+        db.rollback()
+    assert waiting.get(timeout=60)["action"] == "added"
+    assert namespace in str(request)
+    assert "Bramblewick" not in str(request)

@@ -51,7 +51,8 @@ def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_pa
         if program.name not in started:
             continue
         log = tmp_path / f"{program.name}.log"
-        environment = idle.environment() | {"EBB_LOG_FORMAT": "json"} | program.environment
+        own = {"EBB_LOG_FORMAT": "json", "FLOWER_BASIC_AUTH": "mira:a password"}
+        environment = idle.environment() | own | program.environment
         with (
             log.open("wb") as file,
             subprocess.Popen(

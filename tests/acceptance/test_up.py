@@ -103,7 +103,9 @@ def all_gone(processes: list[psutil.Process]) -> bool:
 
 def test_status_says_where_everything_is_and_that_all_of_it_runs(running: Place) -> None:
     status = running.status()
-    assert list(status) == ["home", "database_url", "redis_url", "flower_url", "api_url", "processes"]
+    assert list(status) == [
+        "home", "database_url", "redis_url", "flower_url", "flower_user", "flower_password", "api_url", "processes",
+    ]  # fmt: skip
     assert [each["name"] for each in status["processes"]] == PROGRAMS
     assert {each["state"] for each in status["processes"]} == {"running"}
     assert all(psutil.pid_exists(each["pid"]) for each in status["processes"])
@@ -119,6 +121,17 @@ def test_no_password_is_shown_to_people(running: Place) -> None:
     shown = running.ebb("status").stdout
     assert running.status()["redis_url"].replace(password, "•••") in shown
     assert password not in shown
+
+
+def test_the_login_of_flower_is_shown_and_stands_in_no_arguments(running: Place) -> None:
+    status = running.status()
+    login = (status["flower_user"], status["flower_password"])
+    url = f"{status['flower_url']}/tasks"
+    assert httpx2.get(url, auth=login, trust_env=False).status_code == 200
+    assert httpx2.get(url, trust_env=False).status_code == 401
+    assert url.replace("//", f"//{':'.join(login)}@").removesuffix("/tasks") in running.ebb("status").stdout
+    assert login[1] not in running.home.configuration.read_text()
+    assert [process for process in running.family() if login[1] in " ".join(process.cmdline())] == []
 
 
 def test_secrets_are_readable_by_their_owner_alone(running: Place) -> None:

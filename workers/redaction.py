@@ -1,0 +1,75 @@
+"""What monitors see of a task: its namespace, ids and counts, never the text of a fact or a question."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
+ARGUMENT = re.compile(r"[a-z_]{1,40}")
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+NUMBERS = ("limit", "days", "shown", "offset", "max_tokens", "depth", "boost", "turn")
+"""Arguments whose numbers are shown; a number elsewhere may be what a fact says."""
+
+MOST_SHOWN = 40
+HIDDEN = "hidden; see the worker's log"
+WORDLESS = ("result", "exception", "traceback")
+"""What an event says beside arguments that may quote a fact."""
+
+
+def described(value: Any, name: str = "") -> str:
+    """Return what is shown of one argument: its value where that is no text, else how much of what it is."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float):
+        return str(value) if name in NUMBERS else "a number"
+    if isinstance(value, str):
+        return value if _is_plain(value, name) else f"<{len(value)} characters>"
+    if isinstance(value, Sequence):
+        return f"<{len(value)} items>"
+    return f"<{len(value)} fields>" if isinstance(value, Mapping) else "<hidden>"
+
+
+def arguments(positional: Any, named: Any) -> tuple[str, str]:
+    """Return what is shown of a task's positional and named arguments."""
+    first = positional if isinstance(positional, list | tuple) else ()
+    rest = named if isinstance(named, Mapping) else {}
+    shown = [
+        f"{name}={described(value, name)}"
+        for name, value in rest.items()
+        if isinstance(name, str) and ARGUMENT.fullmatch(name)
+    ][:MOST_SHOWN]
+    more = [] if len(shown) == len(rest) else [f"<{len(rest) - len(shown)} more>"]
+    return f"({', '.join(map(described, first[:MOST_SHOWN]))})", f"({', '.join(shown + more)})"
+
+
+def headers(positional: Any, named: Any) -> dict[str, str]:
+    """Return the options of a message that say what monitors see of its arguments."""
+    first, rest = arguments(positional, named)
+    return {"argsrepr": first, "kwargsrepr": rest}
+
+
+def event(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an event about a task without what may quote a fact; of an error its kind is left."""
+    shown = {name: value for name, value in fields.items() if name not in WORDLESS}
+    if "exception" in fields:
+        shown |= {"exception": kind(fields["exception"]), "traceback": HIDDEN}
+    return shown | ({"result": "hidden"} if "result" in fields else {})
+
+
+def kind(error: Any) -> str:
+    """Return the name of an error's class from how Python represents the error."""
+    name = str(error).partition("(")[0]
+    return name if name.isidentifier() else "Error"
+
+
+def _is_plain(value: str, name: str) -> bool:
+    """Return whether a text is an id, the namespace, or an instant where one is expected."""
+    if name == "namespace":
+        return NAMESPACE.fullmatch(value) is not None
+    if name in ("now", "at", "until"):
+        return INSTANT.fullmatch(value) is not None
+    try:
+        return str(UUID(value)) == value
+    except ValueError:
+        return False
