@@ -91,11 +91,12 @@ class Client(Operator, Keeper, Viewer):
         return self.send("memory.bring_back", arguments)
 
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
-        """Return `{"results"}`: the facts that fit a question best, best first; that is use, and strengthens them.
+        """Return `{"results", "by_meaning"}`: the facts that fit a question best; that is use, and strengthens them.
 
         A result has `id, text, summary, score, found_by, tier, fidelity, kind, source, session, turn, entity, key,
-        value, category, tags, importance, decay_class, source_date, created_at`. With `explain` it has that too, and
-        the answer `left_out` and `by_meaning`. Scores compare within one answer only.
+        value, category, tags, importance, decay_class, source_date, created_at`, best first. With `explain` it has that
+        too, and the answer `left_out`. Scores compare within one answer only. `by_meaning` is false where words alone
+        decided: a tag was given, the embedder does not answer, or the vectors are those of another one.
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
@@ -109,9 +110,10 @@ class Client(Operator, Keeper, Viewer):
         return self.call("memory.lookup", arguments, RECALL_SECONDS)
 
     def context(self, query: str, **options: Unpack[ContextOptions]) -> Answer:
-        """Return `{"context", "tokens", "facts"}`: what fits a prompt, as a block of text to put before it.
+        """Return `{"context", "tokens", "facts", "by_meaning"}`: what fits a prompt, as text to put before it.
 
         `facts` are its lines, `{"id", "line", "score", "found_by", "summarised"}`; only those count as used.
+        `by_meaning` is false where words alone decided, as in a recall.
         """
         return self.call("memory.context", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 

@@ -11,6 +11,7 @@ from workers.core.hygiene import Hygiene, effective, numbers
 from workers.settings import Settings
 from workers.storage import embedders
 from workers.storage.connection import close_pools, transaction
+from workers.storage.embedder_pause import EmbedderPause
 from workers.storage.redis import own_keys
 
 if TYPE_CHECKING:
@@ -34,10 +35,14 @@ class Context:
 
     @cached_property
     def embedder(self) -> "Embedder":
-        """Return the embedder of the settings."""
+        """Return the embedder of the settings; one that asks a server is given a pause when that does not answer."""
         from workers.embedding import make_embedder  # noqa: PLC0415 - not before somebody needs vectors
+        from workers.embedding.pausing import PausingEmbedder  # noqa: PLC0415
 
-        return make_embedder(self.settings)
+        embedder = make_embedder(self.settings)
+        if self.settings.embedder != "openai" or not self.settings.redis_url:
+            return embedder
+        return PausingEmbedder(embedder, EmbedderPause(self.redis))
 
     @cached_property
     def queries(self) -> "Queries":

@@ -28,6 +28,12 @@ BUDGET_SECONDS = 20.0
 """For all attempts and pauses together, so that a task with one request ends well before its own limit."""
 
 RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+REFUSES_ALL = {
+    HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}  # fmt: skip
+"""What is wrong then is not the text that was sent."""
+
 ADVICE: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check {settings}_KEY, or OPENAI_API_KEY where that is not set.",
     HTTPStatus.FORBIDDEN: "Check {settings}_KEY and what it may use.",
@@ -45,6 +51,8 @@ class Service:
     """What a server is asked for: its path, how the settings about it begin, and what its failures are called.
 
     `when_slow` says what to do about an answer that takes too long, `advice` what to do about a status of its own.
+    `away` makes the error of a server that would fail at every other request too, from its message and the seconds that
+    the server asked to wait; without it that is a `failure` like any other.
     """
 
     path: str
@@ -52,6 +60,11 @@ class Service:
     failure: type[EbbError]
     when_slow: str
     advice: Mapping[int, str]
+    away: Callable[[str, float | None], EbbError] | None = None
+
+    def unavailable(self, message: str, retry_after: float | None = None) -> EbbError:
+        """Return the error of a server that would fail at every other request too."""
+        return self.failure(message) if self.away is None else self.away(message, retry_after)
 
     def advise(self, status: int) -> str:
         """Return what to do about an answer with that status."""
@@ -88,8 +101,10 @@ class Endpoint:
         """Return the URL without credentials."""
         return str(self._url.copy_with(userinfo=b"", query=None))
 
-    def post(self, payload: Mapping[str, Any], seconds: float | None = None) -> bytes:
+    def post(self, payload: Mapping[str, Any], seconds: float | None = None, *, attempts: int = ATTEMPTS) -> bytes:
         """Return the body of the server's answer, within so many seconds if the caller has no more.
+
+        The time limit holds for reading and connecting each, so an attempt can take longer; see `workers.deadline`.
 
         Raises:
             EbbError: the service's own failure: it refused, or every attempt failed.
@@ -99,15 +114,15 @@ class Endpoint:
         retrying = Retrying(
             sleep=self._sleep,
             wait=_pause,
-            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(budget),
+            stop=stop_after_attempt(attempts) | stop_before_delay(budget),
             retry=retry_if_exception_type(TransientError),
             reraise=True,
         )
         try:
             return retrying(self._attempt, payload, deadline)
         except TransientError as error:
-            attempts = retrying.statistics["attempt_number"]
-            raise self._service.failure(f"{error} Attempts: {attempts}.") from None
+            made = retrying.statistics["attempt_number"]
+            raise self._service.unavailable(f"{error} Attempts: {made}.", error.retry_after) from None
 
     def excerpt(self, text: str) -> str:
         """Return the beginning of a server's words on one line, never with the key."""
@@ -161,6 +176,8 @@ class Endpoint:
         message = f"{self} answered {status} {response.reason_phrase}{said}. {self._service.advise(status)}"
         if _may_heal(status, body):
             return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
+        if status in REFUSES_ALL:
+            return self._service.unavailable(message)
         return self._service.failure(message)
 
 

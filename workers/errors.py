@@ -21,6 +21,21 @@ class EmbeddingError(EbbError):
     """The embedder gave no usable vectors: away, over its limit, or answering something else."""
 
 
+class EmbedderAwayError(EmbeddingError):
+    """The embedder does not answer, or refuses every request, so another text would fail as well.
+
+    `retry_after` is how many seconds the server asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class EmbedderPausedError(EmbeddingError):
+    """The embedder failed a moment ago and is not asked again until the pause is over."""
+
+
 class JudgementError(EbbError):
     """The LLM gave no judgement: away, too slow, over its limit, or refusing."""
 

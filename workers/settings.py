@@ -48,6 +48,9 @@ class Settings(BaseModel):
     embedding_url: str = Field("", description="base URL of an OpenAI-compatible endpoint")
     embedding_key: str = Field("", description="its API key; for OpenAI else OPENAI_API_KEY", repr=False)
     embedding_timeout: float = Field(10.0, gt=0, le=40, description="seconds for one request")
+    embedding_query_timeout: float = Field(
+        2.0, gt=0, le=5, description="seconds for the vector of a query; then words alone decide"
+    )
     embedding_batch: int = Field(128, ge=1, le=2048, description="texts in one request")
     max_vector_dim: int = Field(1536, ge=2, le=16000, description="longer embeddings are cut to this")
     min_vector_dim: int = Field(64, ge=1, le=16000, description="pooling stops here")

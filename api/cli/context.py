@@ -49,6 +49,8 @@ def context(
         return
     if answer["context"]:
         typer.echo(answer["context"])
+    if not tag:
+        output.say_words_alone(by_meaning=answer["by_meaning"])
     if explain:
         print_parts(answer["facts"])
         print_left_out(answer["left_out"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from api.client import Client
+    from workers.context import Context
     from workers.settings import Settings
 
 LATE_SECONDS = 300.0
@@ -85,10 +86,24 @@ def _embedder(settings: "Settings", _: "Client") -> str:
 
     context = Context(settings)
     try:
+        _check_pause(context)
         check_embedder(context)
         return f"{context.embedder.name}, as in the database"
     finally:
         context.close()
+
+
+def _check_pause(context: "Context") -> None:
+    """Raise `UnavailableError` if the embedder failed at its last request."""
+    from workers.storage import embedder_pause  # noqa: PLC0415
+
+    with _answering():
+        found = embedder_pause.state(context.redis)
+    if found.seconds:
+        raise UnavailableError(
+            f"{embedder_pause.said(found)} Until then recall decides by words alone, and facts are stored without "
+            f"vector. Its last error: {found.error}"
+        )
 
 
 def _redis(settings: "Settings", _: "Client") -> str:

@@ -98,6 +98,8 @@ def recall(
         output.print_table(["score", "tier", "fidelity", "text"], rows)
     else:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
+    if not tag:
+        output.say_words_alone(by_meaning=answer["by_meaning"])
     if explain:
         print_parts(answer["results"])
         print_left_out(answer["left_out"])

@@ -80,6 +80,15 @@ def spinner(text: str) -> Any:
     return console(stderr=True).status(text)
 
 
+def say_words_alone(*, by_meaning: bool) -> None:
+    """Say on stderr that an answer was found by words alone, if it was."""
+    if not by_meaning:
+        console(stderr=True).print(
+            "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors "
+            "are here yet; `ebb doctor` says more."
+        )
+
+
 def say_held(facts: int) -> None:
     """Say loudly that facts would be forgotten, were it not for the forget limit."""
     console().print(

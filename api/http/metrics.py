@@ -15,7 +15,7 @@ from api.http.watching import REQUESTS
 from api.sender import AWAY
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import outbox, signals, timings
+from workers.storage import embedder_pause, outbox, signals, timings
 
 routes = APIRouter(tags=["health"])
 
@@ -46,6 +46,7 @@ class _System:
 
     def collect(self) -> Iterator[Metric]:
         yield from self._waiting()
+        yield from self._pause()
         yield from self._timings()
         measured = self._measured()
         if measured is not None:
@@ -61,6 +62,16 @@ class _System:
         alive = signals.alive(self._door.redis, time.time())
         workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
         yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
+
+    def _pause(self) -> Iterator[Metric]:
+        found = embedder_pause.state(self._door.redis)
+        yield _gauge(
+            "ebb_embedder_pause_seconds",
+            "For how long the embedder is not asked any more, because it did not answer; 0 while it is",
+            [],
+            {(): found.seconds},
+        )
+        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", [], {(): found.failures})
 
     def _timings(self) -> Iterator[Metric]:
         recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])

@@ -24,9 +24,10 @@ def recall(
 ) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 
-    Returns {"results": [{"id", "text", "score", "tier", "created_at", …}]}, best first; nothing there that fits is an
-    empty list. Being recalled strengthens facts. For one property of a known person or thing `lookup` is surer, and to
-    fill a prompt within a budget of tokens use `context`.
+    Returns {"results": [{"id", "text", "score", "tier", "created_at", …}], "by_meaning"}, best first; nothing that fits
+    is an empty list. Where `by_meaning` is false only words were matched: ask again in other words. Being recalled
+    strengthens facts. For one property of a known person or thing `lookup` is surer, and to fill a prompt within a
+    budget of tokens use `context`.
     """
     memory, options = read(call), given(tag=tag, category=category, as_of=as_of)
     answer = memory.client.recall(query, limit=limit, explain=explain, touch=memory.touches, **options)
@@ -73,7 +74,8 @@ def context(
 ) -> Answer:
     """Return remembered facts as a block of text to put before a prompt, within a budget of tokens.
 
-    Returns {"context", "tokens", "facts"}; `context` is empty where nothing fits. Do not store its text again.
+    Returns {"context", "tokens", "facts", "by_meaning"}; `context` is empty where nothing fits. Do not store its text
+    again.
     """
     memory, options = read(call), given(max_tokens=max_tokens, order=order)
     answer = memory.client.context(query, limit=limit, touch=memory.touches, **options)

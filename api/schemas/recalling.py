@@ -71,6 +71,7 @@ class Recalled(Answer):
     """The facts that fit best, best first."""
 
     results: list[Result]
+    by_meaning: bool = Field(description="false: words alone decided, for example because the embedder does not answer")
 
 
 class Known(Answer):
@@ -94,3 +95,4 @@ class Injected(Answer):
 
     context: str
     tokens: int
+    by_meaning: bool = Field(description="false: words alone decided, for example because the embedder does not answer")

@@ -41,9 +41,9 @@ def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     embedder, told = memory.context.embedder, []
     embed = embedder.embed
 
-    def noting(texts: Sequence[str]) -> Any:
+    def noting(texts: Sequence[str], **options: Any) -> Any:
         told.extend(texts)
-        return embed(texts)
+        return embed(texts, **options)
 
     monkeypatch.setattr(embedder, "embed", noting)
     return told

@@ -165,7 +165,7 @@ def test_batches_keep_the_order(api: Api, make: Callable[..., OpenAIEmbedder]) -
     vectors = make(embedding_model="small", embedding_batch=2).embed(texts)
 
     np.testing.assert_allclose(vectors, [expected(text, 8) for text in texts], atol=1e-6)
-    assert [len(request["input"]) for request in api.requests[1:]] == [2, 2, 1]
+    assert [len(request["input"]) for request in api.requests] == [2, 2, 1]
 
 
 def test_an_answer_out_of_order_is_put_in_order(api: Api, embedder: OpenAIEmbedder) -> None:

@@ -236,12 +236,12 @@ class Failing(BaseHTTPRequestHandler):
 
 
 class Tiring(BaseHTTPRequestHandler):
-    """An embedding endpoint that answers as the API does until it has answered three times, and then refuses."""
+    """An embedding endpoint that answers as the API does twice, and then refuses."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
         self.server.answered = getattr(self.server, "answered", 0) + 1  # type: ignore[attr-defined]
-        if self.server.answered > 3:  # type: ignore[attr-defined]
+        if self.server.answered > 2:  # type: ignore[attr-defined]
             self.send_error(400)
             return
         data = [{"index": i, "embedding": [1.0, float(len(text)), 0.5, 0.25]} for i, text in enumerate(asked)]
@@ -294,7 +294,7 @@ def test_vectors_that_came_before_the_embedder_failed_are_kept(memory: Memory) -
         tiring = memory.having(embedder="openai", embedding_url=url, embedding_model="m", embedding_batch=2)
         with closing(OpenAIEmbedder(tiring.context.settings)) as embedder:
             tiring.context.embedder = embedder
-            embed.reset(tiring.context)  # asks twice: for the dimensions, and whether it works
+            embed.reset(tiring.context)
             stored = tiring.store("One.", "Two.", "Three.", "Four.")
 
     assert [one.embedded for one in stored if isinstance(one, Stored)] == [True, True, False, False]

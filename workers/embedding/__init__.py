@@ -33,11 +33,18 @@ class Embedder(Protocol):
     def batch(self) -> int:
         """How many texts are best given at once."""
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return (n, dims) vectors of length 1, in the order of the texts.
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
+        """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
 
         Raises:
             EmbeddingError: there are no usable vectors; nothing is returned in part.
+        """
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query, after one attempt and within two seconds where it asks a server.
+
+        Raises:
+            EmbeddingError: there is no usable vector.
         """
 
 

@@ -49,11 +49,16 @@ class HashingEmbedder:
             **self._vectorizer.get_params() | {"lowercase": False, "strip_accents": None}
         )
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
         return from_counts(self._counts(texts), texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query."""
+        vector: Vectors = self.embed([text])[0]
+        return vector
 
     def _counts(self, texts: Sequence[str]) -> Vectors:
         """Return the (n, dims) counts of the n-grams of texts: the sums of their words', each of which is hashed once.

@@ -46,7 +46,7 @@ class LocalEmbedder:
         """The model's dimensions, at most EBB_MAX_VECTOR_DIM."""
         return len(self._encode(["dimensions"])[0])
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
@@ -57,6 +57,11 @@ class LocalEmbedder:
                 "fetch it again, or choose another with EBB_EMBEDDING_MODEL."
             )
         return unit_rows(vectors, texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query."""
+        vector: Vectors = self.embed([text])[0]
+        return vector
 
     @cached_property
     def _model(self) -> "SentenceTransformer":

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -12,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
 from workers.core.ranking import EVEN
+from workers.deadline import within
 from workers.embedding import pieces
 from workers.embedding.unit import unit_rows
-from workers.endpoint import Endpoint, Service
-from workers.errors import EmbeddingError, SettingsError
+from workers.endpoint import ATTEMPTS, Endpoint, Service
+from workers.errors import EmbedderAwayError, EmbeddingError, SettingsError
 from workers.settings import Settings
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -28,6 +28,7 @@ EMBEDDINGS = Service(
     path="/embeddings",
     settings="EBB_EMBEDDING",
     failure=EmbeddingError,
+    away=EmbedderAwayError,
     when_slow="raise EBB_EMBEDDING_TIMEOUT or lower EBB_EMBEDDING_BATCH if it is slow",
     advice={
         HTTPStatus.BAD_REQUEST: "Check EBB_EMBEDDING_MODEL, and whether the model takes texts that long.",
@@ -62,6 +63,8 @@ class OpenAIEmbedder:
             )
         self._model = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
+        self._known_dims = self._documented_dims()
+        self._query_seconds = settings.embedding_query_timeout
         self.batch = settings.embedding_batch
         self.weight = EVEN
         url = settings.embedding_url or OPENAI_URL
@@ -74,35 +77,48 @@ class OpenAIEmbedder:
 
     @property
     def dims(self) -> int:
-        """The model's dimensions, at most EBB_MAX_VECTOR_DIM; an unknown model is asked once."""
-        return min(self._answered_dims, self._max_dims)
+        """The model's dimensions, at most EBB_MAX_VECTOR_DIM; an unknown model is asked unless it answered before."""
+        if self._known_dims is None:
+            self._request(["dimensions"], ATTEMPTS)
+        return min(self._known_dims or self._max_dims, self._max_dims)
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
         parts = [pieces.split(text, PIECE_BYTES) for text in texts]
         flat = [piece for text in parts for piece in text]
         requests = pieces.batches(flat, self.batch, REQUEST_BYTES)
-        vectors = np.concatenate([self._request(batch, self._answered_dims) for batch in requests])
+        attempts = ATTEMPTS if retry else 1
+        vectors = np.concatenate([self._request(batch, attempts) for batch in requests])
         return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query, after one attempt and EBB_EMBEDDING_QUERY_TIMEOUT at most."""
+        try:
+            vector: Vectors = within(self._query_seconds, lambda: self.embed([text], retry=False))[0]
+        except TimeoutError:
+            raise EmbedderAwayError(
+                f"{self._endpoint} did not answer a query within {self._query_seconds:g} s. Check that it is up; "
+                "raise EBB_EMBEDDING_QUERY_TIMEOUT if it is slow."
+            ) from None
+        return vector
 
     def close(self) -> None:
         """Close the connections to the endpoint."""
         self._endpoint.close()
 
-    @cached_property
-    def _answered_dims(self) -> int:
+    def _documented_dims(self) -> int | None:
         known = KNOWN_DIMS.get(self._model)
-        if known is None:
-            return len(self._request(["dimensions"], None)[0])
-        return min(known, self._max_dims) if self._model in SHORTENS else known
+        return min(known, self._max_dims) if known and self._model in SHORTENS else known
 
-    def _request(self, texts: Sequence[str], dims: int | None) -> Vectors:
+    def _request(self, texts: Sequence[str], attempts: int) -> Vectors:
         payload: dict[str, Any] = {"model": self._model, "input": list(texts)}
         if self._model in SHORTENS and self._max_dims < KNOWN_DIMS[self._model]:
             payload["dimensions"] = self._max_dims
-        return self._read(self._endpoint.post(payload), len(texts), dims)
+        vectors = self._read(self._endpoint.post(payload, attempts=attempts), len(texts), self._known_dims)
+        self._known_dims = vectors.shape[1]
+        return vectors
 
     def _shorten(self, vectors: Vectors) -> Vectors:
         cut = normalise(vectors[:, : self._max_dims])

@@ -13,8 +13,7 @@ class Queries:
 
     def __init__(self, embedder: Embedder) -> None:
         def one(text: str) -> Vectors:
-            vector: Vectors = embedder.embed([text])[0]
-            return vector
+            return embedder.embed_query(text)
 
         self._embed = lru_cache(maxsize=REMEMBERED)(one)
 

@@ -12,6 +12,7 @@ from workers.errors import EmbedderMismatchError
 from workers.remembering.regenerate import restore_vectors
 from workers.storage import embedders, namespaces, pending
 from workers.storage.connection import transaction
+from workers.storage.embedder_pause import EmbedderPause
 from workers.storage.embedders import StoredEmbedder
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ def reset(context: Context) -> int:
     Raises:
         EmbeddingError: the embedder fails; nothing was changed.
     """
+    if context.settings.redis_url:
+        EmbedderPause(context.redis).answered()  # whoever resets has mended what failed, and wants to see it now
     context.embedder.embed(["Can this embedder embed?"])
     with transaction(context.database_url) as db:
         db.execute("set local statement_timeout = 0")

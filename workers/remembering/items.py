@@ -173,7 +173,8 @@ def _scored(
     """Return these items with their scores, best first."""
     if not ids:
         return []
-    scope, usable = Scope(now, kind="item"), vector if tenant.embedder == context.embedder.name else None
+    scope = Scope(now, kind="item")
+    usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = arms.text_arm(db, tenant, query, scope)
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])

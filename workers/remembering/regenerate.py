@@ -36,7 +36,7 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
         texts = facts.texts(db, tenant.id, _less_than_full(db, tenant.id, ids)) if tenant else {}
     if tenant is None or not texts:
         return []
-    embedded = context.embedder.embed(list(texts.values()))
+    embedded = context.embedder.embed(list(texts.values()), retry=False)
     with transaction(context.database_url) as db:
         restored = restore_vectors(context, db, tenant.id, list(texts), embedded, now)
     for id_ in restored:

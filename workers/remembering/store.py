@@ -143,14 +143,15 @@ def _merged(
 def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     """Return a vector for each text, batch by batch, and none for what the embedder fails at or has no time for.
 
-    Those facts are kept all the same, found by their words, and embedded later.
+    Those facts are kept all the same, found by their words, and embedded later. No attempt is repeated, and while the
+    embedder is paused none is made: what retries in the background costs no caller's time.
     """
     until = time.monotonic() + EMBEDDING_SECONDS
     found: list[Vectors | None] = []
     try:
         size = context.embedder.batch
         while len(found) < len(texts) and time.monotonic() < until:
-            found += list(context.embedder.embed(texts[len(found) : len(found) + size]))
+            found += list(context.embedder.embed(texts[len(found) : len(found) + size], retry=False))
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))

@@ -167,9 +167,12 @@ def backfilled_so_far(answer: dict[str, Any] | None) -> Backfilled:
 
 def recalled(found: Recalled) -> dict[str, Any]:
     """Return what a recall found, and on request why."""
-    answer: dict[str, Any] = {"results": [_result(result) for result in found.results]}
+    answer: dict[str, Any] = {
+        "results": [_result(result) for result in found.results],
+        "by_meaning": found.by_meaning,
+    }
     if found.left_out is not None:
-        answer |= {"left_out": found.left_out, "by_meaning": found.by_meaning}
+        answer["left_out"] = found.left_out
     if found.why is not None:
         answer["why"] = found.why
     return answer
@@ -187,10 +190,11 @@ def injected(done: Injection) -> dict[str, Any]:
         "context": done.text,
         "tokens": done.tokens,
         "facts": [_injected(line) | _why(line.fact) for line in done.lines],
+        "by_meaning": done.recalled.by_meaning,
     }
     if done.recalled.left_out is not None:
         cut = [_cut(line, rank) for rank, line in enumerate(done.cut, start=len(done.lines) + 1)]
-        answer |= {"left_out": cut + done.recalled.left_out, "by_meaning": done.recalled.by_meaning}
+        answer["left_out"] = cut + done.recalled.left_out
     return answer
 
 

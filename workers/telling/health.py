@@ -2,7 +2,7 @@
 
 from workers.context import Context
 from workers.errors import EbbError
-from workers.storage import schema, signals
+from workers.storage import embedder_pause, schema, signals
 from workers.storage.connection import connect
 
 OK = "ok"
@@ -24,12 +24,15 @@ def _database(context: Context) -> str:
 
 
 def _embedder(context: Context) -> str:
-    """Embed a word, but no more often than once a minute, for that may cost money."""
+    """Embed a word, but not during a pause, and no more often than once a minute, for that may cost money."""
+    pause = embedder_pause.state(context.redis)
+    if pause.seconds:
+        return embedder_pause.said(pause)
     known = signals.embedder_said(context.redis)
     if known is not None:
         return known
     try:
-        context.embedder.embed(["health"])
+        context.embedder.embed(["health"], retry=False)
         said = OK
     except EbbError as error:
         said = str(error)

@@ -1,0 +1,217 @@
+"""An embedder that does not answer is not asked again for a while, by any process, and words decide meanwhile."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from memory import Memory, day
+from stand_in import Handler, Reply, StandIn, drip, failure, serving, silence
+
+from workers.context import Context
+from workers.errors import EmbedderAwayError, EmbedderPausedError, EmbeddingError
+from workers.remembering import embed
+from workers.remembering.add import Stored
+from workers.storage import embedder_pause
+from workers.storage.embedder_pause import FAILURES, LONGEST_SECONDS, PAUSED, TRYING, EmbedderPause
+from workers.telling.health import health
+
+DIMS = 8
+
+
+def answering(handler: Handler) -> None:
+    data = [
+        {"index": place, "embedding": [float(1 + text.count(letter)) for letter in "abcdefgh"]}
+        for place, text in enumerate(handler.request_json["input"])
+    ]
+    handler.send(200, json.dumps({"data": data}).encode())
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with serving(StandIn(answering)) as server:
+        yield server
+
+
+@pytest.fixture
+def away(memory: Memory, server: StandIn) -> Iterator[Memory]:
+    """The same memory with an embedder on that server, which has embedded what is stored here."""
+    away = memory.having(
+        embedder="openai",
+        embedding_url=server.url,
+        embedding_model="never-asked-before",
+        embedding_timeout=0.3,
+        embedding_query_timeout=0.3,
+    )
+    embed.reset(away.context)
+    away.store("The dentist is in Mill Lane.")
+    server.requests.clear()
+    with closing(away.context):
+        yield away
+
+
+def later(memory: Memory) -> None:
+    """Let the pause be over."""
+    memory.context.redis.delete(PAUSED)
+
+
+FAULTS: dict[str, Reply] = {
+    "500": failure(500),
+    "503": failure(503),
+    "429": failure(429),
+    "429 that asks to wait": failure(429, retry_after="30"),
+    "no credit": failure(429, code="insufficient_quota", message="insufficient_quota"),
+    "wrong key": failure(401),
+    "no such model": failure(404),
+    "silence": silence,
+    "a dripping body": drip,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_embedder_that_fails_is_asked_once_and_words_decide(away: Memory, server: StandIn, fault: str) -> None:
+    server.always = FAULTS[fault]
+    found = [away.ask(f"dentist {number}") for number in range(3)]
+    assert [[one.text for one in one.results] for one in found] == [["The dentist is in Mill Lane."]] * 3
+    assert not any(one.by_meaning for one in found)
+    assert len(server.requests) == 1
+
+
+def test_a_port_that_refuses_begins_the_pause_too(away: Memory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    gone = away.having(embedding_url=f"http://127.0.0.1:{port}/v1")
+    with closing(gone.context):
+        assert not gone.ask("dentist").by_meaning
+    assert embedder_pause.state(gone.context.redis).failures == 1
+
+
+def test_what_one_process_learnt_holds_for_all_and_for_every_namespace(away: Memory, server: StandIn) -> None:
+    server.always = failure(503)
+    away.ask("dentist")
+    other = Memory(Context(away.context.settings))
+    with closing(other.context):
+        assert not other.ask("dentist", namespace="theirs").by_meaning
+        (stored,) = other.store("A new fact.", namespace="theirs")
+    assert isinstance(stored, Stored)
+    assert not stored.embedded
+    assert len(server.requests) == 1
+
+
+def test_a_store_that_fails_is_not_repeated_and_begins_the_pause(away: Memory, server: StandIn) -> None:
+    server.always = failure(503)
+    assert [one.embedded for one in away.store("One.", "Two.") if isinstance(one, Stored)] == [False, False]
+    away.store("Three.")
+    assert not away.ask("dentist").by_meaning
+    assert len(server.requests) == 1
+
+
+def test_pending_facts_wait_for_the_end_of_the_pause(away: Memory, server: StandIn) -> None:
+    server.replies.append(failure(503))
+    away.store("A new fact.")
+    with pytest.raises(EmbedderPausedError):
+        embed.embed_pending(away.context, embed.START, day(1))
+    assert len(server.requests) == 1
+    later(away)
+    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    assert embed.waiting(away.context) == 0
+
+
+def test_after_the_pause_one_request_tries_and_its_success_is_everybodys(away: Memory, server: StandIn) -> None:
+    server.replies.append(failure(503))
+    away.ask("dentist")
+    later(away)
+    away.context.redis.set(TRYING, 1)  # as another process does that tries just now
+    assert not away.ask("dentist").by_meaning
+    away.context.redis.delete(TRYING)
+    assert away.ask("dentist").by_meaning
+    assert away.context.redis.exists(PAUSED, FAILURES, TRYING) == 0
+    assert len(server.requests) == 2
+
+
+def test_every_failed_try_makes_the_next_pause_longer_up_to_a_minute(away: Memory, server: StandIn) -> None:
+    server.always = failure(503)
+    lengths = []
+    for number in range(8):
+        away.ask(f"dentist {number}")
+        lengths.append(away.context.redis.pttl(PAUSED))
+        later(away)
+    assert embedder_pause.state(away.context.redis).failures == 8
+    assert lengths[:4] == sorted(set(lengths[:4]))
+    assert max(lengths) <= LONGEST_SECONDS * 1000
+
+
+def test_many_failures_at_once_make_one_pause(away: Memory) -> None:
+    pause = EmbedderPause(away.context.redis)
+    for _ in range(20):
+        pause.failed(EmbedderAwayError("It is away."))
+    assert embedder_pause.state(away.context.redis).failures == 1
+
+
+def test_a_server_that_asks_to_wait_is_given_that_time(away: Memory) -> None:
+    EmbedderPause(away.context.redis).failed(EmbedderAwayError("Too many requests.", retry_after=40))
+    first = away.context.redis.pttl(PAUSED)
+    later(away)
+    away.context.redis.delete(FAILURES)
+    EmbedderPause(away.context.redis).failed(EmbedderAwayError("It is away."))
+    assert first > away.context.redis.pttl(PAUSED)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_text_that_the_server_refuses_pauses_nobody(away: Memory, server: StandIn, status: int) -> None:
+    server.replies.append(failure(status))
+    assert not away.ask("dentist").by_meaning
+    assert away.ask("dentist").by_meaning
+
+
+def test_a_query_that_was_embedded_before_needs_no_embedder(away: Memory, server: StandIn) -> None:
+    away.ask("dentist")
+    server.always = failure(503)
+    assert not away.ask("anything else").by_meaning
+    assert away.ask("dentist").by_meaning
+
+
+def test_explain_and_why_and_the_touch_work_in_a_pause(away: Memory, server: StandIn) -> None:
+    server.always = failure(503)
+    (id_,) = away.ids("dentist")
+    found = away.ask("dentist", explain=True, why=id_)
+    assert found.why is not None
+    assert (found.why["recalled"], found.why["meaning"]) == (True, None)
+    assert found.results[0].explain is not None
+    away.touch(id_, at=1)
+    assert away.row(id_)["recall_count"] == 1
+
+
+def test_a_reset_ends_the_pause_since_an_operator_has_mended_something(away: Memory, server: StandIn) -> None:
+    server.replies.append(failure(503))
+    away.ask("dentist")
+    assert embed.reset(away.context) == 1
+    assert embedder_pause.state(away.context.redis).failures == 0
+
+
+def test_health_tells_of_the_pause_and_asks_nobody(away: Memory, server: StandIn) -> None:
+    server.always = failure(503, "secret words of a text")
+    away.ask("dentist")
+    told = health(away.context)["embedder"]
+    assert "1 failures in a row" in told
+    assert "secret" not in told
+    assert len(server.requests) == 1
+
+
+def test_a_redis_that_is_away_pauses_nobody(away: Memory) -> None:
+    alone = Context(away.context.settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"}))
+    with closing(alone):
+        assert alone.queries.embed("dentist").shape == (DIMS,)
+
+
+def test_an_answer_that_is_no_vector_is_no_reason_for_a_pause(away: Memory, server: StandIn) -> None:
+    server.replies.append(lambda handler: handler.send(200, b"{}"))
+    with pytest.raises(EmbeddingError):
+        away.context.embedder.embed(["text"])
+    assert embedder_pause.state(away.context.redis).failures == 0

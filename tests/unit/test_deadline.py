@@ -1,0 +1,22 @@
+"""A call that takes too long is left alone; one that ends in time answers as if it had been called directly."""
+
+from threading import Event
+
+import pytest
+
+from workers.deadline import within
+
+
+def test_what_a_function_returns_or_raises_in_time_is_passed_on() -> None:
+    error = ValueError("no")
+    assert within(30, lambda: 7) == 7
+    assert within(30, lambda: error) is error
+    with pytest.raises(ZeroDivisionError):
+        within(30, lambda: 1 // 0)
+
+
+def test_a_function_that_does_not_return_is_not_waited_for() -> None:
+    over = Event()
+    with pytest.raises(TimeoutError):
+        within(0.01, over.wait)
+    over.set()

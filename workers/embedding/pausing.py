@@ -1,0 +1,93 @@
+"""An embedder that is not asked while it is known to fail: a circuit breaker around one that asks a server.
+
+`pybreaker` and `purgatory` keep such a state in Redis too, but let every process try again once a pause of fixed length
+is over. Here one request at a time tries, and the pauses grow.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from workers.core.arrays import Vectors
+from workers.embedding import Embedder
+from workers.errors import EmbedderAwayError
+
+log = logging.getLogger(__name__)
+
+QUERY_SECONDS = 5.0
+"""For so long a query may be the one that tries whether the embedder answers again."""
+
+BATCH_SECONDS = 60.0
+"""The same for facts, which are retried."""
+
+
+class Pause(Protocol):
+    """Whether an embedder may be asked, as all processes agree on it."""
+
+    def enter(self, seconds: float) -> bool:
+        """Return whether this request is the one that tries if the embedder answers again, within so many seconds.
+
+        Raises:
+            EmbedderPausedError: the embedder must not be asked now.
+        """
+
+    def failed(self, error: EmbedderAwayError) -> None:
+        """Begin a pause."""
+
+    def answered(self) -> None:
+        """End what the failures began."""
+
+
+class PausingEmbedder:
+    """Another embedder, which is given a pause when it does not answer; then no request waits for it."""
+
+    def __init__(self, embedder: Embedder, pause: Pause) -> None:
+        self._embedder = embedder
+        self._pause = pause
+        self.batch = embedder.batch
+        self.weight = embedder.weight
+
+    @property
+    def name(self) -> str:
+        """The name of the other embedder."""
+        return self._embedder.name
+
+    @property
+    def dims(self) -> int:
+        """The length of every vector."""
+        return self._embedder.dims
+
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
+        """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
+
+        Raises:
+            EmbedderPausedError: the embedder failed a moment ago.
+            EmbeddingError: there are no usable vectors.
+        """
+        return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query.
+
+        Raises:
+            EmbedderPausedError: the embedder failed a moment ago.
+            EmbeddingError: there is no usable vector.
+        """
+        return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_query(text))
+
+    def close(self) -> None:
+        """Close the connections of the other embedder."""
+        close = getattr(self._embedder, "close", None)
+        if close is not None:
+            close()
+
+    def _asked(self, seconds: float, ask: Callable[[], Vectors]) -> Vectors:
+        trying = self._pause.enter(seconds)
+        try:
+            vectors = ask()
+        except EmbedderAwayError as error:
+            self._pause.failed(error)
+            raise
+        if trying:
+            self._pause.answered()
+        return vectors

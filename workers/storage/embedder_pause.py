@@ -1,0 +1,91 @@
+"""The pause of an embedder that does not answer, in Redis, where all workers share it.
+
+While `ebb:embedder:paused` exists, the embedder is not asked. Once that has expired, `ebb:embedder:failures` is still
+there: then one request at a time tries, the one that holds `ebb:embedder:trying`. If it succeeds, all is as before; if
+it fails, the next pause is twice as long.
+"""
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from workers.errors import EmbedderAwayError, EmbedderPausedError
+
+PAUSED = "ebb:embedder:paused"
+FAILURES = "ebb:embedder:failures"
+TRYING = "ebb:embedder:trying"
+
+FIRST_SECONDS = 5.0
+LONGEST_SECONDS = 60.0
+REMEMBERED_SECONDS = 600
+"""So long after a pause the next failure still makes a longer one."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How often the embedder has failed in a row, for how many more seconds it is not asked, and its last error."""
+
+    failures: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+
+class EmbedderPause:
+    """The pause that all processes with this Redis share; a Redis that does not answer makes none."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    def enter(self, seconds: float) -> bool:
+        """Return whether this request is the one that tries if the embedder answers again, within so many seconds.
+
+        Raises:
+            EmbedderPausedError: the embedder must not be asked now.
+        """
+        try:
+            paused, failures = self._redis.mget(PAUSED, FAILURES)
+            trying = not paused and bool(failures)
+            if paused or (trying and not self._redis.set(TRYING, 1, nx=True, px=int(seconds * 1000))):
+                raise EmbedderPausedError(said(state(self._redis)))
+        except RedisError:
+            return False
+        return trying
+
+    def failed(self, error: EmbedderAwayError) -> None:
+        """Begin a pause, longer than the one before and than the server asked for; of several failures one counts."""
+        with suppress(RedisError):
+            failures = int(self._redis.get(FAILURES) or 0) + 1
+            seconds = min(max(FIRST_SECONDS * 2 ** min(failures - 1, 16), error.retry_after or 0.0), LONGEST_SECONDS)
+            if self._redis.set(PAUSED, json.dumps({"error": str(error)}), nx=True, px=int(seconds * 1000)):
+                self._redis.set(FAILURES, failures, ex=int(seconds) + REMEMBERED_SECONDS)
+                log.warning("the embedder is not asked for %g s after %d failures: %s", seconds, failures, error)
+            self._redis.delete(TRYING)
+
+    def answered(self) -> None:
+        """End the pause and forget the failures."""
+        with suppress(RedisError):
+            self._redis.delete(PAUSED, FAILURES, TRYING)
+
+
+def state(redis: Redis) -> State:
+    """Return how the embedder stands; without failures it answers."""
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.get(FAILURES)
+        pipeline.get(PAUSED)
+        pipeline.pttl(PAUSED)
+        failures, paused, left = pipeline.execute()
+    error = str(json.loads(paused)["error"]) if isinstance(paused, bytes) else ""
+    return State(int(failures or 0), max(left, 0) / 1000, error)
+
+
+def said(found: State) -> str:
+    """Return a pause in one sentence, without the server's own words, which may quote a text."""
+    if found.seconds:
+        return f"The embedder is not asked for another {found.seconds:.0f} s, after {found.failures} failures in a row."
+    return f"The embedder failed {found.failures} times in a row; another request is trying whether it answers again."
