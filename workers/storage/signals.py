@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from redis import Redis
+from redis.exceptions import LockError
 
 ACTIVE = "ebb:active"
 SKIPPED = "ebb:decay:skipped"
@@ -116,14 +117,18 @@ def starts_first(redis: Redis, task_id: str) -> bool:
 
 @contextmanager
 def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
-    """Give true to one caller at a time; one that died makes room after `seconds`."""
-    key, mine = f"{WORKING}:{work}", uuid4().bytes
-    alone = bool(redis.set(key, mine, nx=True, px=int(seconds * 1000)))
+    """Give true to one caller at a time; the lock of one that died expires after `seconds`.
+
+    A caller that took longer than that releases nothing: the lock is another's by then.
+    """
+    lock = redis.lock(f"{WORKING}:{work}", timeout=seconds)
+    alone = lock.acquire(blocking=False)
     try:
         yield alone
     finally:
-        if alone and redis.get(key) == mine:
-            redis.delete(key)
+        if alone:
+            with suppress(LockError):
+                lock.release()
 
 
 def mark_grown(redis: Redis, namespace: str) -> None:

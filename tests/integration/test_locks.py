@@ -1,0 +1,42 @@
+"""Locks in Redis: one caller at a time, and none releases what is another's."""
+
+from redis import Redis
+
+from workers.storage import signals
+from workers.storage.redis import own_keys
+
+KEY = f"{signals.WORKING}:work"
+
+
+class Slow(Redis):
+    """Connections on which the lock expires, and another caller takes it, right after a look at it."""
+
+    taken = False
+
+    def get(self, name: object) -> object:
+        found = super().get(name)  # type: ignore[arg-type]
+        self.taken = super().set(KEY, b"another's") is True
+        return found
+
+
+def test_one_caller_at_a_time_has_the_lock(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        with signals.only_one(redis, "work", 30) as first, signals.only_one(redis, "work", 30) as second:
+            assert (first, second) == (True, False)
+        with signals.only_one(redis, "work", 30) as again:
+            assert again
+        assert not redis.exists(KEY)
+
+
+def test_a_caller_that_took_too_long_does_not_release_the_lock_of_the_next_one(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        with signals.only_one(redis, "work", 30):
+            redis.set(KEY, b"another's")
+        assert redis.get(KEY) == b"another's"
+
+
+def test_a_lock_that_changes_hands_during_the_release_stays_with_its_new_owner(redis_url: str) -> None:
+    with Slow.from_url(redis_url) as redis:
+        with signals.only_one(redis, "work", 30):
+            pass
+        assert bool(redis.exists(KEY)) == redis.taken
