@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,7 +26,28 @@ def console(*, stderr: bool = False) -> "Console":
     """Return the console for results, or the one for everything else."""
     from rich.console import Console  # noqa: PLC0415  rich takes a while to load, and JSON needs none of it
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    screen = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if stderr:
+        screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]
+    return screen
+
+
+def _discard(screen: "Console") -> None:
+    """Print nothing more on a stream that has no reader: work goes on without a progress report."""
+    screen.quiet = True
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
+        os.dup2(nothing.fileno(), screen.file.fileno())
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print on stdout as long as there is a reader, as with `| head`, and go on with the work without one."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich ends the program by the latter
+        with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def print_json(value: Any) -> None:

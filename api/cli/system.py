@@ -72,10 +72,11 @@ def up(
         reindex=reindex,
         report=output.progress,
     )
-    if as_json:
-        output.print_json(_status(settings, place))
-    else:
-        _print_guide(system, moved=home is not None)
+    with output.reader_may_leave():
+        if as_json:
+            output.print_json(_status(settings, place))
+        else:
+            _print_guide(system, moved=home is not None)
     if not detach:
         _stay(system)
 

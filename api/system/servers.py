@@ -20,7 +20,7 @@ import psycopg
 import redis
 from psycopg import sql
 
-from api.system import redis_programs
+from api.system import disk, redis_programs
 from api.system.privileges import admit, launched, system_user, write_private
 from workers.errors import SystemStateError, UnavailableError
 
@@ -169,7 +169,8 @@ def _initialise(data: Path, user: str | None) -> None:
         launched("TERM", command, user), check=False, capture_output=True, text=True, cwd="/"
     )
     if done.returncode:
-        raise UnavailableError(f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
+        full = disk.explain(done.stderr, data.parent)
+        raise UnavailableError(full or f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
     unfinished.rename(data)
 
 

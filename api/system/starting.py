@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from celery import Celery
 
 from api.client import Client
-from api.system import leftovers, programs, redis_programs, servers, supervision
+from api.system import disk, leftovers, programs, redis_programs, servers, supervision
 from api.system.home import Home, State
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
@@ -75,6 +75,8 @@ def start(
     home.prepare()
     with home.locked():
         refuse_running(home)
+        new = not settings.database_url and not home.postgres.exists()
+        disk.refuse_full(home.folder, disk.NEW_HOME_MIB if new else disk.KNOWN_HOME_MIB)
         refuse_taken(port, "Flower", "--port")
         if api_port is not None:
             refuse_taken(api_port, "the API", "--api-port")
@@ -276,7 +278,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
         for process in system.supervisor.processes() if names else ():
             if process.name in names and process.state in FAILED:
                 said = system.said(process.name)
-                advice = redis_programs.explain(said)
+                advice = redis_programs.explain(said) or disk.explain(said, system.home.folder)
                 raise UnavailableError(f"{process.name} does not start. {advice or f'It said: {said}'}")
         if time.monotonic() > deadline:
             raise UnavailableError(

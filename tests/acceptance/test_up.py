@@ -371,3 +371,14 @@ def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place
     assert variable in message
     assert str(port) in message
     assert leftovers.supervisor_of(place.home) is None
+
+
+def test_up_whose_output_nobody_reads_any_more_leaves_the_system_running(place: Place) -> None:
+    """As with `ebb up --detach 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(place.port)]
+    with subprocess.Popen(command, env=place.environment({}), stdout=writing, stderr=writing) as up:
+        os.close(writing)
+        os.close(reading)
+    assert up.returncode == 0
+    assert {each["state"] for each in place.status()["processes"]} == {"running"}
