@@ -85,6 +85,11 @@ def test_what_is_off_comes_to_numbers_that_never_do_anything() -> None:
     ("path", "value", "message"),
     [
         (f"{BELIEF}.halfLife", 0, "hygiene.confidenceDecay.halfLife must be > 0, got 0."),
+        (
+            "hygiene.episodicTTL.persistentTurns",
+            0.5,
+            "hygiene.episodicTTL.persistentTurns must be a whole number, got 0.5.",
+        ),
         (f"{BELIEF}.halfLife", -1.5, "hygiene.confidenceDecay.halfLife must be > 0, got -1.5."),
         (f"{BELIEF}.halfLife", "60", "hygiene.confidenceDecay.halfLife must be a number, got '60'."),
         (f"{BELIEF}.halfLife", True, "hygiene.confidenceDecay.halfLife must be a number, got True."),

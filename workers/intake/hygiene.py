@@ -24,6 +24,14 @@ def _positive(most: float) -> Rule:
     return rule
 
 
+def _whole(most: int) -> Rule:
+    def rule(value: Any) -> str | None:
+        fault = _positive(most)(value)
+        return fault or (None if value == int(value) else "must be a whole number")
+
+    return rule
+
+
 def _floor(value: Any) -> str | None:
     if not _is_number(value):
         return "must be a number"
@@ -43,7 +51,7 @@ RULES: dict[str, Any] = {
     "hygiene": {
         "confidenceDecay": {"halfLife": _positive(MOST_DAYS), "cullFloor": _floor},
         "episodicTTL": {
-            "persistentTurns": _positive(MOST_TURNS),
+            "persistentTurns": _whole(MOST_TURNS),
             "persistentDays": _positive(MOST_DAYS),
             "operator": _one_of("OR", "AND"),
             "permanentStaleDays": _positive(MOST_DAYS),
