@@ -126,3 +126,13 @@ def test_each_command_is_one_that_the_code_has(name: str) -> None:
         assert program == "celery"
         assert arguments[0] == "--app=workers"
         assert next(one for one in arguments if not one.startswith("-")) in ("worker", "beat", "flower")
+
+
+def test_when_beat_sent_what_outlives_its_container() -> None:
+    """Else what is sent once a day would never be, where containers are made again each day."""
+    beat = SERVICES["beat"]
+    volume, _, folder = beat["volumes"][0].partition(":")
+    assert volume in FILE["volumes"]
+    assert option(beat, "--schedule").startswith(f"{folder}/")
+    assert not any(folder.startswith(temporary) for temporary in beat["tmpfs"])
+    assert f"--owner=ebb --group=ebb {folder}" in DOCKERFILE
