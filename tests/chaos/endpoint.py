@@ -94,6 +94,10 @@ def _fail(handler: _Handler, _texts: list[str]) -> None:
     handler.send_body(b'{"error": {"message": "It fails."}}', 500)
 
 
+def _over_its_limit(handler: _Handler, _texts: list[str]) -> None:
+    handler.send_body(b'{"error": {"message": "Rate limit reached."}}', 429)
+
+
 def _cut_off(handler: _Handler, texts: list[str]) -> None:
     body = json.dumps({"data": [{"index": 0, "embedding": vector(text)} for text in texts]}).encode()
     handler.send_body(body, less=len(body) // 2)
@@ -108,6 +112,7 @@ ILLNESSES: dict[str, Callable[[_Handler, list[str]], None]] = {
     "answers too few": _too_few,
     "fails": _fail,
     "breaks off": _cut_off,
+    "is over its limit": _over_its_limit,
 }
 
 

@@ -4,6 +4,8 @@ import json
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,6 +40,7 @@ AT_IT = """
         and query like %s and backend_xid is not null
 """
 ENDED = "select pg_xact_status(%s::text::xid8)"
+UPGRADE_SECONDS = 60.0
 ENDED_SECONDS = 5.0
 """PostgreSQL rolls back what a dead process was at as soon as it is done with the statement at hand."""
 
@@ -138,6 +141,65 @@ def lose_redis(system: System, rng: random.Random) -> str:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     system.bring_up("redis")
     return "lost Redis"
+
+
+def fill_redis(system: System, rng: random.Random) -> str:
+    """Let Redis take no more bytes for a while, as at its `maxmemory`; what it holds stays."""
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    with redis.Redis.from_url(system.redis_url) as keys:
+        keys.config_set("maxmemory", max(int(keys.info("memory")["used_memory"]) - 1, 1))
+        time.sleep(rng.uniform(0.5, 1.0 + AWAY_SECONDS))
+        keys.config_set("maxmemory", 0)
+    return "filled Redis"
+
+
+def stop_processes(system: System, rng: random.Random) -> str:
+    """Stop a worker with its children, or its children alone, and let them go on after a while.
+
+    Often that is longer than a message waits until it is delivered again, so both do the same work.
+    """
+    worker = rng.choice(system.workers())
+    children = worker.children()
+    whole = rng.random() < 0.5
+    away = rng.choice((rng.uniform(0.2, AWAY_SECONDS), launch.VISIBILITY_SECONDS + rng.uniform(1, 3)))
+    stopped = [*children, *([psutil.Process(worker.process.pid)] if whole and worker.process else [])]
+
+    def act() -> None:
+        _signal(stopped, signal.SIGSTOP)
+
+    how = _strike(system, rng.choice(list(STATEMENTS)), act)
+    time.sleep(away)
+    _signal(stopped, signal.SIGCONT)
+    long = "for longer than redelivery" if away > launch.VISIBILITY_SECONDS else "briefly"
+    return f"stopped {'a worker' if whole else 'children'} {long} {how.removesuffix(' in vain')}"
+
+
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def upgrade(system: System, rng: random.Random) -> str:
+    """Run migrations under the load, as `ebb migrate` does; half of the time kill that once and run it again."""
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    process = _upgrading(system)
+    killed = rng.random() < 0.5
+    if killed:
+        time.sleep(rng.uniform(0.3, 1.5))
+        process.kill()
+        process.wait()
+        process = _upgrading(system)
+    _, said = process.communicate(timeout=UPGRADE_SECONDS)
+    if process.returncode:
+        raise TimeoutError(f"The upgrade failed: {said}")
+    return "upgraded the schema" + (", killed once" if killed else "")
+
+
+def _upgrading(system: System) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.chaos.launch", "upgrade", system.database_url]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=system.environment(), cwd=system.folder, text=True, **streams)
 
 
 def restart_postgres(system: System, rng: random.Random) -> str:

@@ -78,6 +78,44 @@ def double() -> None:
     channels._put = twice
 
 
+UPGRADE = {
+    "transaction": "alter table {table} add column added_{number} text not null default 'none';",
+    "outside a transaction": """drop index concurrently if exists {table}_{number};
+create index concurrently {table}_{number} on {table} (added_{previous});
+""",
+    "in batches": """
+        update {table} set added_{before} = 'some'
+        where {key} in (select {key} from {table} where added_{before} = 'none' limit 50)
+    """,
+}
+"""What an upgrade in the middle of load does to a table: a column, an index on it, and a value in every row."""
+
+ADDED = "added_"
+"""How the columns begin that an upgrade adds."""
+
+UPGRADED = {"facts": "id", "activity": "fact", "signatures": "fact"}
+
+
+def upgrade(database_url: str) -> None:
+    """Run three migrations behind the newest that the database has, one of each kind, on one of three tables."""
+    from workers.storage import migrations  # noqa: PLC0415 - not before the world is as it shall be
+
+    with migrations.exclusive(database_url, print) as db:
+        had = migrations.number(db)
+        begun = had - (had - migrations.known()[-1].number) % len(UPGRADE)
+        table = list(UPGRADED)[(begun - migrations.known()[-1].number) // len(UPGRADE) % len(UPGRADED)]
+        numbers = range(begun + 1, begun + 1 + len(UPGRADE))
+        own = [
+            migrations.Migration(number, f"of_chaos_{mode}", _upgrade_sql(mode, table, number), mode)  # type: ignore[arg-type]
+            for number, mode in zip(numbers, UPGRADE, strict=True)
+        ]
+        migrations.run(database_url, db, tuple(own), print)
+
+
+def _upgrade_sql(mode: str, table: str, number: int) -> str:
+    return UPGRADE[mode].format(table=table, key=UPGRADED[table], number=number, previous=number - 1, before=number - 2)
+
+
 def _learn_poison() -> None:
     """Give the worker a task that kills the child that runs it."""
     from workers.celery import app  # noqa: PLC0415
@@ -91,7 +129,10 @@ def _die() -> None:
 
 
 def main() -> None:
-    """Run Celery."""
+    """Run Celery, or an upgrade."""
+    if sys.argv[1] == "upgrade":
+        upgrade(sys.argv[2])
+        return
     if CLOCK in os.environ:
         follow(Path(os.environ[CLOCK]))
     if DOUBLED in os.environ:
