@@ -198,8 +198,14 @@ def upgrade(system: System, rng: random.Random) -> str:
 
 def _upgrading(system: System) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "tests.chaos.launch", "upgrade", system.database_url]
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=system.environment(), cwd=system.folder, text=True, **streams)
+    return subprocess.Popen(
+        command,
+        env=system.environment(),
+        cwd=system.folder,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 def restart_postgres(system: System, rng: random.Random) -> str:
