@@ -186,6 +186,10 @@ create table facts (
     ),
     search tsvector not null
         generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
+    -- the run that forgot it; null where no run did
+    forgotten_by uuid,
+    -- when the tombstone was written by the database's clock, whatever instant `forgotten_at` says
+    tombstone_at timestamptz,
     primary key (namespace, id)
 );
 
@@ -610,6 +614,10 @@ create index tally_changes_namespace on tally_changes (namespace);
 -- janitor: what was culled of a namespace, and which of its episodes got stale, since its last run
 create index facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
 create index events_stale on events (namespace, at) where what = 'stale';
+
+-- forgotten: the tombstones of a namespace, newest first
+create index if not exists facts_tombstones on facts (namespace, forgotten_at desc, id desc)
+    where forgotten_at is not null;
 
 -- purge: what was forgotten long ago, oldest first
 create index facts_forgotten on facts (forgotten_at) where forgotten_at is not null;

@@ -128,7 +128,7 @@ def merge(
         part = Part("consolidation", now, dry_run=False, force=force, quota=0, place=0)
         granted = total if force else allowed(context, db, run, tenant.id, total, part)
         going = _within(wanted, granted)
-        faded = _merge(context, db, tenant.id, rows, going, now) if going else []
+        faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
     if granted < total:
         log.warning("FORGET LIMIT MET: %d near-duplicates are kept that would be merged", total - granted)
     return Merged(going, total - granted, faded)
@@ -190,12 +190,12 @@ def _within(groups: Sequence[Group], granted: int) -> list[Group]:
 
 
 def _merge(
-    context: Context, db: Connection, tenant: int, rows: Activity, groups: Sequence[Group], now: datetime
+    context: Context, db: Connection, tenant: int, run: UUID, rows: Activity, groups: Sequence[Group], now: datetime
 ) -> list[UUID]:
     """Write what becomes of all of them; return which of the kept have less than the full vector."""
     _strengthen(context, db, tenant, rows, groups, now)
     gone = [member.id for group in groups for member, _ in group.merge]
-    forget_within(db, [tenant] * len(gone), gone, [REASON] * len(gone), now)
+    forget_within(db, [tenant] * len(gone), gone, [REASON] * len(gone), now, run)
     noted = []
     for group in groups:
         for member, cosine in group.merge:

@@ -215,7 +215,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     forgotten, held = _sentence(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
         write_counted(db, before, rows)
-        _write(db, rows, faded, forgotten, held, now)
+        _write(db, part_of[0], rows, faded, forgotten, held, now)
     counters = _count(rows, faded, forgotten, held, now)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
@@ -255,7 +255,9 @@ def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: in
     return granted
 
 
-def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> None:
+def _write(
+    db: Connection, run: UUID, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime
+) -> None:
     """Write what became of the facts: tombstones, shrunken vectors, and when each is due next.
 
     What is held waits for `--force`, or for the end of its lifetime.
@@ -268,7 +270,7 @@ def _write(db: Connection, rows: Activity, faded: Faded, forgotten: Bools, held:
     reasons = [REASONS[code] for code in faded.end_reason[forgotten]]
     silent = rows.only(stay & newly_stale(rows.anchors, faded))
     events.add_all(db, silent.namespaces.tolist(), silent.ids, now, "stale")
-    forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)
+    forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now, run)
 
 
 def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:

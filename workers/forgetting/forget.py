@@ -17,12 +17,16 @@ from workers.storage.facts import WISHED
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a fact that somebody wished forgotten or restored; of a tombstone, since when and why."""
+    """What became of a fact that was to be forgotten or restored; of a tombstone, since when and why.
+
+    `pinned` is one that was restored for the second time, and does not end by itself any more.
+    """
 
     id: UUID
     action: str
     forgotten_at: datetime | None = None
     reason: str | None = None
+    pinned: bool = False
 
 
 def forget(
@@ -66,16 +70,22 @@ def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidIn
 
 
 def forget_within(
-    db: Connection, tenants: Sequence[int], ids: Sequence[UUID], reasons: Sequence[str], now: datetime
+    db: Connection,
+    tenants: Sequence[int],
+    ids: Sequence[UUID],
+    reasons: Sequence[str],
+    now: datetime,
+    run: UUID | None = None,
 ) -> int:
     """Forget facts, each of its own namespace and for its own reason; return how many were not forgotten for it yet.
 
+    `run` is the pass, consolidation or review that forgets them, by which they can be restored together.
     The vectors go at once, for they are large and can be made again from the texts.
     """
     if not ids:
         return 0
     retire_within(db, tenants, ids)
-    forgotten = facts.forget(db, tenants, ids, reasons, now)
+    forgotten = facts.forget(db, tenants, ids, reasons, now, run)
     if not set(WISHED).isdisjoint(reasons):
         forgotten_hashes.add(db, tenants, ids)
     return forgotten

@@ -128,7 +128,7 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, UUID]
         part = Part("review", now, dry_run=False, force=False, quota=0, place=0)
         granted = allowed(context, db, run, tenant, len(wanted), part)
         gone = wanted[:granted]
-        forget_within(db, [tenant] * granted, gone, [REASON] * granted, now)
+        forget_within(db, [tenant] * granted, gone, [REASON] * granted, now, run)
     if granted < len(wanted):
         log.warning("FORGET LIMIT MET: %d facts that an LLM finds needless are kept", len(wanted) - granted)
     return granted, granted < len(wanted)

@@ -77,6 +77,8 @@ class Validity(BaseModel):
     supersedes_id: UUID | None = None
     forgotten_at: Instant | None = None
     forgotten_reason: Reason | None = None
+    forgotten_by: UUID | None = None
+    tombstone_at: Instant | None = None
     created_at: Instant
     state: State
     events: list[Event] = []

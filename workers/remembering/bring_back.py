@@ -41,7 +41,7 @@ CONTENT = (
 )  # fmt: skip
 PAST = (
     "created_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "forgotten_at",
-    "forgotten_reason",
+    "forgotten_reason", "forgotten_by", "tombstone_at",
 )  # fmt: skip
 
 

@@ -67,10 +67,10 @@ OWN = """
 ADD_FACTS = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
         metadata, session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by,
-        supersedes_id, forgotten_at, forgotten_reason)
+        supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
         metadata, session, turn, source_date, created_at, valid_from, valid_until, superseded_at, superseded_by,
-        supersedes_id, forgotten_at, forgotten_reason
+        supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at
     from jsonb_populate_recordset(null::facts, %(rows)s)
     order by hash
     on conflict do nothing

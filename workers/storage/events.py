@@ -41,6 +41,25 @@ LATER = """
     group by fact
 """
 
+RESTORED_AT = """
+    select fact from events
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'restored' and at = %(now)s
+"""
+
+# Earlier events do not say the reason; the event before says why the fact was forgotten.
+RESTORATIONS = """
+    select restored.fact, coalesce(restored.details ->> 'reason', before.details ->> 'reason', '')
+    from events as restored
+    left join lateral (
+        select details from events
+        where namespace = %(namespace)s and fact = restored.fact and what = 'forgotten' and id < restored.id
+        order by id desc
+        limit 1
+    ) as before on restored.details ->> 'reason' is null
+    where restored.namespace = %(namespace)s and restored.fact = any(%(facts)s) and restored.what = 'restored'
+        and restored.details ->> 'by' is null
+"""
+
 # Readers do not wait for a pass: what has ended is over from its instant on, unless a pass held it back.
 ACCOUNT = """
     select text, source, created_at, supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
@@ -115,3 +134,20 @@ def later(
     """Return to which of these facts any of that was done after `now`, and when last."""
     given = {"namespace": namespace, "facts": list(facts), "what": list(what), "now": now}
     return dict(db.execute(LATER, given).fetchall())
+
+
+def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Return which of these facts were restored at just this instant: a request about them that came before."""
+    rows = db.execute(RESTORED_AT, {"namespace": namespace, "facts": list(facts), "now": now})
+    return {fact for (fact,) in rows}
+
+
+def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """Return what each of these facts was restored from at an owner's request: the reasons, in any order.
+
+    What an import brought back is not among them, and facts never restored are left out.
+    """
+    reasons: dict[UUID, list[str]] = {}
+    for fact, reason in db.execute(RESTORATIONS, {"namespace": namespace, "facts": list(facts)}):
+        reasons.setdefault(fact, []).append(reason)
+    return reasons

@@ -86,17 +86,20 @@ TEXTS = """
 WISHED = ("asked", "retracted")
 """Reasons for which what was forgotten is not stored again, unless somebody says so; the others are decay's own."""
 
-# A wish weighs more than what decay did by itself.
+# A deletion request outweighs what decay did by itself. The clock is the database's, whatever instant the run is for.
 FORGET = """
     with gone as (
-        update facts set forgotten_at = %(now)s, forgotten_reason = new.reason
+        update facts set forgotten_at = %(now)s, forgotten_reason = new.reason, forgotten_by = %(run)s,
+            tombstone_at = now()
         from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[]) as new (namespace, id, reason)
         where facts.namespace = new.namespace and facts.id = new.id
             and (forgotten_at is null or new.reason = any(%(wished)s) and forgotten_reason <> all(%(wished)s))
         returning facts.namespace, facts.id, forgotten_reason
     )
     insert into events (namespace, fact, at, what, details)
-    select namespace, id, %(now)s, 'forgotten', jsonb_build_object('reason', forgotten_reason) from gone
+    select namespace, id, %(now)s, 'forgotten',
+        jsonb_strip_nulls(jsonb_build_object('reason', forgotten_reason, 'run', %(run)s::text))
+    from gone
 """
 
 NEIGHBOURS = """
@@ -142,15 +145,21 @@ def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int 
 
 
 def forget(
-    db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], reasons: Sequence[str], now: datetime
+    db: Connection,
+    namespaces: Sequence[int],
+    ids: Sequence[UUID],
+    reasons: Sequence[str],
+    now: datetime,
+    run: UUID | None = None,
 ) -> int:
-    """Hide facts from every reader but history, and note it; return how many were not hidden for that yet."""
+    """Hide facts from every reader but history, and record the run; return how many were not hidden for that yet."""
     given = {
         "namespaces": list(namespaces),
         "ids": list(ids),
         "reasons": list(reasons),
         "wished": list(WISHED),
         "now": now,
+        "run": run,
     }
     return db.execute(FORGET, given).rowcount
 

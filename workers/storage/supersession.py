@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+import psycopg
 from psycopg.rows import class_row
 
+from workers.errors import UnavailableError
 from workers.storage.connection import Connection
 
 # What has ended is as good as forgotten, whether or not a pass has come.
@@ -36,6 +38,36 @@ LINK_NEW = """
     update facts set supersedes_id = pair.old
     from unnest(%(old)s::uuid[], %(new)s::uuid[]) as pair (old, new)
     where facts.namespace = %(namespace)s and facts.id = pair.new and supersedes_id is null
+"""
+
+
+# The events keep what the columns said. The newer fact keeps `supersedes_id`: a store that comes twice must find it.
+REOPEN = """
+    with old as (
+        select id, superseded_at, superseded_by from facts
+        where namespace = %(namespace)s and id = any(%(ids)s) and superseded_at is not null and forgotten_at is null
+    ),
+    back as (
+        update facts set superseded_at = null, superseded_by = null, valid_until = null
+        from old
+        where facts.namespace = %(namespace)s and facts.id = old.id
+        returning facts.id, old.superseded_at, old.superseded_by
+    ),
+    noted as (
+        select id as fact, superseded_at as at, 'superseded' as what,
+            jsonb_strip_nulls(jsonb_build_object('by', superseded_by)) as details
+        from back
+        union all
+        select id, %(now)s, 'restored', jsonb_strip_nulls(jsonb_build_object(
+            'reason', case when superseded_by is null then 'retracted' else 'superseded' end, 'fact', superseded_by))
+        from back
+        union all
+        select newer.id, %(now)s, 'supersession undone', jsonb_build_object('id', back.id)
+        from back
+        join facts as newer on newer.namespace = %(namespace)s and newer.id = back.superseded_by
+    )
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, fact, at, what, details from noted
 """
 
 
@@ -93,3 +125,15 @@ def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID
     pairs = {"namespace": namespace, "old": list(old), "new": list(new)}
     db.execute(LINK_OLD, pairs)
     db.execute(LINK_NEW, pairs)
+
+
+def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Let superseded facts hold again, and record that with them and with those that had taken their place.
+
+    Raises:
+        UnavailableError: a fact that says the same was stored at this moment; the transaction is lost.
+    """
+    try:
+        db.execute(REOPEN, {"namespace": namespace, "ids": list(ids), "now": now})
+    except psycopg.errors.UniqueViolation:
+        raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None

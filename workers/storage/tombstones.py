@@ -1,8 +1,9 @@
 """Tombstones: facts that are hidden and can be brought back, until they are erased."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -12,19 +13,49 @@ from workers.errors import UnavailableError
 from workers.storage.connection import Connection
 
 STANDINGS = """
-    select id, hash, forgotten_at, forgotten_reason as reason, superseded_at is not null as superseded
+    select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by
     from facts
     where namespace = %(namespace)s and id = any(%(ids)s)
 """
 
+# The event keeps what the tombstone said.
 REVIVE = """
-    with back as (
-        update facts set forgotten_at = null, forgotten_reason = null
+    with old as (
+        select id, forgotten_reason, forgotten_by from facts
         where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is not null
-        returning id
+    ),
+    back as (
+        update facts set forgotten_at = null, forgotten_reason = null, forgotten_by = null, tombstone_at = null
+        from old
+        where facts.namespace = %(namespace)s and facts.id = old.id
+        returning facts.id, old.forgotten_reason as reason, old.forgotten_by as run
     )
-    insert into events (namespace, fact, at, what)
-    select %(namespace)s, id, %(now)s, 'restored' from back
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, id, %(now)s, 'restored',
+        jsonb_strip_nulls(jsonb_build_object('reason', reason, 'run', run, 'by', %(by)s::text))
+    from back
+"""
+
+# A date is wrong where the clock of whoever forgot was, so that either date counts.
+FOUND = """
+    select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
+    from facts
+    where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason = any(%(reasons)s)
+        and (%(run)s::uuid is null or forgotten_by = %(run)s)
+        and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
+        and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
+        and (%(at)s::timestamptz is null or (forgotten_at, id) < (%(at)s, %(fact)s::uuid))
+    order by forgotten_at desc, id desc
+    limit %(limit)s
+"""
+
+COUNT_FOUND = """
+    select count(*)
+    from facts
+    where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason = any(%(reasons)s)
+        and (%(run)s::uuid is null or forgotten_by = %(run)s)
+        and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
+        and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
 """
 
 # Activity first, as everybody locks it. What somebody works on is left for the next batch.
@@ -50,18 +81,55 @@ ERASE = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a fact is forgotten, when and why, and whether another has replaced it."""
+    """Whether a fact is forgotten, when and why, and since when and by which other it is superseded."""
 
     id: UUID
     hash: bytes
     forgotten_at: datetime | None
     reason: str | None
-    superseded: bool
+    superseded_at: datetime | None
+    superseded_by: UUID | None
+
+    @property
+    def superseded(self) -> bool:
+        """Return whether it holds no longer, because of another fact or because it was retracted."""
+        return self.superseded_at is not None
 
     @property
     def live(self) -> bool:
         """Return whether readers see the fact, unless it is over."""
         return self.forgotten_at is None and not self.superseded
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A forgotten fact: why and when it was forgotten, when its tombstone was written, and by which run."""
+
+    id: UUID
+    text: str
+    kind: str
+    reason: str
+    forgotten_at: datetime
+    tombstone_at: datetime | None
+    run: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tombstones are meant: for which reasons, from an instant on, before an instant, and by which run."""
+
+    reasons: tuple[str, ...]
+    since: datetime | None = None
+    until: datetime | None = None
+    run: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Where a walk over tombstones, newest first, continues: after a fact forgotten at an instant."""
+
+    at: datetime
+    fact: UUID
 
 
 def standings(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Standing]:
@@ -71,16 +139,37 @@ def standings(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID,
         return {standing.id: standing for standing in rows}
 
 
-def revive(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> int:
-    """Take the tombstones off facts, and note it; return off how many.
+def revive(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, by: str | None = None) -> int:
+    """Take the tombstones off facts, and record why they had them; return off how many.
+
+    `by` names what restores them if that is not a request about these facts.
 
     Raises:
         UnavailableError: somebody has just stored what one of them says; the transaction is lost.
     """
     try:
-        return db.execute(REVIVE, {"namespace": namespace, "ids": list(ids), "now": now}).rowcount
+        return db.execute(REVIVE, {"namespace": namespace, "ids": list(ids), "now": now, "by": by}).rowcount
     except psycopg.errors.UniqueViolation:
         raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None
+
+
+def found(
+    db: Connection, namespace: int, selection: Selection, limit: int, behind: Behind | None = None
+) -> list[Tombstone]:
+    """Return the next of the selected tombstones, newest first."""
+    place = {"at": None, "fact": None} if behind is None else asdict(behind)
+    with db.cursor(row_factory=class_row(Tombstone)) as cursor:
+        return cursor.execute(FOUND, _given(namespace, selection) | place | {"limit": limit}).fetchall()
+
+
+def count_found(db: Connection, namespace: int, selection: Selection) -> int:
+    """Return how many tombstones are selected."""
+    row = db.execute(COUNT_FOUND, _given(namespace, selection)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _given(namespace: int, selection: Selection) -> dict[str, Any]:
+    return asdict(selection) | {"namespace": namespace, "reasons": list(selection.reasons)}
 
 
 def claim_old(db: Connection, before: datetime, limit: int) -> list[tuple[int, UUID]]:

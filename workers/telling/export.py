@@ -85,6 +85,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "pinned_until": _instant(row["pinned_until"]),
             "forgotten_at": row["forgotten_at"],
             "forgotten_reason": row["forgotten_reason"],
+            "forgotten_by": row["forgotten_by"],
+            "tombstone_at": row["tombstone_at"],
         }
 
 
