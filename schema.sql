@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (2, 'snapshot');
+    insert into schema_migrations (number, name) values (36, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -616,7 +616,7 @@ create index facts_culled on facts (namespace, forgotten_at) where forgotten_rea
 create index events_stale on events (namespace, at) where what = 'stale';
 
 -- forgotten: the tombstones of a namespace, newest first
-create index if not exists facts_tombstones on facts (namespace, forgotten_at desc, id desc)
+create index facts_tombstones on facts (namespace, forgotten_at desc, id desc)
     where forgotten_at is not null;
 
 -- purge: what was forgotten long ago, oldest first

@@ -31,6 +31,9 @@ Report: TypeAlias = Callable[[str], None]
 LOCK = 0x0EBB
 """Key of the advisory lock that lets one process at a time change the schema."""
 
+POLL_SECONDS = 0.2
+"""How often the lock is tried again. A statement that waits for it would block `create index concurrently`."""
+
 FIRST = 1
 """The number of the schema that had no migrations yet."""
 
@@ -88,7 +91,8 @@ def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
         db.execute(UNLIMITED)
         if not _locked(db):
             report("Another process migrates this database: waiting for it")
-            db.execute("select pg_advisory_lock(%s)", (LOCK,))
+            while not _locked(db):
+                time.sleep(POLL_SECONDS)
         try:
             yield db
         except psycopg.OperationalError as error:
