@@ -64,6 +64,10 @@ class UnavailableError(EbbError):
     """A server or worker that is needed does not answer."""
 
 
+class NoConnectionError(UnavailableError):
+    """PostgreSQL, or the process's share of it, has no connection free; others hold all of them."""
+
+
 class LateError(UnavailableError):
     """No worker answered in time; `task` may still be done, or was taken back if it only reads."""
 

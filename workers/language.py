@@ -8,7 +8,7 @@ from workers import search
 from workers.context import Context
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.storage import languages, namespaces
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, lift_limits, transaction
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
         SettingsError: the server has no such text search configuration; nothing was changed.
     """
     with transaction(context.database_url) as db:
-        db.execute("set local statement_timeout = 0")
+        lift_limits(db)
         _check_installed(db, context.settings.language)
         languages.current(db, lock=True)
         languages.choose(db, context.settings.language)

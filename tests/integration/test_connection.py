@@ -1,14 +1,30 @@
 """Connections: transactions that commit or vanish, and servers that are away said by name."""
 
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
+from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from memory import Memory
+from psycopg.conninfo import make_conninfo
 
-from workers.errors import UnavailableError
-from workers.storage import connection
-from workers.storage.connection import close_pools, connect, reading, snapshot, transaction, writing
+from workers.errors import NoConnectionError, UnavailableError
+from workers.storage.connection import (
+    POOL_SIZE,
+    close_pools,
+    connect,
+    lift_limits,
+    reading,
+    snapshot,
+    transaction,
+    writing,
+)  # fmt: skip
 
 AWAY = "postgresql://postgres@127.0.0.1:1/ebb"
 ADD = "insert into namespaces (name) values ('ours')"
@@ -25,9 +41,8 @@ def test_a_server_that_is_away_is_named_with_the_cause() -> None:
     assert "\n" not in said
 
 
-def test_a_pool_whose_server_is_away_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "WAIT_SECONDS", 0.2)
-    with pytest.raises(UnavailableError, match=r"127\.0\.0\.1.*Connection refused"), transaction(AWAY):
+def test_a_pool_whose_server_is_away_says_the_same() -> None:
+    with pytest.raises(UnavailableError, match=r"127\.0\.0\.1.*Connection refused"), transaction(AWAY, wait=0.2):
         pass
     close_pools()
 
@@ -36,18 +51,6 @@ def test_a_database_that_does_not_exist_is_named(memory: Memory) -> None:
     url = memory.context.database_url.replace("/test_", "/nowhere_")
     with pytest.raises(UnavailableError, match=r'database "nowhere_[0-9a-f]+" does not exist'):
         connect(url)
-
-
-def test_a_pool_with_no_connection_left_says_that_the_server_is_overloaded(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "WAIT_SECONDS", 0.2)
-    url = memory.context.database_url
-    with ExitStack() as taken:
-        for _ in range(connection.POOL_SIZE):
-            taken.enter_context(transaction(url))
-        with pytest.raises(UnavailableError, match="overloaded, or max_connections is too low"):
-            taken.enter_context(transaction(url))
 
 
 def test_a_transaction_commits_at_its_end_and_vanishes_on_an_error(memory: Memory) -> None:
@@ -89,6 +92,80 @@ def test_a_pool_replaces_connections_that_the_server_has_ended(memory: Memory) -
     with connect(url, autocommit=True) as db:
         db.execute("select pg_terminate_backend(%s, 5000)", (ended,))
     assert memory.value("select pg_backend_pid()") != ended
+
+
+HANGS = """
+import sys, time
+from workers.storage import connection
+connection.TRANSACTION_SECONDS = 2.0
+with connection.writing(sys.argv[1]) as db:
+    db.execute("update namespaces set name = 'hung'")
+    db.execute("select 1").fetchone()
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_process_that_is_stopped_within_a_write_does_not_keep_its_locks(memory: Memory) -> None:
+    memory.rows(ADD)
+    url = memory.context.database_url
+    with subprocess.Popen([sys.executable, "-c", HANGS, url], stdout=subprocess.PIPE, text=True) as hanging:
+        assert hanging.stdout is not None
+        assert hanging.stdout.readline() == "holds\n"
+        hanging.send_signal(signal.SIGSTOP)
+        with transaction(url) as db:
+            assert db.execute("update namespaces set name = 'other'").rowcount == 1
+        hanging.kill()
+    assert memory.value("select name from namespaces") == "other"
+
+
+def test_work_of_the_pool_is_limited_and_that_which_may_take_long_is_not(memory: Memory) -> None:
+    url, asked = memory.context.database_url, "select current_setting('transaction_timeout')"
+    for given in (transaction, reading, writing):
+        with given(url) as db:
+            assert db.execute(asked).fetchone() != ("0",)
+    with transaction(url) as db:
+        lift_limits(db)
+        assert db.execute(asked).fetchone() == ("0",)
+        assert db.execute("select current_setting('statement_timeout')").fetchone() == ("0",)
+    assert memory.value(asked) != "0"
+    with snapshot(url) as db:
+        assert db.execute(asked).fetchone() == ("0",)
+    with connect(url) as db:
+        assert db.execute(asked).fetchone() == ("0",)
+
+
+def test_an_address_may_say_itself_when_a_connection_counts_as_dead(memory: Memory) -> None:
+    url = memory.context.database_url
+    with connect(url) as db:
+        assert db.info.get_parameters()["tcp_user_timeout"] == "25000"
+    with connect(make_conninfo(url, tcp_user_timeout=1_234)) as db:
+        given = db.info.get_parameters()
+        assert (given["tcp_user_timeout"], given["keepalives_idle"]) == ("1234", "10")
+
+
+@pytest.fixture
+def crowded(memory: Memory) -> Iterator[str]:
+    """The address of a role that may have no connection."""
+    role = f"crowded_{uuid4().hex}"
+    memory.rows(f"create role {role} login connection limit 0")
+    yield make_conninfo(memory.context.database_url, user=role)
+    memory.rows(f"drop role {role}")
+
+
+@pytest.mark.parametrize("given", [partial(transaction, wait=0.2), reading])
+def test_no_free_connection_is_said_with_what_to_do(crowded: str, given: Callable[[str], Any]) -> None:
+    with pytest.raises(NoConnectionError, match=r"too many connections.*max_connections"), given(crowded):
+        pass
+
+
+def test_a_pool_whose_connections_are_all_in_use_says_so(memory: Memory) -> None:
+    url = memory.context.database_url
+    with ExitStack() as held:
+        for _ in range(POOL_SIZE):
+            held.enter_context(transaction(url))
+        with pytest.raises(NoConnectionError, match="fewer workers"), reading(url):
+            pass
 
 
 def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:

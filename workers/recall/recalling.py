@@ -17,7 +17,7 @@ from workers.recall.weighing import weigh
 from workers.stopwatch import timed
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, reading, transaction
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, reading, transaction
 from workers.storage.namespaces import Namespace
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def _by_words(db: Connection, tenant: Namespace, question: Question, scope: Scop
 
 
 def _by_meaning(context: Context, tenant: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
-    with timed("recall vector"), transaction(context.database_url, second=True) as db:
+    with timed("recall vector"), transaction(context.database_url, second=True, wait=READ_WAIT_SECONDS) as db:
         return arms.vector_arm(db, tenant, query, scope)
 
 

@@ -11,7 +11,7 @@ from workers.core.signature import SEED
 from workers.errors import EmbedderMismatchError
 from workers.remembering.regenerate import restore_vectors
 from workers.storage import embedders, namespaces, pending
-from workers.storage.connection import transaction
+from workers.storage.connection import lift_limits, transaction
 from workers.storage.embedder_pause import EmbedderPause
 from workers.storage.embedders import StoredEmbedder
 
@@ -50,7 +50,7 @@ def reset(context: Context) -> int:
         EmbedderPause(context.redis).answered()  # whoever resets has mended what failed, and wants to see it now
     context.embedder.embed(["Can this embedder embed?"])
     with transaction(context.database_url) as db:
-        db.execute("set local statement_timeout = 0")
+        lift_limits(db)
         embedders.replace(db, _own(context))
         # In the order of a pass, facts before vectors: the other way round each would wait for the other.
         pending.forget_vectors(db)

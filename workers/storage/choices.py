@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, lift_limits
 
 OF = "select id, settings, turns from namespaces where id = any(%(ids)b)"
 
@@ -57,7 +57,7 @@ def changed(db: Connection) -> list[int]:
 
 def make_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
     """Make every live fact of some namespaces due, once more if the change is too fresh; return how many there are."""
-    db.execute("set local statement_timeout = 0")
+    lift_limits(db)
     due = db.execute(ALL_DUE, {"ids": list(namespaces), "now": now}).rowcount
     db.execute(SETTLE, {"ids": list(namespaces)})
     return due

@@ -1,6 +1,7 @@
 """Connections to PostgreSQL: a small pool in each process, opened at first use because none survives a fork."""
 
 import os
+import re
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +10,11 @@ from typing import Any, TypeAlias
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from workers.errors import UnavailableError
+from workers.errors import NoConnectionError, UnavailableError
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Pool: TypeAlias = ConnectionPool[Connection]
@@ -20,6 +22,18 @@ Pool: TypeAlias = ConnectionPool[Connection]
 POOL_SIZE = 4
 CONNECT_SECONDS = 5
 WAIT_SECONDS = 8.0
+"""How long a caller waits for a connection."""
+
+READ_WAIT_SECONDS = 2.5
+"""The same where a user waits for the answer: a recall needs two, and its task has eight seconds for all."""
+
+TRANSACTION_SECONDS = 65.0
+"""A task ends after a minute, so a transaction that takes longer belongs to a process or host that hangs."""
+
+CLIENT_ALIVE = {
+    "keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000,
+}  # fmt: skip
+"""By these a client notices within half a minute that the server's host is gone; an address may say otherwise."""
 
 # A generic plan of a vector or text query can be thousands of times slower than one made for its values. HNSW with a
 # search list of 350 finds 983 of 1,000 true neighbours among a million signatures in tight clusters, and 885 where none
@@ -31,31 +45,55 @@ CONFIGURE = """
     set plan_cache_mode = 'force_custom_plan';
     set hnsw.ef_search = 350;
     set jit = off;
-    set timezone = 'UTC'
+    set timezone = 'UTC';
+    set tcp_keepalives_idle = '30s';
+    set tcp_keepalives_interval = '10s';
+    set tcp_keepalives_count = 3;
+    set tcp_user_timeout = '60s'
+"""
+
+# PostgreSQL 17 and later; it ends what the other limits do not see: a client that stops between two statements of a
+# pipeline, whose transaction is neither idle nor at work on one of them.
+LIMIT_TRANSACTIONS = (
+    "select set_config(name, %(milliseconds)s, false) from pg_settings where name = 'transaction_timeout'"
+)
+
+LIFT_LIMITS = """
+    select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')
 """
 
 # What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
+
+NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
+"""How PostgreSQL refuses; libpq gives no code of an error for what fails before a connection is there."""
+
+MAKE_ROOM = (
+    "Try again later; if it happens often, raise max_connections of PostgreSQL, run fewer workers, or put PgBouncer "
+    "in front."
+)
 
 _pools: dict[tuple[int, str, bool], Pool] = {}
 _opening = Lock()
 
 
 @contextmanager
-def transaction(url: str, *, second: bool = False) -> Iterator[Connection]:
+def transaction(url: str, *, second: bool = False, wait: float = WAIT_SECONDS) -> Iterator[Connection]:
     """Give a connection in a transaction that commits at the end of the block, or rolls back on an error.
 
-    A `second` one, for who waits for it with another in hand, comes from a pool of its own: it would never come if all
-    of one pool's were in such hands.
+    A `second` one, for a caller that holds another one while it waits, comes from a pool of its own: it would never
+    come if all of one pool's were held by such callers. PostgreSQL 17 and later end a transaction that takes longer
+    than `TRANSACTION_SECONDS`; `lift_limits` is for the few that may.
 
     Raises:
+        NoConnectionError: PostgreSQL has no connection free, or this process's pool has none, within `wait` seconds.
         UnavailableError: the server does not answer; the message names host and cause.
     """
     try:
-        with _pool(url, second=second).connection(timeout=WAIT_SECONDS) as db:
+        with _pool(url, second=second).connection(timeout=wait) as db:
             yield db
     except PoolTimeout:
-        raise UnavailableError(_explain(url)) from None
+        raise _explained(url, wait) from None
 
 
 @contextmanager
@@ -65,9 +103,10 @@ def reading(url: str) -> Iterator[Connection]:
     What is purged meanwhile by others stays readable to the end; nothing is waited for.
 
     Raises:
+        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with transaction(url) as db:
+    with transaction(url, wait=READ_WAIT_SECONDS) as db:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         try:
             with db.transaction():
@@ -101,6 +140,11 @@ def keep_plans(db: Connection) -> None:
     db.execute(KEEP_PLANS)
 
 
+def lift_limits(db: Connection) -> None:
+    """Let this transaction and its statements take as long as they need."""
+    db.execute(LIFT_LIMITS)
+
+
 @contextmanager
 def snapshot(url: str) -> Iterator[Connection]:
     """Give a connection of its own that reads one unchanging state of the database, for as long as it takes."""
@@ -119,7 +163,7 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
         UnavailableError: the server does not answer; the message names host and cause.
     """
     try:
-        db = psycopg.connect(url, autocommit=autocommit, connect_timeout=CONNECT_SECONDS, application_name="ebb")
+        db = psycopg.connect(url, autocommit=autocommit, **_options(url))
     except psycopg.OperationalError as error:
         raise UnavailableError(f"PostgreSQL does not answer: {_cause(error)}. Is it running at that address?") from None
     _configure(db)
@@ -146,9 +190,9 @@ def _open_pool(url: str) -> Pool:
         min_size=0,
         max_size=POOL_SIZE,
         open=True,
-        configure=_configure,
+        configure=_configure_pooled,
         check=_check,
-        kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "ebb"},
+        kwargs=_options(url),
         name="ebb",
     )
 
@@ -172,13 +216,29 @@ def _configure(db: psycopg.Connection[Any]) -> None:
         db.commit()
 
 
-def _explain(url: str) -> str:
+def _configure_pooled(db: psycopg.Connection[Any]) -> None:
+    _configure(db)
+    db.execute(LIMIT_TRANSACTIONS, {"milliseconds": str(int(TRANSACTION_SECONDS * 1000))})
+    db.commit()
+
+
+def _options(url: str) -> dict[str, Any]:
+    """Return the options of a connection that its address does not give."""
+    given = conninfo_to_dict(url)
+    own = {"connect_timeout": CONNECT_SECONDS, "application_name": "ebb", **CLIENT_ALIVE}
+    return {name: value for name, value in own.items() if name not in given}
+
+
+def _explained(url: str, waited: float) -> UnavailableError:
     """Return why no connection came: the server's own words where it has some."""
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError as error:
-        return f"PostgreSQL does not answer: {_cause(error)}. Is it running at that address?"
-    return f"PostgreSQL gave no connection within {WAIT_SECONDS:g} s: it is overloaded, or max_connections is too low."
+        cause = _cause(error)
+        if not NONE_FREE.search(cause):
+            return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
+        return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
+    return NoConnectionError(f"There was no connection to PostgreSQL free for {waited:g} s. {MAKE_ROOM}")
 
 
 def _cause(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, lift_limits
 
 CURRENT = "select rules from fading_rules"
 
@@ -36,5 +36,5 @@ def replace(db: Connection, rules: dict[str, Any]) -> None:
 
 def make_all_due(db: Connection, now: datetime) -> int:
     """Make every live fact of every namespace due; return how many there are."""
-    db.execute("set local statement_timeout = 0")
+    lift_limits(db)
     return db.execute(ALL_DUE, {"now": now}).rowcount

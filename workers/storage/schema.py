@@ -12,6 +12,9 @@ from workers.storage.connection import Connection
 COMPATIBILITY = "select max(version) from schema_version"
 SERVERS = """
     select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
+        || case when current_setting('transaction_timeout', true) is null
+            then '; it is older than 17, so a worker that hangs within a write keeps its locks until its host is gone'
+            else '' end
     from pg_extension where extname = 'vector'
 """
 STATED = {

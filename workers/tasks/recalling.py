@@ -12,7 +12,7 @@ from celery import Task
 from workers import intake
 from workers import recall as finding
 from workers.celery import app, settings
-from workers.errors import EmbeddingError, NotFoundError
+from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
 from workers.intake import cursors
 from workers.recall.looking_up import Behind
 from workers.remembering import regenerate as regenerating
@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 class RecallTask(EbbTask):
     """A task that sends the touch of what it returned once the answer is out."""
+
+    # Its caller waits: to hear that no connection is free is worth more to them than another attempt.
+    dont_autoretry_for = (*EbbTask.dont_autoretry_for, NoConnectionError)
 
     # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
     resultrepr_maxsize = 200

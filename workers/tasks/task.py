@@ -35,7 +35,10 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     """A task that waits out a short absence of the database; what was wrong with its input is an answer, no crash."""
 
     Request = "workers.tasks.request:EbbRequest"
-    autoretry_for = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
+    autoretry_for = (
+        psycopg.OperationalError, psycopg.InterfaceError, UnavailableError,
+        psycopg.errors.TransactionTimeout, psycopg.errors.IdleInTransactionSessionTimeout,
+    )  # fmt: skip
     dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
     default_retry_delay = 1  # after a killed child; Celery's own is longer than the visibility timeout

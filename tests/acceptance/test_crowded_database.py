@@ -1,0 +1,33 @@
+"""A database that has no connection free: who waits for an answer hears that in time, and what to do."""
+
+import psycopg
+import pytest
+from live_system import LiveSystem, eventually
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from workers.errors import NoConnectionError
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.mark.parametrize("operation", ["recall", "context", "lookup"])
+def test_a_read_without_free_connection_is_refused_with_what_to_do(idle: LiveSystem, operation: str) -> None:
+    owner, role = idle.database_url, sql.Identifier(f"crowded_{conninfo_to_dict(idle.database_url)['dbname']}")
+    with psycopg.connect(owner, autocommit=True) as db:
+        db.execute(sql.SQL("create role {} superuser login").format(role))
+        idle.database_url = make_conninfo(owner, user=role.as_string().strip('"'))
+        idle.start("worker")
+        with idle.client() as memory:
+            assert memory.store("The dentist is in Mill Lane.")["action"] == "added"
+            db.execute(sql.SQL("alter role {} nosuperuser connection limit 0").format(role))
+            db.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where usename = %s",
+                [role.as_string().strip('"')],
+            )
+            with pytest.raises(NoConnectionError, match="max_connections"):
+                getattr(memory, operation)("dentist")
+            db.execute(sql.SQL("alter role {} superuser connection limit -1").format(role))
+            eventually(lambda: getattr(memory, operation)("dentist"), "it works again")
+        idle.stop()
+        db.execute(sql.SQL("drop role {}").format(role))
