@@ -41,6 +41,7 @@ AT_IT = """
 """
 ENDED = "select pg_xact_status(%s::text::xid8)"
 UPGRADE_SECONDS = 60.0
+YEAR = 365 * 86_400.0
 ENDED_SECONDS = 5.0
 """PostgreSQL rolls back what a dead process was at as soon as it is done with the statement at hand."""
 
@@ -265,6 +266,18 @@ def set_clock_back(system: System, rng: random.Random) -> str:
         kill_children(system, rng)
     system.set_clock(0.0)
     return "set the clock back"
+
+
+def set_clocks_apart(system: System, rng: random.Random) -> str:
+    """Set the clocks of workers and beats, of clients, or of both a year ahead or back; sometimes kill a child, too."""
+    shifts = {"workers": rng.choice((-YEAR, 0, YEAR)), "clients": rng.choice((-YEAR, 0, YEAR))}
+    system.set_clock(shifts["workers"])
+    system.set_clock(shifts["clients"], of_clients=True)
+    time.sleep(rng.uniform(0.5, 2.5))
+    if rng.random() < 0.3:
+        kill_children(system, rng)
+    far = [f"{who} a year {'ahead' if shift > 0 else 'back'}" for who, shift in shifts.items() if shift]
+    return f"set {' and '.join(far)}" if far else "set all clocks right"
 
 
 def poison(system: System, rng: random.Random) -> str:

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -20,7 +21,7 @@ import psycopg
 import redis
 
 from api.client import Client
-from tests.chaos import endpoint, faults, launch, load, oracle
+from tests.chaos import endpoint, faults, launch, ledger, load, oracle
 from tests.chaos.cells import ACCEPTED, ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
 from tests.chaos.oracle import Verdict
 from tests.chaos.system import System, until
@@ -55,6 +56,7 @@ class Scenario:
     loses_accepted: bool = False
     small_disk: bool = False
     ill_embedder: bool = False
+    ledger: bool = False
 
 
 SCENARIOS = (
@@ -71,6 +73,7 @@ SCENARIOS = (
     Scenario("beats doubled", 20, faults.kill_beat, beats=3),
     Scenario("messages doubled", 30, faults.deliver_twice, doubled=True),
     Scenario("clock set back", 25, faults.set_clock_back),
+    Scenario("clocks apart", 25, faults.set_clocks_apart, ledger=True),
     Scenario("poison", 25, faults.poison),
     Scenario("embedder ill", 20, faults.kill_children, ill_embedder=True),
     Scenario("anything", 25, faults.anything, beats=2),
@@ -180,7 +183,9 @@ def _under_load(
     rng = random.Random(f"{seed} {scenario.name}")
     clock = load.ticking()
     probes: list[Cell] = []
-    work = load.started(system.redis_url, seed, ACTORS, clock, own=not scenario.ill_embedder)
+    began, actors = _clock(system), 0 if scenario.ledger else ACTORS
+    clients = [system.add_client(number, seed) for number in range(ACTORS)] if scenario.ledger else []
+    work = load.started(system.redis_url, seed, actors, clock, own=not scenario.ill_embedder)
     try:
         while outcome.rounds < rounds and (not outcome.rounds or time.monotonic() < deadline):
             time.sleep(rng.uniform(0, BREATH_SECONDS))
@@ -190,11 +195,30 @@ def _under_load(
             outcome.rounds += 1
     finally:
         work.stop()
+        for client in clients:
+            client.stop(signal.SIGTERM)
     cells = [*work.cells, *probes]
     at = _settle(system, cells, outcome)
     if scenario.loses_accepted:
         _doubt_accepted(cells)
-    _judge(system, cells, at, outcome, unembedded=scenario.ill_embedder)
+    _describe(system, cells, outcome)
+    if scenario.ledger:
+        entries = ledger.noted(system.ledgers())
+        outcome.acknowledged += sum(entry.acknowledged for entry in entries)
+        outcome.verdict = ledger.judge(system.database_url, entries, began)
+        return
+    twin = system.create(f"{system.database}_twin")
+    real = system.context(system.database)
+    outcome.verdict = oracle.judge(real, twin, cells, at, unembedded=scenario.ill_embedder)
+    outcome.verdict.decayed_twice += ledger.miscounted(system.database_url, cells)
+
+
+def _clock(system: System) -> datetime:
+    """Return the instant by the database's clock."""
+    with psycopg.connect(system.database_url) as db:
+        row = db.execute("select clock_timestamp()").fetchone()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]  # psycopg's rows are untyped
 
 
 def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:
@@ -284,11 +308,9 @@ def _doubt_accepted(cells: list[Cell]) -> None:
             step.told = UNKNOWN if step.told == ACCEPTED else step.told
 
 
-def _judge(system: System, cells: list[Cell], at: datetime, outcome: Outcome, *, unembedded: bool) -> None:
+def _describe(system: System, cells: list[Cell], outcome: Outcome) -> None:
     outcome.left_over = system.waiting() | {"open parts of passes": _number(system, OPEN_PARTS)}
     outcome.lost_children = system.lost_children()
     outcome.restarts = {name: program.restarts for name, program in system.programs.items() if program.restarts}
     outcome.acknowledged = sum(step.told == ACKNOWLEDGED for cell in cells for step in cell.steps)
     outcome.facts = _number(system, "select count(*) from facts")
-    twin = system.create(f"{system.database}_twin")
-    outcome.verdict = oracle.judge(system.context(system.database), twin, cells, at, unembedded=unembedded)

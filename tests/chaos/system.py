@@ -139,8 +139,9 @@ class System:
         self.own_redis = servers.Redis(data=self.folder / "redis", port=servers.free_port())
         servers.prepare_postgres(self.own_postgres, report=lambda _: None)
         servers.prepare_redis(self.own_redis)
-        self.clock = self.folder / "clock"
-        self.clock.write_bytes(struct.pack("d", 0.0))
+        self.clock, self.clients_clock = self.folder / "clock", self.folder / "clients-clock"
+        for clock in (self.clock, self.clients_clock):
+            clock.write_bytes(struct.pack("d", 0.0))
         self.database = f"chaos_{uuid4().hex[:8]}"
         self.keeper = threading.Thread(target=self._keep, daemon=True)
 
@@ -224,10 +225,25 @@ class System:
         with psycopg.connect(self.own_postgres.url("postgres"), autocommit=True) as db:
             db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database)))
 
-    def set_clock(self, shift: float) -> None:
-        """Set the clock of all workers and beats ahead by so many seconds, or back."""
-        with self.clock.open("r+b") as file:  # in place: processes that have it mapped would die of a shorter file
+    def set_clock(self, shift: float, *, of_clients: bool = False) -> None:
+        """Set the clock of all workers and beats ahead by so many seconds, or back; or that of clients."""
+        clock = self.clients_clock if of_clients else self.clock
+        with clock.open("r+b") as file:  # in place: processes that have it mapped would die of a shorter file
             file.write(struct.pack("d", shift))
+
+    def add_client(self, number: int, seed: int) -> Program:
+        """Start a client that keeps a ledger; its clock is the clients' own."""
+        environment = self.environment() | {launch.CLOCK: str(self.clients_clock)}
+        arguments = [self.redis_url, f"{seed} {number}", str(self.folder / f"ledger-{number}")]
+        command = launched("KILL", [sys.executable, "-m", "tests.chaos.ledger", *arguments])
+        program = Program(f"client-{number}", command, self.folder / f"client-{number}.log", environment)
+        self.programs[program.name] = program
+        program.start()
+        return program
+
+    def ledgers(self) -> list[Path]:
+        """Return the files that clients with ledgers wrote."""
+        return sorted(self.folder.glob("ledger-*"))
 
     def workers(self) -> list[Program]:
         """Return the two workers."""
