@@ -185,6 +185,7 @@ def _under_load(
     probes: list[Cell] = []
     began, actors = _clock(system), 0 if scenario.ledger else ACTORS
     clients = [system.add_client(number, seed) for number in range(ACTORS)] if scenario.ledger else []
+    until(lambda: len(ledger.noted(system.ledgers())) >= len(clients), "all clients are at work")
     work = load.started(system.redis_url, seed, actors, clock, own=not scenario.ill_embedder)
     try:
         while outcome.rounds < rounds and (not outcome.rounds or time.monotonic() < deadline):
