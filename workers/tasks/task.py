@@ -39,7 +39,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         psycopg.OperationalError, psycopg.InterfaceError, UnavailableError,
         psycopg.errors.TransactionTimeout, psycopg.errors.IdleInTransactionSessionTimeout,
     )  # fmt: skip
-    dont_autoretry_for = (psycopg.errors.QueryCanceled, PoolTimeout)
+    dont_autoretry_for: tuple[type[Exception], ...] = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
     default_retry_delay = 1  # after a killed child; Celery's own is longer than the visibility timeout
     retry_backoff = 1
