@@ -15,6 +15,9 @@ from psycopg import sql
 
 from api.system import servers
 
+UNSYNCED = ("-c", "fsync=off", "-c", "full_page_writes=off")
+"""What outlives a crash of the machine is no concern of tests; what outlives that of a process is kept all the same."""
+
 
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
@@ -30,7 +33,7 @@ def postgres(server_folder: Path) -> Iterator[servers.Postgres]:
     servers.prepare_postgres(server, report=print)
     log = server_folder / "postgres.log"
     url = server.url("postgres")
-    with servers.running(server.command(), log, lambda: servers.postgres_fault(url), signal.SIGINT):
+    with servers.running([*server.command(), *UNSYNCED], log, lambda: servers.postgres_fault(url), signal.SIGINT):
         yield server
 
 
