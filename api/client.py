@@ -15,8 +15,10 @@ UUIDs as text. Besides what a method says, each may raise:
 - `UnavailableError`: Redis does not answer; `LateError` is one of those.
 - `TaskFailedError`: a worker failed for another reason; its log says more.
 
-Writes take `wait=False`: they answer `{"task"}` as soon as the write is in the outbox, from which it cannot be lost,
-and `state(task)` tells what became of it. Whoever sends a write again may: each may run twice, and is done once.
+Writes take `wait=False`: they answer `{"task"}` as soon as Redis has the write in its outbox and its append-only file.
+No process that dies loses it then; a failure of power may lose the last second (`Sender.accept` says more). What
+became of it says `state(task)`. A namespace with too many such writes gets `BusyError`. A write may be sent again: each
+may run twice, and is done once.
 
 Listings come in pages where they have a `limit`: `next` is what to give as `cursor` for the one after, or none.
 """

@@ -83,9 +83,11 @@ class Operator(Sender):
         return self.call("relations.decay", arguments, DECAY_SECONDS)
 
     def doctor(self, *, everywhere: bool = False, mend: bool = False) -> Answer:
-        """Examine every fact, and mend what is wrong if wanted; return `{"examined", "faults", "mended"}`.
+        """Examine every fact, and mend what is wrong if wanted; return `{"examined", "faults", "mended", "redis"}`.
 
-        `faults` are `{"fault", "facts", "meaning", "first"}` with the ids of the first facts that have it.
+        `faults` are `{"fault", "facts", "meaning", "first"}` with the ids of the first facts that have it. `redis` has
+        `{"server", "memory_used", "memory_limit", "eviction", "append_only_file", "fsync", "last_save",
+        "power_failure_loses", "warnings"}`, memory in bytes.
         """
         arguments = {"namespace": None if everywhere else self.namespace, "mend": mend, "now": now_text()}
         return self.call("memory.doctor", arguments, DECAY_SECONDS)

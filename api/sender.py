@@ -13,13 +13,14 @@ from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
 from kombu.exceptions import OperationalError
+from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
 
 from workers import redaction
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
 from workers.queues import SENT_AT, configuration
 from workers.storage import outbox, receipts
-from workers.storage.redis import own_keys
+from workers.storage.redis import RefusedError, own_keys, refused, trouble
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -49,21 +50,32 @@ class Sender:
         return self.wait(self.send(task, arguments, expires=most, task_id=task_id or str(uuid7())), most)
 
     def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
-        """Send a write, and return its result, or at once `{"task"}` as soon as it cannot be lost any more."""
+        """Send a write, and return its result, or at once `{"task"}` as soon as it is accepted: see `accept`."""
         if wait:
             return self.call(task, arguments, seconds)
         return {"task": self.accept(task, arguments)}
 
     def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
-        """Put a write into the outbox, where it stays until it is committed, and send it; return its task's id.
+        """Put a write into the outbox, where it stays until it is committed, and send its id; return its task's id.
+
+        Redis has written it to its append-only file by then, so that no process that dies loses it. What a failure of
+        power or of the operating system loses is up to Redis' `appendfsync`: with `everysec`, as `ebb up` starts it,
+        about the last second, with `always` nothing; `ebb doctor` says what holds.
 
         Raises:
+            BusyError: the namespace has as many such writes as it may, or Redis is nearly full; nothing was accepted.
             UnavailableError: Redis does not answer; whether the write was accepted is not known.
         """
         own_id = task_id or str(uuid7())
+        entry = outbox.Entry(own_id, task, arguments, time.time(), namespace=self.namespace)
         self._reach(lambda: receipts.note_owner(self._own_keys, own_id, self.namespace))
-        self._reach(lambda: outbox.put(self._own_keys, outbox.Entry(own_id, task, arguments, time.time())))
-        _stop_listening(self.send(task, arguments, task_id=own_id, headers=outbox.ACCEPTED))
+        self._reach(lambda: outbox.put(self._own_keys, entry))
+        message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
+        try:
+            _stop_listening(self.send(task, {"namespace": self.namespace}, **message))
+        except RefusedError:
+            outbox.remove(self._own_keys, self.namespace, own_id)
+            raise
         return own_id
 
     def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
@@ -114,11 +126,12 @@ class Sender:
         if receipts.owner(self._own_keys, task_id) != self.namespace:
             return None
         done = self._app.AsyncResult(task_id)
-        if not done.ready() or done.state == REVOKED:  # so says any worker that was not at it itself
-            late = receipts.is_late(self._own_keys, task_id)
-            return {"state": "waiting" if outbox.holds(self._own_keys, task_id) else "late" if late else "ended"}
         if done.successful():
             return {"state": "done", "result": done.result}
+        if outbox.holds(self._own_keys, self.namespace, task_id):  # what failed but stands there is tried again
+            return {"state": "waiting"}
+        if not done.ready() or done.state == REVOKED:  # so says any worker that was not at it itself
+            return {"state": "late" if receipts.is_late(self._own_keys, task_id) else "ended"}
         return {"state": "failed", "error": str(done.result)}
 
     def revoke(self, task_id: str) -> None:
@@ -133,12 +146,14 @@ class Sender:
     def _reach(self, act: Any) -> Any:
         try:
             return act()
-        except AWAY as error:
-            raise UnavailableError(_redis_is_away(error)) from None
-        except RuntimeError as error:  # so says Celery when it gave up reconnecting to the results
-            if not isinstance(error.__cause__, AWAY):
+        except (*AWAY, ResponseError, RuntimeError) as error:
+            # kombu wraps what Redis answered; by a RuntimeError Celery gives up reconnecting to the results
+            cause = (error.__cause__ or error) if isinstance(error, OperationalError | RuntimeError) else error
+            if refused(cause):
+                raise RefusedError(trouble(cause)) from None
+            if not isinstance(error, AWAY) and not isinstance(cause, AWAY):
                 raise
-            raise UnavailableError(_redis_is_away(error.__cause__)) from None
+            raise UnavailableError(trouble(cause)) from None
 
     @cached_property
     def _own_keys(self) -> Any:
@@ -201,10 +216,6 @@ def _stop_listening(result: AsyncResult) -> None:
     """Listen no longer for a result, or else the garbage collector ends that, whose errors nobody catches."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)
-
-
-def _redis_is_away(cause: BaseException) -> str:
-    return f"Redis does not answer: {str(cause).rstrip('.')}. See `ebb status`, or check EBB_REDIS_URL."
 
 
 def now_text() -> str:

@@ -36,6 +36,9 @@ class Settings(BaseModel):
     # where things are
     database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
     redis_url: str = Field("", description="Redis; empty: `ebb up` starts its own")
+    redis_fsync: Literal["everysec", "always"] = Field(
+        "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"
+    )
     home: Path = Field(Path("~/.ebb"), description="where `ebb up` keeps its servers' data and logs")
     namespace: str = Field(
         "default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}$", description="what the command line uses"
@@ -143,6 +146,10 @@ class Settings(BaseModel):
     host: str = Field("127.0.0.1", min_length=1, description="where the API listens; other than loopback needs keys")
     port: int = Field(5556, ge=1, le=65_535, description="the API's port, where it is started by itself")
     max_queue: int = Field(1_000, ge=1, description="tasks that may wait in a queue; past that the API answers 429")
+    max_outbox_writes: int = Field(
+        100_000, ge=1, description="writes accepted without waiting that a namespace may have until they are stored"
+    )
+    max_outbox_bytes: int = Field(67_108_864, ge=1_024, description="bytes that these may have together")
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
     flower_url: str = Field(

@@ -3,6 +3,7 @@
 import gc
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 from celery.signals import beat_init, heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
@@ -12,8 +13,9 @@ from workers.errors import EbbError, EmbeddingError, SettingsError
 from workers.language import check_language
 from workers.queues import MAINTENANCE
 from workers.remembering.embed import check_embedder
-from workers.storage import schema, signals
+from workers.storage import outbox, schema, signals
 from workers.storage.connection import close_pools, connect
+from workers.storage.redis import RefusedError
 from workers.tasks.passing import prune
 from workers.tasks.task import context
 
@@ -47,6 +49,14 @@ def share_with_children(**_: Any) -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@worker_ready.connect
+def publish_bounds(**_: Any) -> None:
+    """Have every sender observe the bounds that the operator set; a full Redis keeps those of before."""
+    own = context.settings
+    with suppress(RefusedError):
+        outbox.publish_bounds(context.redis, outbox.Bounds(own.max_outbox_writes, own.max_outbox_bytes))
 
 
 @worker_ready.connect

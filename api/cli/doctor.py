@@ -39,7 +39,7 @@ def doctor(
         facts = None
         if all(check["ok"] for check in checks if check["name"] in NEEDED):
             with output.console(stderr=True).status("facts are examined …"):
-                facts = memory.doctor(everywhere=everywhere, mend=mend)
+                facts = _examined(memory, checks, everywhere=everywhere, mend=mend)
     if as_json:
         output.print_json({"checks": checks, "facts": facts})
     else:
@@ -52,11 +52,24 @@ def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
     return [_checked(name, lambda look=look: look(settings, memory)) for name, look in CHECKS.items()]  # type: ignore[misc]
 
 
+def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: bool, mend: bool) -> dict[str, Any] | None:
+    """Return what is wrong with facts; where they cannot be examined, that is one more failed check."""
+    try:
+        found = memory.doctor(everywhere=everywhere, mend=mend)
+    except EbbError as error:
+        checks.append({"name": "facts", "ok": False, "says": str(error)})
+        return None
+    found.pop("redis", None)  # a check says it
+    return found
+
+
 def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
     try:
         return {"name": name, "ok": True, "says": look()}
     except EbbError as error:
         return {"name": name, "ok": False, "says": str(error)}
+    except Exception as error:  # noqa: BLE001 - one check that fails must not hide what the others found
+        return {"name": name, "ok": False, "says": f"{type(error).__name__}: {error}"}
 
 
 def _database(settings: "Settings", _: "Client") -> str:
@@ -110,26 +123,35 @@ def _redis(settings: "Settings", _: "Client") -> str:
     import redis  # noqa: PLC0415
 
     from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
+    from workers.storage import redis_condition, signals  # noqa: PLC0415
+    from workers.storage.redis import own_keys  # noqa: PLC0415
 
     with (
         _answering(),
         redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server,
+        own_keys(settings.redis_url) as keys,
     ):
-        waiting = {queue: server.llen(queue) for queue in (RECALL, STORE, MAINTENANCE)}
-    return "waiting are " + ", ".join(f"{length} tasks in {queue}" for queue, length in waiting.items())
+        condition = redis_condition.read(server)
+        waiting = ", ".join(f"{server.llen(queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
+        said = f"{condition}; waiting are {waiting}"
+        try:
+            signals.try_write(keys)
+        except UnavailableError as error:
+            raise UnavailableError(f"{error} {said}") from None
+    return "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
 
 
 @contextlib.contextmanager
 def _answering() -> "Iterator[None]":
-    """Tell of a Redis that is away in words."""
+    """Say in words what is the matter with a Redis that fails."""
     import redis  # noqa: PLC0415
+
+    from workers.storage.redis import trouble  # noqa: PLC0415
 
     try:
         yield
     except redis.RedisError as error:
-        raise UnavailableError(
-            f"Redis does not answer: {str(error).rstrip('.')}. Is it running at that address?"
-        ) from None
+        raise UnavailableError(trouble(error)) from None
 
 
 def _outbox(settings: "Settings", _: "Client") -> str:
@@ -138,14 +160,14 @@ def _outbox(settings: "Settings", _: "Client") -> str:
 
     now = time.time()
     with _answering(), own_keys(settings.redis_url) as keys:
-        waiting = outbox.entries(keys)
-    late = [entry for entry in waiting if abs(now - entry.accepted_at) > LATE_SECONDS]
+        waiting = outbox.size(keys)
+        late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
     if late:
         raise UnavailableError(
-            f"{len(late)} accepted writes have not been stored for {LATE_SECONDS / 60:g} minutes and more. "
+            f"{late} accepted writes have not been stored for {LATE_SECONDS / 60:g} minutes and more. "
             "They are not lost; see whether workers run, and what their log says."
         )
-    return f"{len(waiting)} accepted writes on their way"
+    return f"{waiting} accepted writes on their way"
 
 
 def _workers(_: "Settings", memory: "Client") -> str:

@@ -15,7 +15,7 @@ from workers.queues import route
 from workers.settings import Settings
 from workers.storage import key_ring
 from workers.storage.key_ring import Found
-from workers.storage.redis import own_keys
+from workers.storage.redis import own_keys, trouble
 
 LENGTH_SECONDS = 0.2
 """How long a queue's length is taken for what it was."""
@@ -59,7 +59,7 @@ class Door:
                 self.client.call("memory.publish_keys", {}, KEYS_SECONDS)
                 found = key_ring.look_up(self.redis, key)
         except AWAY as error:
-            raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+            raise UnavailableError(trouble(error)) from None
         return found
 
     def refuse_backlog(self, task: str) -> None:
@@ -84,7 +84,7 @@ class Door:
             try:
                 length = int(self.broker.llen(queue))
             except AWAY as error:
-                raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+                raise UnavailableError(trouble(error)) from None
             self.lengths[queue] = (now, length)
         return length
 

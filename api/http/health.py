@@ -11,6 +11,7 @@ from api.sender import AWAY
 from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import signals
+from workers.storage.redis import RefusedError, trouble
 
 routes = APIRouter(prefix="/health", tags=["health"])
 
@@ -46,8 +47,11 @@ def _checks(door: Door) -> dict[str, str]:
     unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
     try:
         alive = {queue for queue, _ in signals.alive(door.redis, time.time())}
+        signals.try_write(door.redis)
+    except RefusedError as error:
+        return unknown | {"redis": str(error)}
     except AWAY as error:
-        return {"redis": f"Redis does not answer: {error}"} | unknown
+        return unknown | {"redis": trouble(error)}
     workers = {queue: OK if queue in alive else "no worker takes from this queue" for queue in (RECALL, STORE)}
     upkeep = {MAINTENANCE: OK if MAINTENANCE in alive else "no worker takes from this queue: nothing fades"}
     return unknown | {"redis": OK} | workers | upkeep | (_asked(door) if workers[RECALL] == OK else {})

@@ -16,6 +16,7 @@ from api.sender import AWAY
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import embedder_pause, outbox, signals, timings
+from workers.storage.redis import trouble
 
 routes = APIRouter(tags=["health"])
 
@@ -35,7 +36,7 @@ def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) 
     try:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
     except AWAY as error:
-        raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+        raise UnavailableError(trouble(error)) from None
 
 
 class _System:

@@ -25,7 +25,7 @@ Timeout = Annotated[
     float | None,
     Query(ge=0.05, le=LONGEST_WAIT, description="Seconds until 504 is answered; else what the task is given."),
 ]
-Wait = Annotated[bool, Query(description="False: answer 202 as soon as it cannot be lost, with the task's id.")]
+Wait = Annotated[bool, Query(description="False: answer 202 as soon as Redis keeps it in a file, with the task's id.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(

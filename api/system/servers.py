@@ -46,7 +46,7 @@ requirepass {password}
 dir "{data}"
 daemonize no
 appendonly yes
-appendfsync everysec
+appendfsync {fsync}
 save ""
 maxmemory-policy noeviction
 """
@@ -84,6 +84,7 @@ class Redis:
 
     data: Path
     port: int
+    fsync: str = "everysec"
 
     @property
     def configuration(self) -> Path:
@@ -192,7 +193,9 @@ def prepare_redis(server: Redis) -> None:
     """Write the configuration, with a password that is made once."""
     server.data.mkdir(parents=True, exist_ok=True)
     server.data.chmod(0o700)
-    text = REDIS_CONFIGURATION.format(port=server.port, password=_password(server.data), data=server.data)
+    text = REDIS_CONFIGURATION.format(
+        port=server.port, password=_password(server.data), data=server.data, fsync=server.fsync
+    )
     write_private(server.configuration, text)
 
 

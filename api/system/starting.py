@@ -171,7 +171,7 @@ def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[progr
         embedded.append(programs.postgres(postgres))
         database_url = postgres.url(DATABASE)
     if not redis_url:
-        redis = servers.Redis(data=home.redis, port=_redis_port(home))
+        redis = servers.Redis(data=home.redis, port=_redis_port(home), fsync=settings.redis_fsync)
         servers.prepare_redis(redis)
         embedded.append(programs.redis(redis))
         redis_url = redis.url()

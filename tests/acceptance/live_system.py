@@ -22,6 +22,7 @@ from psycopg import sql
 
 from api.client import Client
 from workers.queues import configuration
+from workers.storage import outbox
 from workers.storage.redis import own_keys
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,10 @@ class LiveSystem:
     def own_keys(self) -> redis.Redis:
         """Return Ebb's own database in Redis."""
         return own_keys(self.redis_url)
+
+    def accepted(self, task_id: str) -> bool:
+        """Return whether a write stands in the outbox."""
+        return any(entry.id == task_id for entry in outbox.entries(self.own_keys))
 
     def ask(self, question: str, *names: str, seconds: float = 5.0) -> dict[str, Any]:
         """Return the answers of workers to `ping`, `active`, `reserved` or `stats`, by worker."""

@@ -183,7 +183,7 @@ def test_every_write_can_be_accepted_without_waiting(live: LiveSystem, api: http
     task = answer.json()["task"]
     eventually(lambda: api.get(f"/tasks/{task}").json()["state"] == "done", "it is forgotten")
     assert api.get(f"/memory/facts/{id_}").status_code == 404
-    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it has left the outbox")
+    eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
 def test_an_accepted_write_that_cannot_be_says_why_and_leaves_the_outbox(live: LiveSystem, api: httpx2.Client) -> None:
@@ -193,7 +193,7 @@ def test_an_accepted_write_that_cannot_be_says_why_and_leaves_the_outbox(live: L
         lambda: (now := api.get(f"/tasks/{task}").json())["state"] == "failed" and now, "the task has failed"
     )
     assert str(unknown) in told["error"]
-    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it has left the outbox")
+    eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
 def test_an_idempotency_key_does_a_write_once_and_answers_the_same_again(api: httpx2.Client) -> None:
@@ -234,12 +234,12 @@ def test_a_write_that_is_sent_again_hours_later_does_no_more(live: LiveSystem, a
     key, id_ = {"Idempotency-Key": f"order-{uuid4()}"}, stored(api)
     path, wish = f"/memory/facts/{id_}/reinforce?wait=false", {"boost": 0.1}
     task = api.post(path, json=wish, headers=key).json()["task"]
-    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it is done")
+    eventually(lambda: not live.accepted(task), "it is done")
     strength = api.get(f"/memory/facts/{id_}").json()["strength"]
     for kept in set(live.own_keys.keys(f"*{task}*")) - {f"ebb:answer:{task}:request".encode()}:
         live.own_keys.delete(kept)
     api.post(path, json=wish, headers=key)
-    eventually(lambda: not live.own_keys.hexists("ebb:outbox", task), "it is done again")
+    eventually(lambda: not live.accepted(task), "it is done again")
     assert api.get(f"/memory/facts/{id_}").json()["strength"] == strength
 
 

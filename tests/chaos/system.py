@@ -29,7 +29,7 @@ from workers.context import Context
 from workers.queues import configuration
 from workers.remembering.embed import check_embedder
 from workers.settings import Settings
-from workers.storage import schema
+from workers.storage import outbox, schema
 from workers.storage.redis import own_keys
 
 CHECKOUT = Path(__file__).parents[2]
@@ -262,7 +262,7 @@ class System:
         """Return what waits anywhere: messages, deliveries without acknowledgement, accepted writes."""
         with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
             queues = {queue: int(keys.llen(queue)) for queue in launch.QUEUES}
-            return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": int(own.hlen("ebb:outbox"))}
+            return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": outbox.size(own)}
 
     def lost_children(self) -> dict[str, int]:
         """Return by task how often a child was lost while it worked on it, as the workers tell it."""

@@ -1,11 +1,17 @@
-"""The outbox: when what was accepted is sent again."""
+"""The outbox: when what was accepted is sent again, and how much of it there may be."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis import Redis
 
+from api.client import Client
+from workers.errors import BusyError
 from workers.storage import outbox
-from workers.storage.outbox import Entry
+from workers.storage.outbox import Bounds, Entry
 from workers.storage.redis import own_keys
 
 NOW = 1_800_000_000.0
@@ -28,10 +34,105 @@ def test_what_cannot_be_done_is_sent_ever_more_seldom_but_never_given_up() -> No
     assert waits == [225, 375, 675, 76_875, 76_875]
 
 
+def written(id_: str, text: str = "", namespace: str = "mira") -> Entry:
+    return Entry(id_, "memory.store", {"text": text}, NOW, namespace=namespace)
+
+
 def test_an_entry_comes_back_as_it_was_put(redis_url: str) -> None:
     with own_keys(redis_url) as redis:
-        entry = Entry("7", "memory.store", {"text": "The otter swims."}, NOW, NOW + 1, 3)
+        entry = Entry("7", "memory.store", {"text": "The otter swims."}, NOW, NOW + 1, 3, "mira")
         outbox.put(redis, entry)
-        assert outbox.entries(redis) == [entry]
-        outbox.remove(redis, "7")
-        assert outbox.entries(redis) == []
+        assert outbox.find(redis, "mira", "7") == entry
+        assert list(outbox.entries(redis)) == [entry]
+        assert outbox.holds(redis, "mira", "7")
+        assert not outbox.holds(redis, "ines", "7")
+        outbox.remove(redis, "mira", "7")
+        assert list(outbox.entries(redis)) == []
+
+
+def test_a_namespace_with_as_many_writes_as_it_may_have_is_told_so_and_others_go_on(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        outbox.publish_bounds(redis, Bounds(2, 10_000))
+        for id_ in "ab":
+            outbox.put(redis, written(id_))
+        with pytest.raises(BusyError, match=r"2 writes .*'mira'.*EBB_MAX_OUTBOX_WRITES=2.*`wait=True`.*workers"):
+            outbox.put(redis, written("c"))
+        outbox.put(redis, written("a"))
+        outbox.put(redis, written("c", namespace="ines"))
+        outbox.remove(redis, "mira", "a")
+        outbox.put(redis, written("c"))
+        assert outbox.size(redis) == 3
+
+
+def test_bytes_are_bounded_but_the_first_write_fits_whatever_its_size(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        outbox.publish_bounds(redis, Bounds(100, 1_000))
+        outbox.put(redis, written("a", "x" * 2_000))
+        with pytest.raises(BusyError, match=r"\d+ bytes .*'mira'.*EBB_MAX_OUTBOX_BYTES=1000 .*`wait=True`"):
+            outbox.put(redis, written("b"))
+        outbox.remove(redis, "mira", "a")
+        outbox.put(redis, written("b"))
+
+
+def test_what_was_committed_meanwhile_is_not_put_again_by_a_sweep(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        outbox.put(redis, written("a"))
+        assert outbox.renew(redis, replace(written("a"), sent_at=NOW, tries=1))
+        outbox.remove(redis, "mira", "a")
+        assert not outbox.renew(redis, replace(written("a"), sent_at=NOW, tries=2))
+        assert outbox.size(redis) == 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "renew", "remove"]), st.sampled_from("abc"), st.sampled_from(["x", "y"]), st.text()
+        )
+    )
+)
+def test_whatever_is_put_and_removed_the_bytes_of_each_namespace_are_counted_exactly(
+    redis_url: str, steps: list[tuple[str, str, str, str]]
+) -> None:
+    with own_keys(redis_url) as redis:
+        redis.flushdb()
+        for what, id_, namespace, text in steps:
+            entry = written(id_, text, namespace)
+            if what == "remove":
+                outbox.remove(redis, namespace, id_)
+            else:
+                (outbox.put if what == "put" else outbox.renew)(redis, entry)
+        held: dict[bytes, int] = {}
+        for entry in outbox.entries(redis):
+            name = entry.namespace.encode()
+            held[name] = held.get(name, 0) + len(entry.content().encode())
+        assert {name: int(size) for name, size in redis.hgetall(outbox.BYTES).items()} == held  # type: ignore[union-attr]
+
+
+def test_writes_of_an_earlier_version_are_found_and_kept_with_those_of_this_one(redis_url: str) -> None:
+    fields = {"task": "memory.store", "arguments": {"text": "An otter.", "namespace": "mira"}, "accepted_at": NOW}
+    with own_keys(redis_url) as redis:
+        redis.hset(outbox.EARLIER, "7", json.dumps(fields))
+        (entry,) = outbox.entries(redis)
+        assert (entry.id, entry.namespace, entry.arguments["text"]) == ("7", "mira", "An otter.")
+        assert outbox.size(redis) == 1
+        for _ in range(2):
+            outbox.adopt(redis, entry)
+            assert list(outbox.entries(redis)) == [entry]
+        outbox.remove(redis, "mira", "7")
+        assert outbox.size(redis) == 0
+
+
+def test_a_message_carries_the_id_of_a_write_and_none_of_its_text(redis_url: str) -> None:
+    client = Client(redis_url, namespace="mira")
+    accepted = client.store("The otter swims in the canal.", wait=False)
+    with Redis.from_url(redis_url) as broker, own_keys(redis_url) as redis:
+        (message,) = broker.lrange("store", 0, -1)
+        entry = outbox.find(redis, "mira", accepted["task"])
+        assert entry is not None
+        assert entry.arguments["text"] == "The otter swims in the canal."
+    assert b"otter" not in message
+    sent = json.loads(message)
+    assert sent["headers"]["id"] == accepted["task"]
+    assert sent["headers"][outbox.HEADER] == "mira"
+    client.close()

@@ -1,18 +1,48 @@
-"""The outbox: writes that were accepted without waiting, kept in Redis until they are committed."""
+"""The outbox: writes that were accepted without waiting, kept in Redis until they are committed.
+
+A write stands here once, with its arguments; its message carries no more than its id. Each namespace has a hash of its
+own, so that it can be bounded without a look at the others.
+"""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from redis import Redis
 
-KEY = "ebb:outbox"
-ACCEPTED = {"ebb_accepted": True}
-"""The header of a message whose write stands in the outbox."""
+from workers.errors import BusyError
 
+WAITING = "ebb:outbox:waiting:"
+"""Of each namespace a hash from a task's id to its write."""
+
+BYTES = "ebb:outbox:bytes"
+"""A hash from each namespace with writes to how many bytes they are."""
+
+BOUNDS = "ebb:outbox:bounds"
+EARLIER = "ebb:outbox"
+"""Where earlier versions kept the writes of all namespaces; their messages carry the arguments as well."""
+
+HEADER = "ebb_outbox"
+"""The header of a message whose write stands in the outbox of the namespace that it names."""
+
+EARLIER_HEADER = "ebb_accepted"
 
 MOST_DOUBLINGS = 9
 """What cannot be done is tried again ever more seldom, at last about once a day."""
+
+PORTION = 100
+DEFAULT = "default"
+FULL_SHARE = 0.9
+"""What Redis may fill of its memory before writes are refused: workers need some of it to work off the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many writes a namespace may have in the outbox, and of how many bytes together."""
+
+    writes: int = 100_000
+    size: int = 67_108_864
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +58,7 @@ class Entry:
     accepted_at: float
     sent_at: float | None = None
     tries: int = 0
+    namespace: str = DEFAULT
 
     def overdue(self, now: float, patience: float) -> bool:
         """Return whether its message must be lost: more than `patience` seconds ago, and longer at each try.
@@ -38,28 +69,140 @@ class Entry:
         longest = patience * float(2 ** min(self.tries, MOST_DOUBLINGS))
         return abs(now - sent_at) > longest
 
+    def content(self) -> str:
+        """Return what is kept under its namespace and id."""
+        fields = asdict(self)
+        del fields["id"], fields["namespace"]
+        return json.dumps(fields)
+
+
+# A write is put and counted in one step. The first one fits whatever its size, or it never would.
+PUT = """
+    local before = redis.call('hstrlen', KEYS[1], ARGV[2])
+    local held = tonumber(redis.call('hget', KEYS[2], ARGV[1]) or 0)
+    if ARGV[4] == 'renew' then
+        if before == 0 then return {'gone', 0, 0} end
+    else
+        local writes = tonumber(redis.call('hget', KEYS[3], 'writes') or ARGV[5])
+        local size = tonumber(redis.call('hget', KEYS[3], 'size') or ARGV[6])
+        if before == 0 and redis.call('hlen', KEYS[1]) >= writes then
+            return {'writes', redis.call('hlen', KEYS[1]), writes}
+        elseif held > before and held - before + #ARGV[3] > size then
+            return {'size', held, size}
+        end
+        local info = redis.pcall('info', 'memory')
+        if type(info) == 'string' then
+            local used = tonumber(string.match(info, 'used_memory:(%d+)') or 0)
+            local most = tonumber(string.match(info, 'maxmemory:(%d+)') or 0)
+            if most > 0 and used > most * tonumber(ARGV[7]) then return {'memory', used, most} end
+        end
+    end
+    redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
+    redis.call('hincrby', KEYS[2], ARGV[1], #ARGV[3] - before)
+    return {'put', 0, 0}
+"""
+
+# Deleting comes first: a full Redis takes what follows from a script that has begun to write.
+REMOVE = """
+    local size = redis.call('hstrlen', KEYS[1], ARGV[2])
+    redis.call('hdel', KEYS[3], ARGV[2])
+    if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then return 0 end
+    if redis.call('hlen', KEYS[1]) == 0 then
+        redis.call('hdel', KEYS[2], ARGV[1])
+    else
+        redis.call('hincrby', KEYS[2], ARGV[1], -size)
+    end
+    return 1
+"""
+
 
 def put(redis: Redis, entry: Entry) -> None:
-    """Keep a write until `remove`; putting it again changes nothing but its instants."""
-    content = asdict(entry)
-    redis.hset(KEY, content.pop("id"), json.dumps(content))
+    """Keep a write until `remove`; putting it again changes nothing but its instants.
+
+    Raises:
+        BusyError: the namespace has as many writes, or bytes, as it may, or Redis is nearly full; nothing was kept.
+    """
+    own = Bounds()
+    why, held, most = _put(redis, entry, "new", own.writes, own.size, FULL_SHARE)
+    if why != b"put":
+        raise BusyError(REFUSALS[why].format(namespace=entry.namespace, held=held, most=most, share=FULL_SHARE))
 
 
-def remove(redis: Redis, task_id: str) -> None:
+def renew(redis: Redis, entry: Entry) -> bool:
+    """Note when a write was sent again; return whether it is still there."""
+    return bool(_put(redis, entry, "renew")[0] == b"put")
+
+
+def _put(redis: Redis, entry: Entry, *options: object) -> Any:
+    keys = [WAITING + entry.namespace, BYTES, BOUNDS]
+    return redis.eval(PUT, len(keys), *keys, entry.namespace, entry.id, entry.content(), *map(str, options))
+
+
+REFUSALS = {
+    b"writes": "{held} writes of the namespace {namespace!r} were accepted without waiting and are not stored yet, and "
+    "EBB_MAX_OUTBOX_WRITES={most} allows no more; send more when they are stored, wait for each one (`wait=True`), "
+    "or start more workers for the queue `store`.",
+    b"size": "{held} bytes of writes of the namespace {namespace!r} were accepted without waiting and are not stored "
+    "yet, and EBB_MAX_OUTBOX_BYTES={most} allows no more; send more when they are stored, wait for each one "
+    "(`wait=True`), or start more workers for the queue `store`.",
+    b"memory": "Redis uses {held} of the {most} bytes that its `maxmemory` allows, more than {share:.0%}, which leaves "
+    "too little to accept writes without waiting; send more when the workers have caught up, or raise `maxmemory`.",
+}
+
+
+def remove(redis: Redis, namespace: str, task_id: str) -> None:
     """Forget a write that is committed, or was refused for good."""
-    redis.hdel(KEY, task_id)
+    redis.eval(REMOVE, 3, WAITING + namespace, BYTES, EARLIER, namespace, task_id)
+
+
+def publish_bounds(redis: Redis, bounds: Bounds) -> None:
+    """Have all senders observe these bounds, wherever they run."""
+    redis.hset(BOUNDS, mapping={"writes": bounds.writes, "size": bounds.size})
+
+
+def find(redis: Redis, namespace: str, task_id: str) -> Entry | None:
+    """Return a write that is accepted and neither committed nor refused."""
+    found = redis.hget(WAITING + namespace, task_id)
+    return Entry(task_id, **json.loads(found), namespace=namespace) if isinstance(found, bytes) else None
+
+
+def holds(redis: Redis, namespace: str, task_id: str) -> bool:
+    """Return whether a write is accepted and neither committed nor refused."""
+    return bool(redis.hexists(WAITING + namespace, task_id) or redis.hexists(EARLIER, task_id))
 
 
 def size(redis: Redis) -> int:
     """Return how many writes are accepted and neither committed nor refused."""
-    return int(redis.hlen(KEY))
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.hlen(EARLIER)
+        for namespace in _namespaces(redis):
+            pipeline.hlen(WAITING + namespace)
+        return sum(map(int, pipeline.execute()))
 
 
-def holds(redis: Redis, task_id: str) -> bool:
-    """Return whether a write is accepted and neither committed nor refused."""
-    return bool(redis.hexists(KEY, task_id))
+def entries(redis: Redis) -> Iterator[Entry]:
+    """Yield the writes that are accepted and neither committed nor refused, read portion by portion."""
+    for namespace in _namespaces(redis):
+        for task_id, content in redis.hscan_iter(WAITING + namespace, count=PORTION):
+            yield Entry(task_id.decode(), **json.loads(content), namespace=namespace)
+    for task_id, content in redis.hscan_iter(EARLIER, count=PORTION):
+        fields = json.loads(content)
+        yield Entry(task_id.decode(), **fields, namespace=str(fields["arguments"].get("namespace") or DEFAULT))
 
 
-def entries(redis: Redis) -> list[Entry]:
-    """Return the writes that are accepted and neither committed nor refused."""
-    return [Entry(task_id.decode(), **json.loads(content)) for task_id, content in redis.hscan_iter(KEY, count=500)]
+def adopt(redis: Redis, entry: Entry) -> None:
+    """Keep a write of an earlier version where those of this one are."""
+    if redis.hexists(EARLIER, entry.id):
+        redis.eval(ADOPT, 3, WAITING + entry.namespace, BYTES, EARLIER, entry.namespace, entry.id, entry.content())
+
+
+ADOPT = """
+    if redis.call('hdel', KEYS[3], ARGV[2]) == 1 and redis.call('hsetnx', KEYS[1], ARGV[2], ARGV[3]) == 1 then
+        redis.call('hincrby', KEYS[2], ARGV[1], #ARGV[3])
+    end
+"""
+
+
+def _namespaces(redis: Redis) -> list[str]:
+    names: Any = redis.hkeys(BYTES)
+    return sorted(name.decode() for name in names)

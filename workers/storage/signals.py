@@ -10,6 +10,8 @@ from uuid import UUID
 from redis import Redis
 from redis.exceptions import LockError
 
+from workers.storage.redis import RefusedError
+
 ACTIVE = "ebb:active"
 SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
@@ -25,6 +27,7 @@ TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
 EMBEDDER = "ebb:embedder"
 MEASURED = "ebb:measured"
+PROBE = "ebb:probe"
 
 ACTIVE_SECONDS = 10
 """A recall that died leaves its mark no longer than this."""
@@ -86,7 +89,8 @@ def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> lis
 def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     """Return when a task was first delivered, so that its second delivery does the same at the same instant."""
     key = f"{FIRST_SEEN}:{task_id}"
-    redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
+    with suppress(RefusedError):  # a full Redis must not keep workers from working off what it holds
+        redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
     stored = redis.get(key)
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
 
@@ -101,6 +105,11 @@ def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
     found = redis.get(f"{DONE}:{task_id}")
     answer: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
     return answer
+
+
+def try_write(redis: Redis) -> None:
+    """Write a key that nothing reads; `RefusedError` where Redis takes no writes."""
+    redis.set(PROBE, 1, ex=ACTIVE_SECONDS)
 
 
 def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:
@@ -133,7 +142,8 @@ def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
 
 def mark_grown(redis: Redis, namespace: str) -> None:
     """Note that a namespace has other facts than when its words were counted."""
-    redis.sadd(GROWN, namespace)
+    with suppress(RefusedError):  # as above; the next growth is noted again
+        redis.sadd(GROWN, namespace)
 
 
 def take_grown(redis: Redis) -> list[str]:

@@ -10,6 +10,7 @@ from workers import intake
 from workers.celery import app
 from workers.intake import successors
 from workers.remembering import embed
+from workers.storage import redis_condition
 from workers.tasks.passing import answered, leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
 from workers.tasks.upkeep import embed_pending
@@ -27,7 +28,7 @@ def examine(
     so_far: Any = None,
     asked_by: Any = None,
 ) -> dict[str, Any]:
-    """Examine the facts of a namespace, or of all; return how many have which fault, and the first of them.
+    """Examine the facts of a namespace, or of all; return how many have which fault, the first, and how Redis is.
 
     `after`, `so_far` and `asked_by` are what a successor goes on from; the last of them answers.
     """
@@ -46,7 +47,7 @@ def examine(
         leave_answer_to_others(self, f"{found.examined} facts so far")
     if mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
-    return answered(waits, answer)
+    return answered(waits, answer | {"redis": redis_condition.read(context.redis).answer()})
 
 
 def _answer(found: Diagnosis, *, mended: bool) -> dict[str, Any]:

@@ -106,8 +106,10 @@ def sweep_outbox() -> None:
     for entry in outbox.entries(context.redis):
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
-        outbox.put(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1))
-        app.send_task(entry.task, kwargs=entry.arguments, task_id=entry.id, headers=outbox.ACCEPTED)
+        outbox.adopt(context.redis, entry)
+        if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
+            headers = {outbox.HEADER: entry.namespace}
+            app.send_task(entry.task, kwargs={"namespace": entry.namespace}, task_id=entry.id, headers=headers)
 
 
 def _store(
@@ -115,20 +117,15 @@ def _store(
 ) -> list[Stored | InvalidInputError]:
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
-    try:
-        name = intake.namespace_name(namespace)
-        at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
-        checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
-        good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-        stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
-        if good:
-            signals.mark_grown(context.redis, name)
-            task.request.captured = name
-        outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
-    except InvalidInputError:
-        outbox.remove(context.redis, task_id)
-        raise
-    outbox.remove(context.redis, task_id)
+    name = intake.namespace_name(namespace)
+    at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
+    checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
+    good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
+    stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
+    if good:
+        signals.mark_grown(context.redis, name)
+        task.request.captured = name
+    outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
     _link(outcomes, name, at)
     regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes

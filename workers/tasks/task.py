@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import psycopg
 from celery import Task
+from celery.exceptions import Ignore
 from celery.states import SUCCESS
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
@@ -18,6 +19,7 @@ from workers.context import Context, utc_now
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
 from workers.storage import outbox, timings
+from workers.storage.redis import trouble
 from workers.tasks import calls
 
 MOST_FACTS = 10_000
@@ -46,15 +48,40 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     retry_backoff_max = 8
     throws = (InvalidInputError,)
 
-    def before_start(self, _task_id: str, args: Any, kwargs: Any) -> None:
-        """Refuse a call with arguments that the task has not."""
+    def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
+        """Read the arguments of an accepted write from the outbox, and refuse a call with any that the task has not."""
+        namespace = self.request.get(outbox.HEADER)
+        if namespace is not None:
+            entry = self._accepted(str(namespace), task_id)
+            kwargs.clear()  # Celery calls the task with this very dictionary
+            kwargs.update(entry.arguments)
         calls.check(self, args, kwargs)
+
+    def _accepted(self, namespace: str, task_id: str) -> outbox.Entry:
+        """Return the write that a message stands for; one that is not in the outbox any more has been done before."""
+        try:
+            entry = outbox.find(context.redis, namespace, task_id)
+        except RedisError as error:
+            raise self.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
+        if entry is None:
+            self.send_event("task-succeeded", result="done before", runtime=0.0)
+            raise Ignore
+        return entry
+
+    def signature_from_request(self, request: Any = None, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+        """Return what is sent when a task is tried again: of an accepted write, no arguments."""
+        own = self.request if request is None else request
+        if kwargs is None and own.get(outbox.HEADER) is not None:
+            kwargs = {}
+        return super().signature_from_request(request, args, kwargs, **options)
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
         """Take an accepted write out of the outbox once it is committed or refused for good; tell how long it took."""
         self._tell_timings(done=status == SUCCESS)
-        if self.request.get("ebb_accepted") and (status == SUCCESS or isinstance(retval, InvalidInputError)):
-            outbox.remove(context.redis, task_id)
+        namespace = self.request.get(outbox.HEADER)
+        accepted = namespace is not None or self.request.get(outbox.EARLIER_HEADER)
+        if accepted and (status == SUCCESS or isinstance(retval, InvalidInputError)):
+            outbox.remove(context.redis, str(namespace or outbox.DEFAULT), task_id)
 
     def _tell_timings(self, *, done: bool) -> None:
         laps, sent_at = stopwatch.take(), self.request.get(SENT_AT)

@@ -2,7 +2,7 @@
 
 from workers.context import Context
 from workers.errors import EbbError
-from workers.storage import embedder_pause, schema, signals
+from workers.storage import embedder_pause, probe, schema, signals
 from workers.storage.connection import connect
 
 OK = "ok"
@@ -14,10 +14,11 @@ def health(context: Context) -> dict[str, str]:
 
 
 def _database(context: Context) -> str:
-    """Ask on a connection of its own: the pool would wait for the server to come back."""
+    """Ask, and try a write, on a connection of its own: the pool would wait for the server to come back."""
     try:
         with connect(context.database_url) as db:
             schema.check(db)
+            probe.try_write(db)
     except EbbError as error:
         return str(error)
     return OK

@@ -10,6 +10,7 @@ from api.sender import AWAY
 from workers.errors import UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import outbox, signals, timings
+from workers.storage.redis import trouble
 from workers.storage.timings import Histogram
 
 QUEUES = (RECALL, STORE, MAINTENANCE)
@@ -44,7 +45,7 @@ def figures(door: Door) -> dict[str, Any]:
             "flower_url": door.settings.flower_url,
         }
     except AWAY as error:
-        raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+        raise UnavailableError(trouble(error)) from None
 
 
 def course(told: Mapping[str, Any]) -> list[dict[str, Any]]:

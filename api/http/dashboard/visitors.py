@@ -17,6 +17,7 @@ from api.sender import AWAY
 from workers.errors import UnavailableError
 from workers.queues import RECALL
 from workers.storage import signals
+from workers.storage.redis import trouble
 
 KEY = "ebb_key"
 NAMESPACE = "ebb_namespace"
@@ -111,7 +112,7 @@ def _check_workers(door: Door) -> None:
     try:
         queues = {queue for queue, _ in signals.alive(door.redis, time.time())}
     except AWAY as error:
-        raise UnavailableError(f"Redis does not answer: {error}. See `ebb status`.") from None
+        raise UnavailableError(trouble(error)) from None
     if RECALL not in queues:
         raise UnavailableError(
             "No worker takes from the queue 'recall'. See `ebb status` for what runs, and start workers again."

@@ -1,0 +1,125 @@
+"""A Redis that takes no more: every caller learns it in one sentence, and workers can still work off what it holds."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import OutOfMemoryError, ResponseError
+
+from api.client import Client
+from api.system import servers
+from workers.context import utc_now
+from workers.errors import BusyError, UnavailableError
+from workers.storage import outbox, redis_condition, signals
+from workers.storage.outbox import Entry
+from workers.storage.redis import own_keys, refused, trouble
+
+MIB = 1024**2
+ADVICE = r"Redis is full and refuses writes.*maxmemory.*`ebb doctor`"
+
+
+@pytest.fixture(scope="module")
+def server(server_folder: Path) -> Iterator[servers.Redis]:
+    server = servers.Redis(data=server_folder / "small", port=servers.free_port())
+    servers.prepare_redis(server)
+    log = server_folder / "small.log"
+    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        yield server
+
+
+@pytest.fixture
+def small(server: servers.Redis) -> Iterator[Redis]:
+    """Return connections to a server that may use two megabytes more than it does when empty."""
+    with Redis.from_url(server.url()) as client:
+        client.flushall()
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 2 * MIB)
+        client.config_set("maxmemory-policy", "noeviction")
+        yield client
+        client.config_set("maxmemory", 0)
+
+
+def fill(client: Redis, most: float = 1.0) -> None:
+    """Fill it up to a share of what it may use."""
+    limit = int(client.config_get("maxmemory")["maxmemory"])
+    try:
+        while client.info("memory")["used_memory"] < limit * most:
+            client.rpush("ballast", *["x" * 1_000] * 10)
+    except OutOfMemoryError:
+        pass
+
+
+def test_every_way_of_writing_says_that_redis_is_full_and_what_to_do(small: Redis, server: servers.Redis) -> None:
+    fill(small)
+    client = Client(server.url(), namespace="mira")
+    for write in (
+        lambda: client.store("An otter."),
+        lambda: client.store("An otter.", wait=False),
+        lambda: client.send("memory.store", {"text": "An otter."}),
+        lambda: client.recall("An otter?"),
+    ):
+        with pytest.raises(UnavailableError, match=ADVICE):
+            write()
+    with own_keys(server.url()) as keys, pytest.raises(UnavailableError, match=ADVICE):
+        signals.try_write(keys)
+    client.close()
+
+
+def test_a_pipeline_says_it_too(small: Redis, server: servers.Redis) -> None:
+    fill(small)
+    with own_keys(server.url()) as keys, keys.pipeline() as pipeline:
+        pipeline.set("a", 1)
+        with pytest.raises(UnavailableError, match=ADVICE):
+            pipeline.execute()
+
+
+def test_a_nearly_full_redis_accepts_nothing_without_waiting_so_that_workers_have_room(
+    small: Redis, server: servers.Redis
+) -> None:
+    fill(small, 0.93)
+    client = Client(server.url(), namespace="mira")
+    with pytest.raises(BusyError, match=r"more than 90%.*raise `maxmemory`"):
+        client.store("An otter.", wait=False)
+    assert small.llen("store") == 0
+    small.delete("ballast")
+    client.store("An otter.", wait=False)
+    assert small.llen("store") == 1
+    client.close()
+
+
+def test_a_full_redis_lets_go_of_what_is_done(small: Redis, server: servers.Redis) -> None:
+    with own_keys(server.url()) as keys:
+        for id_ in "ab":
+            outbox.put(keys, Entry(id_, "memory.store", {}, 0.0))
+        fill(small)
+        outbox.remove(keys, "default", "a")
+        assert [entry.id for entry in outbox.entries(keys)] == ["b"]
+        signals.mark_grown(keys, "default")
+        now = utc_now()
+        assert signals.first_seen(keys, "a", now) == now
+
+
+def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) -> None:
+    well = redis_condition.read(small)
+    assert well.server.startswith("Valkey ")
+    assert well.memory_limit - well.memory_used > MIB
+    assert (well.append_only_file, well.fsync, well.eviction) == (True, "everysec", "noeviction")
+    assert well.warnings() == []
+    assert well.answer()["power_failure_loses"] == "about the last second"
+    fill(small)
+    small.config_set("maxmemory-policy", "volatile-lru")
+    without = replace(redis_condition.read(small), append_only_file=False)
+    said = " ".join(without.warnings())
+    for part in ("evict messages", "noeviction", "`appendonly yes`", "raise `maxmemory`"):
+        assert part in said
+    assert without.loses() == "all that are not stored"
+
+
+def test_a_disk_that_is_full_is_told_from_a_server_that_is_away() -> None:
+    unsaved = ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+    assert refused(unsaved)
+    assert "make room on its disk" in trouble(unsaved)
+    assert not refused(ResponseError("WRONGTYPE Operation against a key"))
+    assert "does not answer" in trouble(ConnectionError("Connection refused"))
