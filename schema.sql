@@ -615,6 +615,10 @@ create index tally_changes_namespace on tally_changes (namespace);
 create index facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
 create index events_stale on events (namespace, at) where what = 'stale';
 
+-- review: how many facts an LLM has pruned in the last day, restored ones included
+create index events_pruned on events (namespace, at)
+    where what = 'forgotten' and details ->> 'reason' = 'pruned';
+
 -- forgotten: the tombstones of a namespace, newest first
 create index facts_tombstones on facts (namespace, forgotten_at desc, id desc)
     where forgotten_at is not null;

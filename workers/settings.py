@@ -70,6 +70,9 @@ class Settings(BaseModel):
         default=False, description="an LLM reviews facts for redundancy and contradictions after a clean-up"
     )
     prune_threshold: int = Field(20, ge=0, description="facts from which a namespace is so reviewed; 0: never")
+    prune_limit: float = Field(
+        0.03, ge=0, le=1, description="share of a namespace that reviews may forget in 24 hours; 0: none"
+    )
 
     # facts
     max_text: int = Field(65536, ge=1, le=524_288, description="longest text, in bytes of UTF-8")

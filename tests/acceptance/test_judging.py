@@ -21,7 +21,7 @@ class Llm(BaseHTTPRequestHandler):
             verdicts = [{"number": fact["number"], "action": "UPDATE", "id": fact["known"][0]["id"]} for fact in facts]
             answer = {"verdicts": verdicts}
         else:
-            answer = {"forget": [{"id": facts[1]["id"], "because_of": facts[0]["id"]}]}
+            answer = {"forget": [{"id": facts[1]["id"], "because_of": facts[0]["id"], "why": "repeats"}]}
         body = json.dumps({"choices": [{"message": {"content": json.dumps(answer)}}]}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))

@@ -1,13 +1,18 @@
 """An LLM may name facts that others make needless; only those are forgotten, only so many, and never by mistake."""
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import combinations
 from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from llm import answering, question, saying
+from made_up import examples
 from memory import Memory, day
 from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
 
@@ -15,6 +20,7 @@ from workers.forgetting import review
 from workers.forgetting.review import Progress
 from workers.judging.chat import Chat
 from workers.remembering.add import Stored
+from workers.telling import history
 
 Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 
@@ -22,7 +28,9 @@ Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 def naming(pairs: Pairs) -> Reply:
     """Return a reply that names facts as needless, each because of another, as `pairs` says of those shown."""
     return answering(
-        lambda asked: {"forget": [{"id": gone, "because_of": other} for gone, other in pairs(asked["facts"])]}
+        lambda asked: {
+            "forget": [{"id": gone, "because_of": other, "why": "repeats"} for gone, other in pairs(asked["facts"])]
+        }
     )
 
 
@@ -31,7 +39,7 @@ def second_for_the_first(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def all_but_the_first(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    return [(fact["id"], shown[0]["id"]) for fact in shown[1:]]
+    return [(fact["id"], shown[0]["id"]) for fact in shown[1:] if "keep" not in fact]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +56,7 @@ def llm() -> Iterator[StandIn]:
 @pytest.fixture
 def tidy(memory: Memory, llm: StandIn) -> Iterator[Memory]:
     """The same memory in a process that has an LLM review it, and makes no pauses between attempts."""
-    tidy = memory.having(prune_by_llm=True, prune_threshold=3, llm_url=llm.url, llm_timeout=0.5)
+    tidy = memory.having(prune_by_llm=True, prune_threshold=3, prune_limit=1.0, llm_url=llm.url, llm_timeout=0.5)
     with closing(Chat(tidy.context.settings, sleep=lambda _: None)) as chat:
         tidy.context.chat = chat
         yield tidy
@@ -126,26 +134,152 @@ def test_permanent_and_pinned_facts_are_shown_but_stay(tidy: Memory, llm: StandI
     assert {second, third} <= set(tidy.ids("fact number", at=10))
 
 
-def test_a_namespace_is_reviewed_batch_by_batch_with_the_like_together(tidy: Memory, llm: StandIn) -> None:
-    for i in range(30):
-        tidy.store({"text": f"Ana {i}", "entity": "Ana", "key": "city", "value": f"{i}"})
-        tidy.store({"text": f"Ben {i}", "entity": "BEN", "key": "city", "value": f"{i}"})
-        tidy.store(f"Nobody {i}")
-    assert reviewed(tidy).reviewed == 90
-    names = [[fact["text"].split()[0] for fact in batch] for batch in shown(llm)]
-    assert [len(batch) for batch in names] == [40, 40, 10]
-    assert [name for batch in names for name in batch] == ["Nobody"] * 30 + ["Ana"] * 30 + ["Ben"] * 30
+def test_of_a_hundred_pairs_that_say_the_same_all_meet(tidy: Memory, llm: StandIn) -> None:
+    rng = random.Random(1)
+    topics = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=16)) for _ in range(100)]
+    tidy.store(*[f"The {topic} was painted." for topic in topics])
+    tidy.store(*[f"Somebody painted the {topic}." for topic in reversed(topics)])
+    llm.always = naming(lambda _: [])
+    assert reviewed(tidy).reviewed == 200
+    together = {frozenset(pair) for batch in shown(llm) for pair in combinations((one["text"] for one in batch), 2)}
+    pairs = {frozenset((f"The {topic} was painted.", f"Somebody painted the {topic}.")) for topic in topics}
+    assert len(pairs) == 100
+    assert pairs <= together
+    assert all(len(batch) <= review.AT_ONCE for batch in shown(llm))
+
+
+def test_what_is_about_the_same_property_meets_however_it_is_said(tidy: Memory, llm: StandIn) -> None:
+    for number in range(30):
+        tidy.store(f"Filler {number} of {uuid4()}")
+    tidy.store({"text": "She moved to the harbour town.", "entity": "Ana", "key": "city", "value": "Bergen"})
+    tidy.store({"text": "0815 is where the post goes.", "entity": "ANA", "key": "City", "value": "Oslo"}, at=1)
+    llm.always = naming(lambda _: [])
+    reviewed(tidy)
+    assert any({"Bergen", "Oslo"} <= {fact.get("value") for fact in batch} for batch in shown(llm))
+
+
+def test_a_fact_that_is_like_no_other_is_not_shown(tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(review, "MOST_BITS", 0)
+    filled(tidy, 5)
+    assert reviewed(tidy) == Progress(reviewed=5)
+    assert llm.requests == []
+
+
+def test_facts_that_met_are_not_shown_together_again(tidy: Memory, llm: StandIn) -> None:
+    filled(tidy, 4)
+    llm.always = naming(lambda _: [])
+    reviewed(tidy)
+    assert len(llm.requests) == 1
 
 
 def test_without_time_it_goes_on_where_it_was(tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review, "AT_ONCE", 5)
     filled(tidy, 12)
+    llm.always = naming(lambda _: [])
     run, after, steps = uuid4(), None, []
     while not steps or after is not None:
         done = reviewed(tidy, run, after, seconds=-1)
         after = done.rest
-        steps.append((done.reviewed, done.forgotten, len(llm.requests)))
-    assert steps == [(5, 1, 1), (5, 1, 2), (2, 1, 3)]
+        steps.append(done.reviewed)
+        assert len(llm.requests) <= len(steps)
+    assert sum(steps) == 12
+    assert len(steps) > 2
+
+
+def test_history_says_because_of_which_fact_and_why(tidy: Memory, llm: StandIn) -> None:
+    ids = filled(tidy, 3)
+    llm.always = answering(
+        lambda asked: {
+            "forget": [{"id": asked["facts"][1]["id"], "because_of": asked["facts"][0]["id"], "why": "contradicts"}]
+        }
+    )
+    run = uuid4()
+    reviewed(tidy, run)
+    (gone,) = forgotten(tidy)
+    details = history.history(tidy.context, "default", gone, day(11)).happenings[-1].details
+    (first,) = [one["id"] for one in shown(llm)[0][:1]]
+    assert gone in ids
+    assert details == {"reason": "pruned", "run": str(run), "because_of": first, "why": "contradicts"}
+
+
+def test_what_its_owner_restored_is_never_pruned_again(tidy: Memory, llm: StandIn) -> None:
+    filled(tidy, 3)
+    assert reviewed(tidy).forgotten == 1
+    (gone,) = forgotten(tidy)
+    tidy.restore(gone, at=10.5)
+    llm.always = naming(lambda facts: [(str(gone), next(one["id"] for one in facts if one["id"] != str(gone)))])
+    assert reviewed(tidy).forgotten == 0
+    assert {fact["id"] for fact in shown(llm)[-1] if fact.get("keep")} == {str(gone)}
+
+
+@pytest.mark.parametrize(("count", "limit", "pruned"), [(40, 0.05, 2), (40, 0.03, 1), (10, 0.03, 1), (40, 0.0, 0)])
+def test_reviews_together_forget_no_more_in_a_day_than_their_share(
+    tidy: Memory, llm: StandIn, count: int, limit: float, pruned: int
+) -> None:
+    filled(tidy, count)
+    llm.always = naming(all_but_the_first)
+    strict = tidy.having(prune_limit=limit)
+    strict.context.chat = tidy.context.chat
+    assert sum(reviewed(strict).forgotten for _ in range(3)) == pruned
+    asked = len(llm.requests)
+    tidy.restore(*forgotten(tidy), at=10.1)
+    assert reviewed(strict) == Progress()
+    assert len(llm.requests) == asked
+    tomorrow = review.review(strict.context, "default", uuid4(), day(11.1), None, monotonic() + 60)
+    assert tomorrow.forgotten == pruned
+
+
+@examples(15)
+@given(seed=st.integers(0, 2**32), count=st.integers(3, 45), limit=st.sampled_from([0.0, 0.03, 0.1, 0.5]))
+def test_whatever_the_llm_says_only_so_many_go_and_none_that_must_stay(
+    tidy: Memory, llm: StandIn, seed: int, count: int, limit: float
+) -> None:
+    rng, name = random.Random(seed), f"made-up-{uuid4()}"
+    stored = tidy.store(*[f"Fact number {number}." for number in range(count)], namespace=name)
+    ids = [one.id for one in stored if isinstance(one, Stored)]
+    lasting = {tidy.add("Fact number 1000.", namespace=name, decay_class="permanent"), ids[0]}
+    tidy.pin(ids[0], at=1, namespace=name)
+    llm.always = answering(lambda asked: anything(rng, asked["facts"]))
+    llm.requests.clear()
+    strict = tidy.having(prune_limit=limit)
+    strict.context.chat = tidy.context.chat
+    pruned: list[tuple[float, UUID]] = []
+    restored: set[UUID] = set()
+    for at in sorted(rng.uniform(10, 12) for _ in range(5)):
+        review.review(strict.context, name, uuid4(), day(at), None, monotonic() + 60)
+        gone = set(gone_of(tidy, name))
+        pruned += [(at, id_) for id_ in gone]
+        assert str(gone - {UUID(fact["id"]) for batch in shown(llm) for fact in batch}) == "set()"
+        assert not gone & (lasting | restored)
+        restored |= {id_ for id_ in gone if rng.random() < 0.5}
+        tidy.restore(*gone & restored, at=at, namespace=name)
+        tidy.forget(*gone - restored, at=at, namespace=name)
+    most = max(int(limit * (count + 1)), 1) if limit else 0
+    assert all(sum(then - 1 < at <= then for at, _ in pruned) <= most for then, _ in pruned)
+
+
+def anything(rng: random.Random, facts: list[dict[str, Any]]) -> Any:
+    """Return a judgement of any kind: sound, about facts that must stay or were never shown, or nonsense."""
+    ids = [fact["id"] for fact in facts]
+    foreign = [str(uuid4()), "the second", ""]
+    pairs = {
+        "sound": list(zip(ids[1:], ids[:1] * len(ids), strict=False)),
+        "any": [(rng.choice(ids), rng.choice(ids)) for _ in ids],
+        "foreign": [(rng.choice(ids + foreign), rng.choice(ids + foreign)) for _ in ids],
+        "one": [tuple(rng.sample(ids, 2))],
+    }
+    kind = rng.choice([*pairs, "nonsense"])
+    if kind == "nonsense":
+        return rng.choice([[], None, "all", {"forget": "all"}, {"forget": ids}, {"forget": [{"id": ids[0]}]}])
+    why = rng.choice(["repeats", "contradicts"])
+    return {"forget": [{"id": gone, "because_of": other, "why": why} for gone, other in pairs[kind]]}
+
+
+def gone_of(memory: Memory, namespace: str) -> list[UUID]:
+    """Return what reviews have forgotten in a namespace and is still so."""
+    of = "(select id from namespaces where name = %s)"
+    gone = memory.rows(f"select id from facts where forgotten_reason = 'pruned' and namespace = {of}", namespace)
+    return [id_ for (id_,) in gone]
 
 
 FAILURES: dict[str, Reply] = {
@@ -162,6 +296,14 @@ FAILURES: dict[str, Reply] = {
         lambda facts: [(facts[0]["id"], facts[1]["id"]), (facts[1]["id"], facts[2]["id"])]
     ),
     "one twice": naming(lambda facts: [(facts[0]["id"], facts[1]["id"]), (facts[0]["id"], facts[2]["id"])]),
+    "no word of why": answering(
+        lambda asked: {"forget": [{"id": asked["facts"][1]["id"], "because_of": asked["facts"][0]["id"]}]}
+    ),
+    "a reason of its own": answering(
+        lambda asked: {
+            "forget": [{"id": asked["facts"][1]["id"], "because_of": asked["facts"][0]["id"], "why": "boring"}]
+        }
+    ),
     "an id alone": answering(lambda asked: {"forget": [{"id": asked["facts"][0]["id"]}]}),
     "bare ids": answering(lambda asked: {"forget": [fact["id"] for fact in asked["facts"]]}),
     "words": saying("Forget everything."),
@@ -191,7 +333,7 @@ def test_one_rubbish_answer_costs_only_its_own_batch(
     monkeypatch.setattr(review, "AT_ONCE", 5)
     filled(tidy, 10)
     llm.replies.append(saying("rubbish"))
-    assert reviewed(tidy).forgotten == 1
+    assert reviewed(tidy).forgotten > 0
 
 
 def test_an_llm_that_does_not_answer_is_not_asked_about_the_rest(
@@ -200,7 +342,7 @@ def test_an_llm_that_does_not_answer_is_not_asked_about_the_rest(
     monkeypatch.setattr(review, "AT_ONCE", 5)
     filled(tidy, 10)
     llm.always = failure(401)
-    assert reviewed(tidy) == Progress(reviewed=5)
+    assert reviewed(tidy) == Progress(reviewed=1)
     assert reviewed(tidy) == Progress()
     assert len(llm.requests) == 1
 
@@ -209,7 +351,7 @@ def test_no_more_is_forgotten_than_a_pass_may_and_then_it_stops(tidy: Memory, ll
     filled(tidy, 150)
     llm.always = naming(all_but_the_first)
     run = uuid4()
-    assert reviewed(tidy, run) == Progress(reviewed=120, forgotten=100)
+    assert reviewed(tidy, run).forgotten == 100
     assert reviewed(tidy, run).forgotten == 0
     assert len(forgotten(tidy)) == 100
     assert tidy.value("select held_since is not null from namespaces") is True

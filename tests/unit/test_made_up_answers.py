@@ -25,7 +25,7 @@ SETTINGS = Settings(embedder="openai", embedding_url=HERE, embedding_model="made
 ONE = UUID(int=1)
 VERDICT = {"number": 1, "action": "NOOP", "id": str(ONE)}
 VECTOR = {"embedding": [0.5, 1.0], "index": 0}
-NEEDLESS = {"id": str(ONE), "because_of": str(ONE)}
+NEEDLESS = {"id": str(ONE), "because_of": str(ONE), "why": "repeats"}
 BODIES = st.one_of(st.binary(), st.text().map(str.encode), JSON.map(lambda one: json.dumps(one).encode()))
 
 

@@ -1,8 +1,9 @@
 """Forget: a tombstone hides a fact from every reader; its text stays, so that it can be brought back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from workers.context import Context
@@ -76,16 +77,18 @@ def forget_within(
     reasons: Sequence[str],
     now: datetime,
     run: UUID | None = None,
+    details: Sequence[Mapping[str, Any]] = (),
 ) -> int:
     """Forget facts, each of its own namespace and for its own reason; return how many were not forgotten for it yet.
 
-    `run` is the pass, consolidation or review that forgets them, by which they can be restored together.
+    `run` is the pass, consolidation or review that forgets them, by which they can be restored together; `details` of
+    each are for its history.
     The vectors go at once, for they are large and can be made again from the texts.
     """
     if not ids:
         return 0
     retire_within(db, tenants, ids)
-    forgotten = facts.forget(db, tenants, ids, reasons, now, run)
+    forgotten = facts.forget(db, tenants, ids, reasons, now, run, details)
     if not set(WISHED).isdisjoint(reasons):
         forgotten_hashes.add(db, tenants, ids)
     return forgotten

@@ -60,6 +60,11 @@ RESTORATIONS = """
         and restored.details ->> 'by' is null
 """
 
+PRUNED_SINCE = """
+    select count(*) from events
+    where namespace = %(namespace)s and at > %(since)s and what = 'forgotten' and details ->> 'reason' = 'pruned'
+"""
+
 # Readers do not wait for a pass: what has ended is over from its instant on, unless a pass held it back.
 ACCOUNT = """
     select text, source, created_at, supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
@@ -151,3 +156,9 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
     for fact, reason in db.execute(RESTORATIONS, {"namespace": namespace, "facts": list(facts)}):
         reasons.setdefault(fact, []).append(reason)
     return reasons
+
+
+def pruned_since(db: Connection, namespace: int, since: datetime) -> int:
+    """Return how often an LLM's review forgot a fact of a namespace since an instant; restored ones count too."""
+    row = db.execute(PRUNED_SINCE, {"namespace": namespace, "since": since}).fetchone()
+    return int(row[0]) if row else 0

@@ -1,6 +1,6 @@
 """Facts: what was said, written once and found by its words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -91,14 +91,16 @@ FORGET = """
     with gone as (
         update facts set forgotten_at = %(now)s, forgotten_reason = new.reason, forgotten_by = %(run)s,
             tombstone_at = now()
-        from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[]) as new (namespace, id, reason)
+        from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[], %(details)s::jsonb[])
+            as new (namespace, id, reason, details)
         where facts.namespace = new.namespace and facts.id = new.id
             and (forgotten_at is null or new.reason = any(%(wished)s) and forgotten_reason <> all(%(wished)s))
-        returning facts.namespace, facts.id, forgotten_reason
+        returning facts.namespace, facts.id, forgotten_reason, new.details
     )
     insert into events (namespace, fact, at, what, details)
     select namespace, id, %(now)s, 'forgotten',
         jsonb_strip_nulls(jsonb_build_object('reason', forgotten_reason, 'run', %(run)s::text))
+            || coalesce(details, '{}')
     from gone
 """
 
@@ -151,12 +153,17 @@ def forget(
     reasons: Sequence[str],
     now: datetime,
     run: UUID | None = None,
+    details: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Hide facts from every reader but history, and record the run; return how many were not hidden for that yet."""
+    """Hide facts from every reader but history, and record the run; return how many were not hidden for that yet.
+
+    History shows the `details` of each, if there are any, beside its reason.
+    """
     given = {
         "namespaces": list(namespaces),
         "ids": list(ids),
         "reasons": list(reasons),
+        "details": [Jsonb(one) for one in details] or [None] * len(ids),
         "wished": list(WISHED),
         "now": now,
         "run": run,

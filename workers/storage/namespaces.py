@@ -32,6 +32,9 @@ ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do not
 
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
 
+# It holds up whoever locks it too, not those who store.
+LOCK = "select from namespaces where id = %(namespace)s for no key update"
+
 HELD = "select held_since is not null from namespaces where id = %(namespace)s"
 
 RELEASE = """
@@ -115,6 +118,11 @@ def held(db: Connection, namespace: int) -> bool:
     """Return whether a namespace waits for somebody to force its fading."""
     row = db.execute(HELD, {"namespace": namespace}).fetchone()
     return bool(row and row[0])
+
+
+def lock(db: Connection, namespace: int) -> None:
+    """Wait for others that do the same, until they have committed."""
+    db.execute(LOCK, {"namespace": namespace})
 
 
 def hold(db: Connection, namespace: int, now: datetime) -> None:

@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 from workers.storage.connection import Connection
 
 AMONG = """
-    select id, text, category, entity, key, value, importance, created_at, decay_class,
+    select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
         coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
@@ -27,7 +27,7 @@ ABOUT = """
 
 # What is about the same stands together.
 FOLLOWING = """
-    select id, text, category, entity, key, value, importance, created_at, decay_class,
+    select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
         coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
@@ -47,6 +47,7 @@ class Remembered:
     """What a fact says, and what is thought of it."""
 
     id: UUID
+    kind: str
     text: str
     category: str | None
     entity: str | None
