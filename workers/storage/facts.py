@@ -100,7 +100,7 @@ FORGET = """
     insert into events (namespace, fact, at, what, details)
     select namespace, id, %(now)s, 'forgotten',
         jsonb_strip_nulls(jsonb_build_object('reason', forgotten_reason, 'run', %(run)s::text))
-            || coalesce(details, '{}')
+            || details
     from gone
 """
 
@@ -163,7 +163,7 @@ def forget(
         "namespaces": list(namespaces),
         "ids": list(ids),
         "reasons": list(reasons),
-        "details": [Jsonb(one) for one in details] or [None] * len(ids),
+        "details": [Jsonb(one) for one in details or [{}] * len(ids)],
         "wished": list(WISHED),
         "now": now,
         "run": run,
