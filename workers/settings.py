@@ -154,7 +154,7 @@ class Settings(BaseModel):
     )
     max_outbox_bytes: int = Field(67_108_864, ge=1_024, description="bytes that these may have together")
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
-    max_body: int = Field(16_777_216, ge=1_024, description="longest body of a request to the API, in bytes")
+    max_body: int = Field(16_777_216, ge=1_024, description="longest body of a batch sent to the API, in bytes")
     flower_url: str = Field(
         "",
         pattern=r"^(https?://[^\s\"'<>]+)?$",

@@ -1,14 +1,20 @@
 """Serve the API as the settings say: `python -m api.http`."""
 
+import gc
 import sys
 
 import uvicorn
 
+from api.http.patience import PatientProtocol
 from workers import logs
 from workers.errors import SettingsError
 from workers.settings import Settings
 
 STOP_SECONDS = 10
+GARBAGE_THRESHOLD = 50_000
+"""Objects made between two looks for garbage: with Python's 700 a large body is searched hundreds of times."""
+MOST_CONNECTIONS = 1_000
+"""More at the same time are answered 503, so that memory and sockets last."""
 
 
 def main() -> None:
@@ -18,10 +24,14 @@ def main() -> None:
     except SettingsError as error:
         sys.exit(f"ebb: {error}")
     logs.configure(settings)
+    gc.set_threshold(GARBAGE_THRESHOLD)
     uvicorn.run(
         "api.http:app",
         host=settings.host,
         port=settings.port,
+        http=PatientProtocol,
+        ws="none",
+        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,

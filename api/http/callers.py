@@ -51,8 +51,9 @@ def caller(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return who asks, by what the headers say."""
-    return identify(request, bearer.credentials if bearer else api_key, namespace)
+    """Return who asks, by what the headers say, which is known already where a body was read."""
+    known: Caller | None = getattr(request.state, "caller", None)
+    return known or identify(request, bearer.credentials if bearer else api_key, namespace)
 
 
 def identify(request: Request, key: str | None, namespace: str | None) -> Caller:

@@ -5,9 +5,10 @@ from typing import Any
 from fastapi import APIRouter
 
 from api import schemas
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Admin, Reader
 
-routes = APIRouter(prefix="/memory/settings", tags=["settings"])
+routes = APIRouter(prefix="/memory/settings", tags=["settings"], route_class=Route)
 
 
 @routes.get("", response_model=schemas.NamespaceSettings)

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Path, Query, Response
 from api import schemas
 from api.http.paging import Cursor, Limit
 from api.http.problems import RefusedError, responses
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Reader, Writer
 from workers.errors import NotFoundError
 
-routes = APIRouter(prefix="/memory/facts", tags=["facts"])
+routes = APIRouter(prefix="/memory/facts", tags=["facts"], route_class=Route)
 
 Id = Annotated[UUID, Path(description="the fact's id, as storing it answered", examples=[schemas.EXAMPLE_ID])]
 MADE = ("added", "updated")

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query, Request, Response
 from api import schemas
 from api.http.paging import Cursor, link_next
 from api.http.problems import responses
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Admin, Reader, Writer
 
-routes = APIRouter(prefix="/memory", tags=["graph"])
+routes = APIRouter(prefix="/memory", tags=["graph"], route_class=Route)
 
 
 @routes.post("/links", response_model=schemas.Link, responses=ACCEPTED | responses(404))

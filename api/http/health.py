@@ -23,8 +23,8 @@ KNOWN_SECONDS = 2.0
 
 
 @routes.get("/live")
-def live() -> schemas.Live:
-    """Say that this process answers."""
+async def live() -> schemas.Live:
+    """Say that this process answers, which needs no thread: all may wait for workers."""
     return schemas.Live()
 
 

@@ -5,9 +5,10 @@ from typing import Any
 from fastapi import APIRouter
 
 from api import schemas
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Admin, Reader
 
-routes = APIRouter(prefix="/memory", tags=["hygiene"])
+routes = APIRouter(prefix="/memory", tags=["hygiene"], route_class=Route)
 
 
 @routes.post("/consolidate", response_model=schemas.Consolidated, responses=ACCEPTED)

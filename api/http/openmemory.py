@@ -14,9 +14,10 @@ from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.openmemory_callers import Memories, memories
 from api.http.recalling import touches
+from api.http.route import Route
 from api.sender import now_text
 
-routes = APIRouter(tags=["OpenMemory"])
+routes = APIRouter(tags=["OpenMemory"], route_class=Route)
 
 MOST = 10_000
 PAGE = 1_000

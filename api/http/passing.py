@@ -5,10 +5,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from api import schemas
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Admin, Reader
 from workers.intake.values import Instant
 
-routes = APIRouter(prefix="/memory/decay", tags=["decay"])
+routes = APIRouter(prefix="/memory/decay", tags=["decay"], route_class=Route)
 
 Everywhere = Annotated[bool, Query(description="All namespaces, for which the scope system is needed.")]
 

@@ -1,6 +1,6 @@
 """Problems: every error becomes a problem detail (RFC 9457) here, and nowhere else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -20,15 +20,13 @@ from workers.errors import (
     TaskFailedError,
     UnavailableError,
 )
-from workers.intake.values import fault
+from workers.intake.values import MOST_FAULTS, fault, joined
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
 BUSY_SECONDS = 10
-SAID_BETTER = {
-    "There was an error parsing the body": "body: is no JSON: it is no UTF-8, is nested without end, or has a number "
-    "of thousands of digits."
-}
+NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
+SAID_BETTER = {"There was an error parsing the body": NO_JSON}
 """What the framework says too shortly."""
 
 STATUS: Mapping[type[EbbError], HTTPStatus] = {
@@ -48,6 +46,14 @@ class RefusedError(EbbError):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class InvalidBodyError(RequestValidationError):
+    """A body with values that cannot be: details of the first faults, and how many more there are."""
+
+    def __init__(self, details: Sequence[Any], more: int) -> None:
+        super().__init__(details)
+        self.more = more
 
 
 def answer(status: int, detail: str, request: Request | None = None, **more: Any) -> JSONResponse:
@@ -94,12 +100,15 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """Name each value that cannot be; a body that is no JSON at all is a bad request."""
+    """Name the first values that cannot be, and how many more; a body that is no JSON at all is a bad request."""
     details = error.errors() if isinstance(error, RequestValidationError) else []
-    faults = [_fault(detail) for detail in details]
+    more = max(len(details) - MOST_FAULTS, 0) + getattr(error, "more", 0)
+    faults = [_fault(detail) for detail in details[:MOST_FAULTS]]
     no_json = any(detail["type"] == "json_invalid" for detail in details)
     status = HTTPStatus.BAD_REQUEST if no_json else HTTPStatus.UNPROCESSABLE_ENTITY
-    return answer(status, "; ".join(faults) + ".", request, errors=faults)
+    return answer(
+        status, joined(faults, more), request, errors=[*faults, *([f"and {more} more faults"] if more else [])]
+    )
 
 
 def _fault(detail: Any) -> str:

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query
 from api import schemas
 from api.http.paging import Cursor, Limit
 from api.http.problems import responses
+from api.http.route import Route
 from api.http.sending import Reader
 
-routes = APIRouter(prefix="/memory", tags=["recall"])
+routes = APIRouter(prefix="/memory", tags=["recall"], route_class=Route)
 
 
 @routes.post("/recall", response_model=schemas.Recalled, responses=responses(404))

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query
 from api import schemas
 from api.http.paging import Cursor, Limit
 from api.http.problems import responses
+from api.http.route import Route
 from api.http.sending import ACCEPTED, Reader, Writer
 
-routes = APIRouter(prefix="/memory", tags=["telling"])
+routes = APIRouter(prefix="/memory", tags=["telling"], route_class=Route)
 
 
 @routes.get("/stats", response_model=schemas.Stats)

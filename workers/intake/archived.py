@@ -10,7 +10,7 @@ from workers.core import spells
 from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 from workers.intake.facts import DERIVED, NewFact, new_fact
-from workers.intake.values import ClassSource, Count, Instant, Name, Share, Text, fault
+from workers.intake.values import MOST_TIMES, ClassSource, Document, Instant, Name, Share, Text, Times, faults
 
 Never = Literal["infinity"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
@@ -26,13 +26,21 @@ def _infinite(value: Any) -> Any:
     return None if value == "-infinity" else value
 
 
+def _bounded(value: Any) -> Any:
+    """Return a counter as it counts, for a database may have counted on beyond that."""
+    return min(value, MOST_TIMES) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
+
+
 class State(BaseModel):
     """The anchor of a fact and its counters; whatever follows from them is not part of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     base: Share
-    coactivations: Count = 0
+    coactivations: ManyTimes = 0
     last_seen_at: Instant
     confidence: Share = 1.0
     last_confirmed_at: Instant
@@ -40,9 +48,9 @@ class State(BaseModel):
     decay_class: DecayClass | None = None
     decay_class_source: ClassSource | None = None
     halvings: Annotated[int, Field(ge=0, lt=2**15)] = 0
-    confirmations: Count = 0
+    confirmations: ManyTimes = 0
     compared: bool = False
-    recall_count: Count = 0
+    recall_count: ManyTimes = 0
     last_accessed_at: Annotated[Instant | None, BeforeValidator(_infinite)] = None
     spells: Annotated[str, Field(pattern=SPELLS)] | None = None
     held: bool = False
@@ -62,7 +70,7 @@ class Event(BaseModel):
 
     at: Instant
     what: Annotated[Text, Field(max_length=128)]
-    details: dict[str, Any] = {}
+    details: Document = {}
 
 
 class Validity(BaseModel):
@@ -177,7 +185,7 @@ class ArchivedNamespace(BaseModel):
 
     salt: UUID
     turns: Big = 0
-    settings: dict[str, Any] = {}
+    settings: Document = {}
 
 
 Beside = (
@@ -217,10 +225,10 @@ def archived(given: Any, max_text: int) -> Record:
                 return model.model_validate(given[kind])
         past = Validity.model_validate(given)
     except ValidationError as error:
-        raise InvalidInputError(
-            "; ".join(fault(detail, known=State.model_fields) for detail in error.errors()) + "."
-        ) from None
+        raise InvalidInputError(faults(error, known=State.model_fields)) from None
     content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
+    if "coactivations" in content:
+        content["coactivations"] = _bounded(content["coactivations"])
     fact = new_fact(content, max_text)
     if fact.id is None:
         raise InvalidInputError("id: is missing; an archived fact has one.")

@@ -14,7 +14,7 @@ from pydantic import (
 
 from workers.core.chunks import Chunk
 from workers.errors import InvalidInputError
-from workers.intake.values import LONGEST_FIELD, Text, Value, fault, own_words, show, storable
+from workers.intake.values import LONGEST_FIELD, Text, Value, faults, own_words, show, storable
 
 MOST_CHUNKS = 10_000
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -72,7 +72,7 @@ def document(**given: Any) -> GivenDocument:
     try:
         return GivenDocument.model_validate(given)
     except ValidationError as error:
-        raise InvalidInputError("; ".join(fault(detail) for detail in error.errors()) + ".") from None
+        raise InvalidInputError(faults(error)) from None
 
 
 def folder_name(given: Any) -> str:

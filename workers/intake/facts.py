@@ -25,8 +25,10 @@ from workers.intake.values import (
     Share,
     Tags,
     Text,
+    Times,
     Value,
-    fault,
+    faults,
+    few_unknown,
     own_words,
     show,
 )
@@ -68,7 +70,7 @@ class NewFact(BaseModel):
     importance: Share = 0.5
     salience: Share = 0.5
     strength: Share | None = None
-    coactivations: Count = 0
+    coactivations: Times = 0
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
     decay_class_source: ClassSource | None = None
@@ -94,12 +96,11 @@ def new_fact(given: Any, max_text: int) -> NewFact:
     """
     if not isinstance(given, dict):
         raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {show(given)}.")
+    given, more = few_unknown(given, NewFact.model_fields)
     try:
         fact = NewFact.model_validate(given)
     except ValidationError as error:
-        raise InvalidInputError(
-            "; ".join(fault(detail, known=NewFact.model_fields) for detail in error.errors()) + "."
-        ) from None
+        raise InvalidInputError(faults(error, known=NewFact.model_fields, more=more)) from None
     text = own_words(fact.text, "text", max_text)
     if not text:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from workers.core.hygiene import Document, merged, without
 from workers.errors import InvalidInputError
-from workers.intake.values import show
+from workers.intake.values import joined, show
 
 MOST_DAYS = 36_525
 MOST_TURNS = 10**9
@@ -93,7 +93,7 @@ def _nested(given: Any) -> list[Document]:
         raise InvalidInputError(f"set: {show(given)} is no object; give fields by their paths, such as {PATHS[2]}.")
     faults = [fault for path, value in given.items() for fault in _faults(str(path).split("."), value)]
     if faults:
-        raise InvalidInputError("; ".join(faults) + ".")
+        raise InvalidInputError(joined(faults))
     return [_at(path.split("."), value) for path, value in given.items()]
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     FiniteFloat,
+    ValidationError,
 )
 from pydantic_core import ErrorDetails
 
@@ -29,6 +30,17 @@ MOST_LEVELS = 100
 
 MOST_TAGS = 64
 LONGEST_TAG = 128
+MOST_FAULTS = 20
+"""How many faults are named; of the others their number."""
+
+UNKNOWN = "extra_forbidden"
+FIRST_INSTANT = datetime(1, 1, 2, tzinfo=UTC)
+LAST_INSTANT = datetime(9999, 12, 30, tzinfo=UTC)
+"""A day from the ends of Python's calendar, so that an instant can be shown in each time zone."""
+
+MOST_TIMES = 1_000_000
+"""The most that a fact may be said to have been used; past some fifty uses it makes no difference."""
+
 SHOWN = 80
 TYPED = {"__type__", "__value__"}
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
@@ -60,11 +72,13 @@ def _midnight(value: Any) -> Any:
 
 
 def _in_utc(instant: datetime) -> datetime:
-    """Return the instant if it lies in years that UTC's calendar has, which not every local time does."""
+    """Return the instant if it lies in years that every time zone's calendar has."""
     try:
-        instant.astimezone(UTC)
+        known = FIRST_INSTANT <= instant.astimezone(UTC) <= LAST_INSTANT
     except OverflowError:
-        raise ValueError("must lie in the years 1 to 9999 of UTC") from None
+        known = False
+    if not known:
+        raise ValueError("must lie in the years 1 to 9999, a day from their ends at least")
     return instant
 
 
@@ -108,8 +122,24 @@ def _metadata(value: Any) -> Any:
         raise ValueError("must be JSON, without NaN or infinity") from None
     if size > LONGEST_METADATA:
         raise ValueError(f"must have at most {LONGEST_METADATA} bytes of JSON")
+    storable_within(value)
     if any(one.keys() == TYPED for one in _objects(value)):
         raise ValueError("must have no object of just `__type__` and `__value__`, which transports take for theirs")
+    return value
+
+
+def storable_within(value: Any) -> Any:
+    """Return a value of JSON of which PostgreSQL can store every text and every name, at any depth.
+
+    Raises:
+        ValueError: one has NUL characters or lone surrogates.
+    """
+    level = [shallow(value)]
+    while level:
+        for one in level:
+            for text in one if isinstance(one, dict) else [one]:
+                storable(text)
+        level = [below for one in level for below in _below(one)]
     return value
 
 
@@ -155,7 +185,9 @@ Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), A
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
+Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
 Shallow = AfterValidator(shallow)
+Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
 
@@ -179,8 +211,8 @@ def own_words(text: str, name: str, max_text: int) -> str:
 
 def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
     """Return what is wrong with a value, what was given, and which fields are known if it is none of them."""
-    where = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str")) or "a field's name"
-    if detail["type"] == "extra_forbidden":
+    where = _where(detail) or "a field's name"
+    if detail["type"] == UNKNOWN:
         fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
         return f"{show(where)[1:-1]}: is no field{fields}"
     if detail["type"] == "timezone_aware":
@@ -194,7 +226,62 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
     return f"{where}: {said}{given}" if named else f"{said}{given}"
 
 
+def few_unknown(given: Mapping[str, Any], known: Container[str]) -> tuple[dict[str, Any], int]:
+    """Return an object with no more unknown fields than are reported, and how many it had beyond them."""
+    unknown = [name for name in given if name not in known]
+    left_out = set(unknown[MOST_FAULTS:])
+    return {name: value for name, value in given.items() if name not in left_out}, len(left_out)
+
+
+def faults(error: ValidationError, *, known: Iterable[str] = (), more: int = 0) -> str:
+    """Return the first faults as a sentence, and how many more there are; known fields are listed once."""
+    details = error.errors(include_url=False, include_context=False)
+    return joined(first_faults(details, known), max(len(details) - MOST_FAULTS, 0) + more)
+
+
+def first_faults(details: Sequence[ErrorDetails], known: Iterable[str] = ()) -> list[str]:
+    """Return what is wrong by the first details; which fields are known is said of the first unknown one alone."""
+    named, listed = [], False
+    for detail in details[:MOST_FAULTS]:
+        again = detail["type"] == UNKNOWN and listed
+        named.append(f"{show(_where(detail))[1:-1]}: is no field" if again else fault(detail, known=known))
+        listed = listed or detail["type"] == UNKNOWN
+    return named
+
+
+def joined(named: Sequence[str], more: int = 0) -> str:
+    """Return faults as one sentence: the first, and how many more there are."""
+    more += max(len(named) - MOST_FAULTS, 0)
+    return "; ".join(named[:MOST_FAULTS]) + (f"; and {more} more faults." if more else ".")
+
+
 def show(value: Any) -> str:
     """Return a value as an error message shows it: in ASCII, and not all of a long one."""
-    shown = ascii(value)
-    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+    shown = ""
+    for piece in _pieces(value):
+        shown += piece
+        if len(shown) > SHOWN:
+            return f"{shown[:SHOWN]}…"
+    return shown
+
+
+def _where(detail: ErrorDetails) -> str:
+    return ".".join(str(part) for part in detail["loc"] if part not in ("int", "str"))
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """Yield how Python writes a value, piece by piece, so that the end of a long one costs nothing."""
+    if isinstance(value, str):
+        yield ascii(value[: SHOWN + 1])
+    elif type(value) is dict or type(value) is list:
+        opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+        yield opening
+        for place, one in enumerate(value):
+            yield ", " if place else ""
+            yield from _pieces(one)
+            if isinstance(value, dict):
+                yield ": "
+                yield from _pieces(value[one])
+        yield closing
+    else:
+        yield ascii(value)

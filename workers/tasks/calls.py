@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from workers.errors import InvalidInputError
-from workers.intake.values import fault, show
+from workers.intake.values import MOST_FAULTS, fault, joined, show
 
 
 def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -30,9 +30,9 @@ def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> No
     try:
         model.model_validate(dict(zip(names, positional, strict=False)) | dict(named))
     except ValidationError as error:
-        raise InvalidInputError(
-            "; ".join(_fault(detail, task.name, names) for detail in error.errors()) + "."
-        ) from None
+        details = error.errors(include_url=False)
+        named_faults = [_fault(detail, task.name, names) for detail in details[:MOST_FAULTS]]
+        raise InvalidInputError(joined(named_faults, len(details) - len(named_faults))) from None
 
 
 @cache

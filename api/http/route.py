@@ -1,0 +1,122 @@
+"""Routes: who asks is checked before a body is read, and bodies are parsed and validated off the event loop."""
+
+import json
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Request, Response, params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security.utils import get_authorization_scheme_param
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+
+from api.http.callers import identify
+from api.http.problems import NO_JSON, InvalidBodyError
+from workers.intake.values import MOST_FAULTS, few_unknown
+
+KEY_CHECKS = 16
+"""How many threads check keys at the same time, so that a refusal waits for none of those that wait for workers."""
+
+PARSERS = 2
+"""How many bodies are parsed at the same time; parsing holds the interpreter most of the while."""
+
+MOST_PARTS = 500_000
+"""How many brackets, colons and commas a body may have: parsing millions of values would hold up all other requests."""
+
+Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Route(APIRoute):
+    """A route that reads a JSON body only from callers who may ask, and parses it in a thread."""
+
+    def get_route_handler(self) -> Handler:
+        """Return what answers a request."""
+        answer = super().get_route_handler()
+        field = self.body_field
+        if field is None or isinstance(field.field_info, params.Form):
+            return answer
+        shape: Any = Annotated[field.field_info.annotation, field.field_info]
+        adapter: TypeAdapter[Any] = TypeAdapter(shape)
+        known = _known_fields(field.field_info.annotation)
+        limits: list[CapacityLimiter] = []
+
+        async def checked(request: Request) -> Response:
+            if not limits:  # they belong to the event loop, which is not there before
+                limits[:] = CapacityLimiter(KEY_CHECKS), CapacityLimiter(PARSERS)
+            await to_thread.run_sync(_identify, request, limiter=limits[0])
+            body = await request.body()
+            given = None
+            if body and _is_json(request):
+                given = await to_thread.run_sync(_parsed, body, adapter, known, limiter=limits[1])
+            return await answer(_Read(request, body, given))
+
+        return checked
+
+
+class _Read(Request):
+    """A request whose body was read and parsed."""
+
+    def __init__(self, request: Request, body: bytes, given: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._body = body
+        self._given = given
+
+    async def json(self) -> Any:
+        """Return the parsed body."""
+        return self._given
+
+
+def _identify(request: Request) -> None:
+    """Refuse who may not ask, by the headers alone."""
+    scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
+    key = bearer if bearer and scheme.lower() == "bearer" else request.headers.get("x-api-key")
+    identify(request, key, request.headers.get("x-ebb-namespace"))
+
+
+def _is_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind.startswith("application/") and (kind == "application/json" or kind.endswith("+json"))
+
+
+def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> Any:
+    """Return a body as what its route takes.
+
+    Raises:
+        RequestValidationError: it is no JSON.
+        InvalidBodyError: it is JSON of something else; the first faults are named.
+        HTTPException: it is no JSON that Python can read, or has too many values.
+    """
+    if sum(map(body.count, (b"[", b"{", b":", b","))) > MOST_PARTS:
+        raise HTTPException(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_PARTS} values; send it in pieces."
+        )
+    try:
+        given = json.loads(body)
+    except json.JSONDecodeError as error:
+        detail = {"type": "json_invalid", "loc": ("body", error.pos), "input": {}, "ctx": {"error": error.msg}}
+        raise RequestValidationError([detail]) from None
+    except (ValueError, RecursionError):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, NO_JSON) from None
+    given, more = few_unknown(given, known) if known and isinstance(given, dict) else (given, 0)
+    try:
+        return adapter.validate_python(given)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        first = [detail | {"loc": ("body", *detail["loc"])} for detail in details[:MOST_FAULTS]]
+        raise InvalidBodyError(first, len(details) - len(first) + more) from None
+
+
+def _known_fields(annotation: Any) -> frozenset[str]:
+    """Return the names that a body's fields may have, where it is one kind of object that has no others."""
+    kinds = [kind for kind in getattr(annotation, "__args__", [annotation]) if kind is not type(None)]
+    if len(kinds) != 1 or not isinstance(kinds[0], type) or not issubclass(kinds[0], BaseModel):
+        return frozenset()
+    if kinds[0].model_config.get("extra") != "forbid":
+        return frozenset()
+    fields = kinds[0].model_fields.items()
+    return frozenset(
+        name for own, field in fields for name in (own, field.alias, field.validation_alias) if isinstance(name, str)
+    )

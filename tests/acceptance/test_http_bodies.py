@@ -1,0 +1,111 @@
+"""Bodies of requests to the API: refused before they are read, bounded, and never in the way of others."""
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+import redis
+from live_api import make_key, serving
+from live_system import LiveSystem, eventually
+
+from api.http.body import BATCH
+from workers.intake.values import MOST_FAULTS
+
+pytestmark = pytest.mark.acceptance
+
+JSON = {"content-type": "application/json"}
+MEBIBYTE = 1_048_576
+THREADS = 64
+
+
+@pytest.fixture(scope="module")
+def served(live: LiveSystem) -> Iterator[httpx2.Client]:
+    with serving(live) as client:
+        yield client
+
+
+def _first_line(client: httpx2.Client, *lines: str) -> str:
+    """Return how an answer begins to the head of a request whose body is never sent."""
+    where = urlsplit(str(client.base_url))
+    with socket.create_connection((where.hostname, where.port or 80), timeout=60) as connection:
+        connection.sendall("\r\n".join([*lines, "Host: 127.0.0.1", "", ""]).encode())
+        return connection.recv(64).decode().partition("\r\n")[0]
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("key", ["X-Nothing: here", "x-api-key: none", "Authorization: Bearer none"])
+def test_who_may_not_ask_is_refused_before_the_body_is_read(
+    live: LiveSystem, served: httpx2.Client, length: str, key: str
+) -> None:
+    make_key(live, "bodies")
+    for path in ("/memory/facts", BATCH, "/memory/recall", "/mcp"):
+        head = [f"POST {path} HTTP/1.1", "Content-Type: application/json", length, key]
+        assert _first_line(served, *head).startswith("HTTP/1.1 401"), path
+
+
+def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
+    live: LiveSystem, served: httpx2.Client
+) -> None:
+    headers = JSON | make_key(live, "bodies")
+    body = json.dumps({"facts": [{"text": "Mira bakes."}], "touch": True}) + " " * 2 * MEBIBYTE
+    for path in ("/memory/facts", "/memory/recall", "/mcp"):
+        answer = served.post(path, content=body, headers=headers)
+        assert answer.status_code == 413, path
+        assert f"POST {BATCH}" in answer.json()["detail"]
+        assert "EBB_MAX_BODY" in answer.json()["detail"]
+    assert served.post(BATCH, content=body, headers=headers).status_code == 200
+    values = json.dumps({"facts": [{"text": "Mira bakes.", "metadata": {"all": [[]] * 300_000}}]})
+    answer = served.post(BATCH, content=values, headers=headers)
+    assert (answer.status_code, "in pieces" in answer.json()["detail"]) == (413, True)
+
+
+def test_the_largest_fact_fits(live: LiveSystem, served: httpx2.Client) -> None:
+    fact = {"text": "\u0001" * 65_535 + ".", "metadata": {"a": "x" * (MEBIBYTE - 9)}}
+    answer = served.post("/memory/facts", json=fact, headers=make_key(live, "largest"))
+    assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.parametrize("path", ["/memory/facts", BATCH, "/memory/recall", "/memory/settings"])
+def test_of_many_faults_the_first_are_named_and_the_others_counted(
+    live: LiveSystem, served: httpx2.Client, path: str
+) -> None:
+    many = 50_000 if path != BATCH else 200_000
+    unknown: dict[str, Any] = {f"u{place:06}": 1 for place in range(many)}
+    body = {"set": unknown} if path.endswith("settings") else {"text": "a", "query": "a", "facts": [{}]} | unknown
+    send = served.patch if path.endswith("settings") else served.post
+    answer = send(path, json=body, headers=make_key(live, "bodies", "read", "write", "admin"))
+    assert answer.status_code == 422
+    assert len(answer.content) < 20_000
+    assert [f"u{place:06}" in answer.text for place in (0, MOST_FAULTS - 3, MOST_FAULTS)] == [True, True, False]
+    assert " more faults" in answer.json()["detail"]
+
+
+def test_a_fact_of_a_batch_is_answered_with_its_first_faults(live: LiveSystem, served: httpx2.Client) -> None:
+    facts = [{"text": "a"} | {f"u{place:06}": 1 for place in range(100_000)}]
+    answer = served.post(BATCH, json={"facts": facts}, headers=make_key(live, "bodies"))
+    (result,) = answer.json()["results"]
+    assert len(result["error"]) < 20_000
+    assert f"and {100_000 - MOST_FAULTS} more faults" in result["error"]
+
+
+def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSystem) -> None:
+    """No worker runs until the end: each request waits."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    with serving(idle) as api, ThreadPoolExecutor(2 * THREADS) as waiting:
+        wait = {"timeout": 120}
+        pending = [
+            waiting.submit(api.post, "/memory/recall", params=wait, json={"query": "key"}, timeout=240)
+            for _ in range(THREADS)
+        ]
+        try:
+            with redis.Redis.from_url(idle.redis_url) as queues:
+                eventually(lambda: queues.llen("recall") >= THREADS, "all threads wait", 90)
+            assert api.get("/health/live").json() == {"status": "live"}
+            assert not any(one.done() for one in pending)
+        finally:
+            idle.start("worker")

@@ -1,0 +1,76 @@
+"""Slow clients of the API: neither the head of a request nor its body may take for ever."""
+
+import asyncio
+from contextlib import closing
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.types import Message
+from uvicorn.server import ServerState
+
+from api.http import body, patience
+
+END = b"\r\n\r\n"
+
+
+async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def _received(*sent: bytes) -> bytes:
+    """Return what is answered behind the last whole request, of what is sent bit by bit, until the connection ends."""
+    config = uvicorn.Config(_answer, log_config=None, ws="none", timeout_keep_alive=3600)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: patience.PatientProtocol(config, state, {}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    with closing(server), closing(writer):
+        for part in sent:
+            writer.write(part)
+            if part.endswith(END):
+                await reader.readuntil(b"ok")
+        return await reader.read()
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("sent", [(), (b"GET / HTTP/1.1\r\n", b"Host: x\r\n")])
+def test_a_head_that_never_ends_is_answered_408(sent: tuple[bytes, ...]) -> None:
+    assert asyncio.run(_received(*sent)).startswith(b"HTTP/1.1 408")
+
+
+def test_bytes_after_an_answer_do_not_keep_a_connection_open() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100" + END
+    assert asyncio.run(_received(head, b"a")) == b""
+
+
+def test_a_body_that_never_comes_is_refused() -> None:
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def read() -> None:
+        await body._limited(never, 100)()
+
+    with pytest.raises(body.TooSlowError, match="did not arrive"):
+        asyncio.run(read())
+
+
+def test_whoever_waits_for_the_end_of_a_connection_is_not_hurried() -> None:
+    async def read() -> list[str]:
+        messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"a", "more_body": False}]
+
+        async def receive() -> Message:
+            return messages.pop()
+
+        limited = body._limited(receive, 100)
+        return [(await limited())["type"], (await limited())["type"]]
+
+    assert asyncio.run(read()) == ["http.request", "http.disconnect"]
