@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers.errors import NoConnectionError, UnavailableError
+from workers.storage.lenient import read_leniently
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Pool: TypeAlias = ConnectionPool[Connection]
@@ -210,6 +211,7 @@ def _check(db: psycopg.Connection[Any]) -> None:
 
 def _configure(db: psycopg.Connection[Any]) -> None:
     db.execute(CONFIGURE)
+    read_leniently(db)
     if db.execute("select 1 from pg_type where typname = 'halfvec'").fetchone():
         register_vector(db)
     if not db.autocommit:

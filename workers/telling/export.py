@@ -14,11 +14,12 @@ from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
 from workers.errors import DamagedError
 from workers.forgetting.terms import hygiene
-from workers.storage import archives, exports
+from workers.storage import archives, exports, lenient
 from workers.storage.connection import snapshot
 
 BATCH = 1_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
 AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
@@ -123,4 +124,5 @@ def _summary(text: str, retention: float, layers: int) -> str | None:
 
 
 def _instant(seconds: float) -> datetime | None:
-    return EPOCH + timedelta(seconds=seconds) if np.isfinite(seconds) else None
+    """Return an instant, or the end of the calendar that it lies beyond."""
+    return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None
