@@ -32,7 +32,7 @@ from uuid_utils.compat import uuid7
 
 from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
 from api.keeping import Keeper
-from api.operating import Operator
+from api.operating import DECAY_SECONDS, Operator
 from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer, now_text
 from api.viewing import Viewer
 
@@ -149,13 +149,51 @@ class Client(Operator, Keeper, Viewer):
         arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": now_text()}
         return self.write("memory.forget", arguments, wait=wait)
 
-    def restore(self, ids: Sequence[str], *, wait: bool = True) -> Answer:
-        """Bring forgotten facts back; return `{"results"}` with what became of each, in order, or its `error`.
+    def restore(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        dry_run: bool = False,
+        wait: bool = True,
+    ) -> Answer:
+        """Bring facts back, forgotten or superseded ones by their ids, or what was forgotten by time, reason or run.
 
-        `action` is `restored`, or `unchanged` where the fact is live. What was purged cannot be restored.
+        By ids return `{"results"}` with what became of each, in order, or its `error`: `action` is `restored`, or
+        `unchanged` where the fact is live. What was purged cannot be restored. What ended by itself and is restored
+        for the second time is `pinned`, so that it does not end again.
+
+        Otherwise return `{"restored", "pinned", "unchanged", "refused", "errors"}`: how many of the matching facts
+        became what, and the first errors; with `dry_run` only `{"matching"}`. What was forgotten on request is matched
+        only if `reason` says so. Repeating it goes on where it was interrupted.
         """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "now": now_text()}
-        return self.write("memory.restore", arguments, wait=wait)
+        arguments = {"ids": None if ids is None else list(ids), "namespace": self.namespace, "now": now_text()}
+        selection = {"since": since, "until": until, "reason": reason, "run": run, "dry_run": dry_run}
+        seconds = STORE_SECONDS if ids is not None or dry_run else DECAY_SECONDS
+        return self.write("memory.restore", arguments | selection, wait=wait, seconds=seconds)
+
+    def forgotten(
+        self,
+        limit: int = 100,
+        *,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        asked: bool = True,
+        cursor: str | None = None,
+    ) -> Answer:
+        """Return `{"facts", "next"}`: what was forgotten and can still be restored, newest first.
+
+        Each is `{"id", "text", "kind", "reason", "forgotten_at", "run", "restorable_until"}`. Without `asked` it is
+        only what ended by itself, not what was forgotten on request.
+        """
+        arguments = {"namespace": self.namespace, "limit": limit, "cursor": cursor, "asked": asked}
+        selection = {"since": since, "until": until, "reason": reason, "run": run}
+        return self.call("memory.forgotten", arguments | selection, RECALL_SECONDS)
 
     def fact(self, id: str) -> Answer:  # noqa: A002 - the contract's name
         """Return a live fact as it is now, in the terms of `ebb export`; that is no use of it.

@@ -45,6 +45,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.portraying",
             "workers.tasks.items",
             "workers.tasks.keeping",
+            "workers.tasks.restoring",
             "workers.tasks.graph",
             "workers.tasks.passing",
             "workers.tasks.choosing",

@@ -32,6 +32,7 @@ ROUTES = {
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,
     "memory.history": RECALL,
+    "memory.forgotten": RECALL,
     "memory.relations": RECALL,
     "memory.autolink": MAINTENANCE,
     "memory.measure": MAINTENANCE,

@@ -25,6 +25,7 @@ from api.cli import (
     migrating,
     output,
     system,
+    undoing,
     upkeep,
 )
 from workers.errors import EbbError
@@ -35,6 +36,7 @@ MODULES = (
     context,
     index,
     keeping,
+    undoing,
     contradictions,
     graph,
     forecast,

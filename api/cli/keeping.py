@@ -1,4 +1,4 @@
-"""`ebb forget`, `restore`, `history` and `pin`: the owner's own decisions about single facts."""
+"""`ebb forget`, `history` and `pin`: the owner's own decisions about single facts."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -23,16 +23,7 @@ def forget(
     """Forget facts; until they are purged, `ebb restore` brings them back."""
     with client(home, namespace) as memory:
         answer = memory.forget(ids, purge=purge)
-    _show_fates(answer, as_json=as_json)
-
-
-def restore(
-    ids: Ids, namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False
-) -> None:
-    """Bring forgotten facts back, whatever they were forgotten for."""
-    with client(home, namespace) as memory:
-        answer = memory.restore(ids)
-    _show_fates(answer, as_json=as_json)
+    show_fates(answer, as_json=as_json)
 
 
 def history(
@@ -72,7 +63,7 @@ def pin(
         output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
 
 
-def _show_fates(answer: dict[str, Any], *, as_json: bool) -> None:
+def show_fates(answer: dict[str, Any], *, as_json: bool) -> None:
     """Print what became of each fact; exit with 1 if one was not there or was refused."""
     if as_json:
         output.print_json(answer)
@@ -90,7 +81,8 @@ def _show_fate(one: dict[str, Any]) -> None:
     colour = COLOURS.get(one["action"], "dim")
     known = one["action"] == "unchanged" and "reason" in one
     since = f", forgotten {one['forgotten_at']}: {one['reason']}" if known else ""
-    output.console().print(f"[{colour}]{one['action']}[/{colour}] {one['id']}{since}")
+    pinned = ", pinned: it had ended by itself before, and does not again" if one.get("pinned") else ""
+    output.console().print(f"[{colour}]{one['action']}[/{colour}] {one['id']}{since}{pinned}")
 
 
 def _details(event: dict[str, Any]) -> str:
@@ -101,4 +93,4 @@ def _until(instant: str | None) -> str:
     return "for good" if instant is None else f"until {instant}"
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"forget": forget, "restore": restore, "history": history, "pin": pin}
+COMMANDS: dict[str, Callable[..., None]] = {"forget": forget, "history": history, "pin": pin}

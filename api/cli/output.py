@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from workers.errors import EbbError
+from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,6 +118,22 @@ def say_held(facts: int) -> None:
         f"[bold red]Forget limit met:[/bold red] {facts} facts would be forgotten but are kept. "
         "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
     )
+
+
+def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
+    """Ask on a terminal whether so many facts shall be restored, and exit with 2 where that is not confirmed.
+
+    Without a terminal only `--yes` confirms it.
+    """
+    if yes or not facts:
+        return
+    if sys.stdin.isatty() and not as_json:
+        if typer.confirm(f"{facts} facts will be restored. Go on?", err=True):
+            return
+        raise typer.Exit(2)
+    told = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
+    fail(InvalidInputError(told), as_json=as_json)
+    raise typer.Exit(2)
 
 
 def json_wanted(arguments: Sequence[str]) -> bool:

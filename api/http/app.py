@@ -25,6 +25,7 @@ from api.http import (
     sending,
     tasks,
     telling,
+    undoing,
 )
 from api.http.body import BodyLimit
 from api.http.door import Door
@@ -35,6 +36,7 @@ from workers.settings import Settings
 
 GROUPS = (
     facts,
+    undoing,
     recalling,
     graph,
     passing,

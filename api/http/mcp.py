@@ -59,4 +59,5 @@ def _open(request: Request | None, scope: Wish) -> Opened:
     assert request is not None  # noqa: S101  over HTTP there is one
     who: Caller = request.state.caller
     who.check(scope)
-    return Opened(Session(door_of(request), who, timeout=None), touches="write" in who.scopes)
+    writes = "write" in who.scopes
+    return Opened(Session(door_of(request), who, timeout=None), touches=writes, writes=writes)

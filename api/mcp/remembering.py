@@ -4,7 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from api.mcp.tool import Call, Id, Ids, brief, given, removes, writes, written
+from api.mcp.tool import (
+    Call,
+    ForgottenFor,
+    Id,
+    Ids,
+    Run,
+    Since,
+    Until,
+    brief,
+    given,
+    removes,
+    writes,
+    written,
+)
 from api.sender import Answer
 from workers.core.lifetime import DecayClass
 
@@ -101,12 +114,22 @@ def forget(call: Call, ids: Ids) -> Answer:
     return answer
 
 
-def restore(call: Call, ids: Ids) -> Answer:
-    """Bring back facts that were forgotten, by request or by fading.
+def restore(
+    call: Call,
+    ids: Annotated[list[str] | None, Field(description="Ids, as forgotten gives them; else which facts.")] = None,
+    since: Since = None,
+    until: Until = None,
+    reason: ForgottenFor = None,
+    run: Run = None,
+) -> Answer:
+    """Bring back facts that were forgotten or superseded: by ids, or all that were forgotten in a time or by a run.
 
-    Returns {"results": [{"id", "action"}]}: `restored`, `unchanged` if it is there, or an `error` that says why not.
+    Ask `forgotten` first to see which these are. What was forgotten on request comes back only by its id or with
+    `reason`. Returns {"results": [{"id", "action"}]}: `restored`, `unchanged` if it is there, or an `error`; without
+    ids {"restored", "pinned", "refused"}, how many. A fact that ended twice by itself is pinned when restored again.
     """
-    answer: Answer = brief(written(call).restore(ids))
+    chosen = given(ids=ids, since=since, until=until, reason=reason, run=run)
+    answer: Answer = brief(written(call).restore(**chosen))
     return answer
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.mcp.tool import Call, brief, given, read, reads
+from api.mcp.tool import Call, ForgottenFor, Run, Since, Until, brief, given, read, reads
 from api.sender import Answer
 
 Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100)]
@@ -90,4 +90,22 @@ def stats(call: Call) -> Answer:
     return read(call).client.stats()
 
 
-TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats))
+def forgotten(
+    call: Call,
+    since: Since = None,
+    until: Until = None,
+    reason: ForgottenFor = None,
+    run: Run = None,
+    limit: Limit = 20,
+    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
+) -> Answer:
+    """List what was forgotten and can be restored, newest first, with its reason and until when; see `restore`.
+
+    Returns {"facts": [{"id", "text", "reason", "forgotten_at", "run", "restorable_until"}], "next"}.
+    """
+    memory = read(call)
+    chosen = given(since=since, until=until, reason=reason, run=run, cursor=cursor)
+    return {"facts": [], **brief(memory.client.forgotten(limit, asked=memory.writes, **chosen))}
+
+
+TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats), reads(forgotten))

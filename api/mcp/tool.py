@@ -15,20 +15,28 @@ from starlette.requests import Request
 from api.client import Client
 from api.sender import Answer
 from workers.errors import EbbError
+from workers.intake.archived import Reason
 
 Scope: TypeAlias = Literal["read", "write"]
 P = ParamSpec("P")
 
 Id = Annotated[str, Field(description="A fact's id, a UUID as recall, lookup and store give it.")]
 Ids = Annotated[list[str], Field(description="Ids of facts, as recall, lookup and store give them.", min_length=1)]
+Since = Annotated[str | None, Field(description="Forgotten at this instant or later, ISO 8601 with zone, or a date.")]
+Until = Annotated[str | None, Field(description="Forgotten before this instant.")]
+ForgottenFor = Annotated[
+    Reason | None, Field(description="Why: asked and retracted are requests, the others ended by themselves.")
+]
+Run = Annotated[str | None, Field(description="Forgotten by this run, whose id `forgotten` shows.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A memory that is open to a caller, and whether their recalls count as use, which strengthens."""
+    """A memory that is open to a caller, whether their recalls strengthen, and whether they may change it."""
 
     client: Client
     touches: bool = True
+    writes: bool = True
 
 
 Opener: TypeAlias = Callable[[Request | None, Scope], Opened]

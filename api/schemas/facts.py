@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
 from workers.intake import NewFact
+from workers.intake.archived import Reason
 from workers.intake.values import Instant, Shallow
 
 
@@ -100,6 +101,39 @@ class Fate(Answer):
     action: str
     forgotten_at: datetime | None = None
     reason: str | None = None
+    pinned: bool = Field(False, description="restored for the second time, so that it does not end by itself any more")
+
+
+class RestoreRequest(Request):
+    """The ids of facts to bring back, or any of the others: when, why and by which run they were forgotten."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"since": "2026-11-22T12:00:00Z", "dry_run": True}, {"ids": [EXAMPLE_ID]}]}
+    )
+
+    ids: list[UUID] | None = Field(None, min_length=1, max_length=MOST_FACTS)
+    since: Instant | None = None
+    until: Instant | None = None
+    reason: Reason | None = None
+    run: UUID | None = None
+    dry_run: bool = Field(False, description="only count what matches")
+
+
+class Restored(Answer):
+    """What became of each of the ids, or how many of the matching facts became what."""
+
+    results: list[dict[str, Any]] | None = None
+    matching: int | None = None
+    restored: int | None = None
+    pinned: int | None = Field(None, description="those restored for the second time, which do not end by themselves")
+    refused: int | None = None
+    errors: list[dict[str, Any]] | None = None
+
+
+class Forgotten(Page):
+    """What was forgotten and can be restored, newest first."""
+
+    facts: list[dict[str, Any]]
 
 
 class Reinforced(Answer):

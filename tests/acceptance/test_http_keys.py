@@ -28,6 +28,8 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/facts/{id}"): ("read", "/memory/facts/{fact}", None),
     ("DELETE", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}?purge=true", None),
     ("POST", "/memory/facts/{id}/restore"): ("write", "/memory/facts/{gone}/restore", None),
+    ("GET", "/memory/forgotten"): ("read", "/memory/forgotten?limit=1000", None),
+    ("POST", "/memory/restore"): ("write", "/memory/restore", {"reason": "asked"}),
     ("POST", "/memory/facts/{id}/reinforce"): ("write", "/memory/facts/{fact}/reinforce", {"boost": 1}),
     ("GET", "/memory/facts/{id}/history"): ("read", "/memory/facts/{fact}/history", None),
     ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),

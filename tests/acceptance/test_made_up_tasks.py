@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from celery.exceptions import TimeoutError as NoResultError
@@ -19,6 +19,7 @@ from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 from workers.intake import cursors
 from workers.recall import looking_up
 from workers.storage import contradictions, relations
+from workers.storage.tombstones import Behind
 from workers.telling import history, show
 
 pytestmark = pytest.mark.acceptance
@@ -48,7 +49,10 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
     "memory.regenerate": {"ids": [ONE], "namespace": NAME, "now": AT},
     "memory.forget": HERE | {"ids": [ONE], "purge": False},
-    "memory.restore": HERE | {"ids": [ONE]},
+    "memory.restore": HERE | {"ids": None, "since": AT, "until": AT, "reason": "expired", "run": ONE,
+                              "dry_run": False},
+    "memory.forgotten": {"namespace": NAME, "since": AT, "until": AT, "reason": "expired", "run": ONE, "limit": 3,
+                         "asked": True},
     "memory.pin": HERE | {"id": ONE, "until": AT, "off": False},
     "memory.history": HERE | {"id": ONE, "limit": 3, "links": True},
     "memory.purge": {"now": AT, "dry_run": True, "scheduled": False},
@@ -114,6 +118,11 @@ GOING_ON: dict[str, dict[str, Any]] = {
             "groups": [{"keep": COUNTED, "merge": [COUNTED | {"similarity": 0.95}]}],
         },
     },
+    "memory.restore": {
+        "after": cursors.following(Behind(datetime(2026, 1, 1, tzinfo=UTC), UUID(ONE))),
+        "asked_by": "somebody",
+        "so_far": {"restored": 1, "pinned": 0, "unchanged": 0, "refused": 1, "errors": [{"id": ONE, "error": "a"}]},
+    },
     "memory.janitor": {"run": ONE, "asked_by": "somebody"},
     "memory.prune_by_llm": {"run": ONE, "after": ONE},
     "memory.embed_pending": {"after": [1, ONE]},
@@ -151,6 +160,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.contradictions": (contradictions.Behind, {}),
     "memory.relations": (relations.Behind, {}),
     "memory.facts": (show.Place, {}),
+    "memory.forgotten": (Behind, {}),
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (

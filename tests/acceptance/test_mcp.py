@@ -32,6 +32,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "context": {"query": f"Who sails to {SECRET}?"},
         "lookup": {"entity": "Mira"},
         "stats": {},
+        "forgotten": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
         "relate": {"source": "Mira", "type": "sails_to", "target": SECRET},
@@ -41,7 +42,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "relate")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "forgotten", "relate")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 

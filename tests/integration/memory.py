@@ -29,7 +29,8 @@ from workers.remembering.add import Stored
 from workers.remembering.touch import Touched
 from workers.settings import Settings
 from workers.storage.connection import transaction
-from workers.telling import doctor, export, history, stats
+from workers.storage.tombstones import Selection
+from workers.telling import doctor, export, forgotten, history, stats
 from workers.telling.doctor import Diagnosis
 from workers.telling.stats import Stats
 
@@ -57,6 +58,11 @@ ROW = """
 def day(number: float) -> datetime:
     """Return the instant so many days after the first."""
     return DAY_0 + timedelta(days=number)
+
+
+def selected(reasons: tuple[str, ...] = restore.BY_ITSELF, **selection: Any) -> Selection:
+    """Return a selection of tombstones, whose instants are given in days."""
+    return Selection(reasons, **{name: day(one) if name != "run" else one for name, one in selection.items()})
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
@@ -148,6 +154,27 @@ class Memory:
         done = restore.restore(self.context, namespace, ids, day(at))
         self.regenerate(*done.faded, at=at, namespace=namespace)
         return done.fates
+
+    def forgotten(self, *, namespace: str = "default", limit: int = 100, **selection: Any) -> list[UUID]:
+        """Return the ids of the selected tombstones, newest first, read page by page."""
+        chosen, behind, found = selected(**selection), None, list[UUID]()
+        while True:
+            page = forgotten.forgotten(self.context, namespace, chosen, limit, behind)
+            found += [one.id for one in page.tombstones]
+            behind = page.rest
+            if behind is None:
+                return found
+
+    def restore_selected(self, *, at: float, namespace: str = "default", **selection: Any) -> list[str]:
+        """Restore what is selected, batch by batch, with the vectors; return what became of each fact."""
+        chosen, behind, fates = selected(**selection), None, list[str]()
+        while True:
+            batch = restore.restore_next(self.context, namespace, chosen, day(at), behind)
+            self.regenerate(*batch.faded, at=at, namespace=namespace)
+            fates += ["refused" if isinstance(one, InvalidInputError) else one.action for one in batch.fates.values()]
+            behind = batch.behind
+            if behind is None:
+                return fates
 
     def pin(self, id_: UUID, *, at: float, until: float | None = None, namespace: str = "default") -> str:
         """Pin a fact, and restore its vector; return what that changed."""

@@ -12,6 +12,7 @@ from workers.intake.arguments import (
     optional_tag,
     query_text,
     required_name,
+    run_id,
     share,
     whole,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "optional_tag",
     "query_text",
     "required_name",
+    "run_id",
     "share",
     "whole",
 ]

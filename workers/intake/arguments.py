@@ -43,6 +43,18 @@ def fact_id(given: Any) -> UUID:
         raise InvalidInputError(f"id: {show(given)} is no UUID; give the id that `store` printed.") from None
 
 
+def run_id(given: Any) -> UUID:
+    """Return the id of a run.
+
+    Raises:
+        InvalidInputError: it is no UUID.
+    """
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidInputError(f"run: {show(given)} is no UUID; give the id that `ebb forgotten` shows.") from None
+
+
 def fact_ids(given: Any, most: int) -> list[UUID]:
     """Return the ids of up to `most` facts, in order.
 

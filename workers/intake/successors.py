@@ -113,6 +113,24 @@ class FadedInPreview(Faded):
     edges: list[Edge]
 
 
+class Refused(SoFar):
+    """A fact that was not restored, and why."""
+
+    id: Text
+    action: Text = ""
+    error: Text
+
+
+class Restored(SoFar):
+    """What a restore of many facts did so far."""
+
+    restored: Total
+    pinned: Total
+    unchanged: Total
+    refused: Total
+    errors: list[Refused]
+
+
 def so_far(given: Any, kind: type[SoFar]) -> dict[str, Any] | None:
     """Return what the tasks before have to answer, as it came, or nothing where there were none.
 

@@ -17,9 +17,10 @@ from workers.forgetting.pin import Pinned
 from workers.intake import cursors
 from workers.recall import Recalled, Result
 from workers.remembering.add import Stored
-from workers.remembering.contradictions import Page
+from workers.remembering.contradictions import Page as Pairs
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
+from workers.telling.forgotten import Page
 from workers.telling.history import History
 from workers.telling.inject import Injection, Line
 from workers.telling.show import Place
@@ -65,7 +66,24 @@ def _fate(id_: UUID, outcome: Fate | InvalidInputError) -> dict[str, Any]:
     answer: dict[str, Any] = {"id": str(id_), "action": outcome.action}
     if outcome.forgotten_at is not None:
         answer |= {"forgotten_at": shown(outcome.forgotten_at), "reason": outcome.reason}
-    return answer
+    return answer | ({"pinned": True} if outcome.pinned else {})
+
+
+def forgotten(page: Page) -> dict[str, Any]:
+    """Return tombstones, newest first, each with until when it can be restored, and where the listing continues."""
+    told = [
+        {
+            "id": str(one.id),
+            "text": one.text,
+            "kind": one.kind,
+            "reason": one.reason,
+            "forgotten_at": shown(one.forgotten_at),
+            "run": None if one.run is None else str(one.run),
+            "restorable_until": shown(until),
+        }
+        for one, until in zip(page.tombstones, page.restorable_until, strict=True)
+    ]
+    return {"facts": told, "next": cursors.following(page.rest)}
 
 
 def pinned(done: Pinned) -> dict[str, Any]:
@@ -238,7 +256,7 @@ def _day(day: Day) -> dict[str, Any]:
     }
 
 
-def contradicting(page: Page) -> dict[str, Any]:
+def contradicting(page: Pairs) -> dict[str, Any]:
     """Return pairs of facts that contradict each other, the older one first, and how many there are in all."""
     told = [_contradiction(one) for one in page.pairs]
     return {"contradictions": told, "total": page.total, "next": cursors.following(page.rest)}

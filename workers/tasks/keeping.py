@@ -1,4 +1,4 @@
-"""The tasks by which owners decide what stays: forget, restore, pin, history and purge."""
+"""The tasks by which owners decide what stays: forget, pin, history and purge."""
 
 import time
 from datetime import datetime
@@ -15,7 +15,6 @@ from workers.forgetting import forget as forgetting
 from workers.forgetting import passes
 from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
-from workers.forgetting import restore as restoring
 from workers.forgetting import scrub as scrubbing
 from workers.intake import cursors
 from workers.storage import signals
@@ -36,17 +35,6 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
     fates = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
     return answers.fates(facts, fates)
-
-
-@app.task(base=EbbTask, bind=True, name="memory.restore")
-def restore(self: Task, ids: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
-    """Bring forgotten facts back and have their vectors made anew; return what became of each, in order."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
-    name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
-    done = restoring.restore(context, name, facts, at)
-    signals.mark_grown(context.redis, name)
-    _regenerate(name, done.faded)
-    return answers.fates(facts, done.fates)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.pin")

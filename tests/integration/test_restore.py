@@ -1,0 +1,252 @@
+"""Undoing: what was forgotten is listed, comes back by time, reason or run, and so does what was superseded."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import DAY_0, Memory, day
+from test_consolidate import HAS_MOVED, MOVED
+from test_forget import did
+
+from workers.errors import InvalidInputError
+from workers.forgetting import consolidate, restore
+from workers.forgetting.forget import Fate, forget_within
+from workers.forgetting.restore import BY_ITSELF
+from workers.remembering import contradictions
+from workers.remembering.add import Stored
+from workers.storage import events
+from workers.storage.connection import transaction
+from workers.telling import forgotten, show
+
+TEXT = "The spare key lies under the flower pot."
+FADING = ("tier", "salience", "retention", "strength", "effective_confidence", "due_at", "ends_at", "ends_for")
+LIFETIME = {
+    *FADING, "last_seen_at", "last_confirmed_at", "expires_at", "recall_count", "access_count", "last_accessed",
+    "last_accessed_at", "confidence", "decay_summary", "dims", "fidelity",
+}  # fmt: skip
+"""Fields of a fact that say how it fades; restoring renews these."""
+
+
+def shown(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
+    """Return what a fact says at every door, without how it fades."""
+    fact = show.show(memory.context, "default", id_, day(at))
+    return {name: value for name, value in fact.items() if name not in LIFETIME}
+
+
+def restorations(memory: Memory, *ids: UUID) -> dict[UUID, list[str]]:
+    with transaction(memory.context.database_url) as db:
+        return events.restorations(db, 1, ids)
+
+
+def forget_for(memory: Memory, reason: str, *ids: UUID, at: float, run: UUID | None = None) -> None:
+    with transaction(memory.context.database_url) as db:
+        forget_within(db, [1] * len(ids), ids, [reason] * len(ids), day(at), run)
+
+
+# One fact -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", [*BY_ITSELF, "asked", "retracted"])
+@pytest.mark.parametrize("years", [0, -3, 3])
+def test_a_restored_fact_says_what_it_said_for_whatever_reason_and_date_it_was_forgotten(
+    memory: Memory, reason: str, years: int
+) -> None:
+    fields = {"entity": "Mira", "key": "key", "value": "pot", "tags": ["house"], "decay_class": "stable", "session": 7}
+    id_ = memory.add(TEXT, **fields, metadata={"a": [1]}, source="chat", importance=0.7, category="home", turn=3)
+    before = shown(memory, id_, 1)
+    forget_for(memory, reason, id_, at=1 + 365 * years)
+    if years > 0 and reason not in BY_ITSELF:
+        assert did(memory.restore(id_, at=2)) == ["refused"]
+        return
+    assert did(memory.restore(id_, at=2)) == ["restored"]
+    assert shown(memory, id_, 2) == before
+    assert (memory.row(id_)["expires"], memory.ids("spare key", at=2)) == (92, [id_])
+
+
+def test_what_a_pass_at_a_future_instant_forgot_comes_back_and_lives_from_now(memory: Memory) -> None:
+    facts = [memory.add(f"{TEXT} {i}", decay_class=name) for i, name in enumerate(("session", "normal", "stable"))]
+    memory.decay(3_650, force=True)
+    assert memory.ids("spare key", at=1) == []
+    assert did(memory.restore(*facts, at=1)) == ["restored"] * 3
+    assert set(memory.ids("spare key", at=1)) == set(facts)
+    assert [round(memory.row(id_)["expires"], 6) for id_ in facts] == [2, 15, 91]
+    memory.decay(1.5)
+    assert set(memory.ids("spare key", at=1.5)) == set(facts)
+
+
+def test_a_restore_that_comes_again_after_the_fact_ended_again_changes_nothing(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    memory.decay(2)
+    memory.restore(id_, at=3)
+    memory.decay(5)
+    assert did(memory.restore(id_, at=3)) == ["unchanged"]
+    assert memory.row(id_)["forgotten_reason"] in BY_ITSELF
+    assert did(memory.restore(id_, at=6)) == ["restored"]
+
+
+def test_what_was_restored_twice_does_not_end_by_itself_again(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    memory.decay(2)
+    assert memory.restore(id_, at=3) == [Fate(id_, "restored")]
+    memory.decay(5)
+    assert memory.restore(id_, at=6) == [Fate(id_, "restored", pinned=True)]
+    memory.decay(3_650, force=True)
+    assert memory.ids("spare key", at=3_650) == [id_]
+    assert memory.history(id_)[-3:] == [("forgotten", 5), ("restored", 6), ("pinned", 6)]
+    memory.unpin(id_, at=3_651)
+    memory.decay(3_653)
+    assert memory.row(id_)["forgotten_reason"] in BY_ITSELF
+
+
+def test_what_its_owner_forgets_and_restores_twice_is_not_pinned(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    for at in (0.1, 0.2, 0.3):
+        memory.forget(id_, at=at)
+        assert memory.restore(id_, at=at + 0.05) == [Fate(id_, "restored")]
+
+
+def test_a_restored_fact_keeps_the_reason_for_which_it_had_been_forgotten(memory: Memory) -> None:
+    pruned, expired, never = memory.add(TEXT), memory.add("Tea at four."), memory.add("Cake on Sunday.")
+    forget_for(memory, "pruned", pruned, at=1)
+    forget_for(memory, "expired", expired, at=1)
+    memory.restore(pruned, expired, at=2)
+    memory.rows("update events set details = '{}' where fact = %s and what = 'restored'", expired)
+    assert restorations(memory, pruned, expired, never) == {pruned: ["pruned"], expired: ["expired"]}
+
+
+# Superseded facts -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cities(memory: Memory) -> tuple[UUID, UUID]:
+    """Return a superseded fact and the one that took its place on day 2."""
+    city = {"entity": "Ana", "key": "city"}
+    old = memory.add("Ana lives in Rome.", value="Rome", **city)
+    (new,) = memory.store({"text": "Ana lives in Bonn.", "value": "Bonn", "supersedes": str(old), **city}, at=2)
+    assert isinstance(new, Stored)
+    return old, new.id
+
+
+def test_a_superseded_fact_is_reopened_beside_the_newer_one_as_a_contradiction(
+    memory: Memory, cities: tuple[UUID, UUID]
+) -> None:
+    old, new = cities
+    assert did(memory.restore(old, at=3)) == ["restored"]
+    assert set(memory.ids("Where does Ana live?", at=3)) == {old, new}
+    assert memory.rows("select superseded_at, superseded_by, valid_until from facts where id = %s", old) == [
+        (None, None, None)
+    ]
+    (pair,) = contradictions.contradicting(memory.context, "default", day(3), 10).pairs
+    assert set(pair.ids) == {old, new}
+    assert memory.history(old) == [("stored", 0), ("superseded", 2), ("restored", 3)]
+    assert ("supersession undone", 3) in memory.history(new)
+    assert memory.examine(3) == {}
+
+
+def test_a_reopened_fact_can_be_superseded_again(memory: Memory, cities: tuple[UUID, UUID]) -> None:
+    old, new = cities
+    memory.restore(old, at=3)
+    contradictions.keep(memory.context, "default", new, [old], day(4))
+    assert memory.ids("Where does Ana live?", at=4) == [new]
+    assert did(memory.restore(old, at=3)) == ["refused"]
+    assert did(memory.restore(old, at=5)) == ["restored"]
+
+
+def test_a_superseded_fact_stays_so_where_a_live_one_says_the_same(memory: Memory, cities: tuple[UUID, UUID]) -> None:
+    old, _ = cities
+    memory.add("Ana lives in Rome.", at=3)
+    (refused,) = memory.restore(old, at=4)
+    assert "says the same" in str(refused)
+
+
+def test_a_tombstone_is_taken_off_first_then_the_supersession(memory: Memory, cities: tuple[UUID, UUID]) -> None:
+    old, _ = cities
+    memory.forget(old, at=3)
+    memory.restore(old, at=4)
+    assert memory.rows("select superseded_at is null, forgotten_at is null from facts where id = %s", old) == [
+        (False, True)
+    ]
+    memory.restore(old, at=5)
+    assert old in memory.ids("Where does Ana live?", at=5)
+
+
+# Listing and restoring many ---------------------------------------------------------------------------------------
+
+
+def test_forgotten_facts_are_listed_newest_first_in_pages_with_their_run(memory: Memory) -> None:
+    run = uuid4()
+    facts = [memory.add(f"Note {i}.", decay_class="session", created_at=day(i).isoformat()) for i in range(5)]
+    memory.decay(2.5, run=run)
+    memory.decay(9)
+    assert memory.forgotten(limit=2) == memory.forgotten() == memory.forgotten(limit=1)
+    assert set(memory.forgotten()[3:]) == set(memory.forgotten(run=run)) == set(facts[:2])
+    assert memory.forgotten(run=uuid4()) == memory.forgotten(namespace="nobody") == []
+
+
+def test_a_selection_is_by_time_and_reason(memory: Memory) -> None:
+    early, late, asked = memory.add("One."), memory.add("Two."), memory.add("Three.")
+    forget_for(memory, "faded", early, at=1)
+    forget_for(memory, "culled", late, at=5)
+    memory.forget(asked, at=6)
+    memory.rows("update facts set tombstone_at = forgotten_at")
+    assert memory.forgotten(since=1) == [late, early]
+    assert memory.forgotten(since=2) == memory.forgotten(reasons=("culled",)) == [late]
+    assert memory.forgotten(until=5) == [early]
+    assert memory.forgotten(reasons=("asked",)) == [asked]
+
+
+def test_what_was_dated_wrongly_is_found_by_when_it_was_done(memory: Memory) -> None:
+    id_ = memory.add(TEXT)
+    forget_for(memory, "faded", id_, at=1)
+    an_hour_ago = (memory.value("select now() - interval '1 hour'") - DAY_0) / timedelta(days=1)
+    assert memory.forgotten(since=an_hour_ago) == [id_]
+    assert memory.forgotten(since=an_hour_ago + 1) == []
+
+
+def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date(memory: Memory) -> None:
+    id_ = memory.add(TEXT)
+    forget_for(memory, "faded", id_, at=1)
+    memory.rows("update facts set tombstone_at = %s", day(4))
+    page = forgotten.forgotten(memory.context, "default", restore.Selection(BY_ITSELF), 1)
+    assert page.restorable_until == [day(34)]
+
+
+def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_or_run(memory: Memory) -> None:
+    facts = [memory.add(f"Note {i}.", decay_class="session") for i in range(450)]
+    asked, run = memory.add("What nobody shall know."), uuid4()
+    memory.forget(asked, at=0.5)
+    memory.decay(3_650, run=run, force=True)
+    assert restore.selected(memory.context, "default", restore.Selection(BY_ITSELF, since=day(1))) == 450
+    assert memory.restore_selected(at=1, since=1) == ["restored"] * 450
+    assert memory.restore_selected(at=1, run=run) == []
+    assert {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")} == set(facts)
+    memory.decay(3_650, run=(again := uuid4()), force=True)
+    assert memory.restore_selected(at=2, run=again) == ["restored"] * 450
+    assert memory.stats(2).pinned == 450
+
+
+def test_only_what_is_in_the_way_of_others_stays_when_many_are_restored(memory: Memory) -> None:
+    first = memory.add(TEXT, decay_class="session")
+    memory.decay(2)
+    (second,) = memory.store(TEXT, at=3)
+    assert isinstance(second, Stored)
+    other = memory.add("Tea at four.", decay_class="session")
+    memory.decay(4)
+    assert sorted(memory.restore_selected(at=5, since=0)) == ["refused", "restored"]
+    assert set(memory.ids("spare key tea", at=5)) == {second.id, other}
+    assert memory.row(first)["forgotten_reason"] in BY_ITSELF
+
+
+def test_merged_facts_come_back_by_the_run_that_merged_them(memory: Memory) -> None:
+    memory.add(MOVED)
+    memory.add(HAS_MOVED, at=1)
+    until = float("inf")
+    done = consolidate.consolidate(memory.context, "default", UUID(int=7), day(2), until, apply=True, force=True)
+    merged = sum(len(group.merge) for group in done.merged.groups)
+    assert memory.restore_selected(at=3, run=UUID(int=7)) == ["restored"] * merged == ["restored"]
+
+
+def test_a_selection_of_nothing_restores_nothing(memory: Memory) -> None:
+    assert memory.restore_selected(at=1, since=0) == memory.restore_selected(at=1, since=0, namespace="nobody") == []
+    assert not any(isinstance(one, InvalidInputError) for one in memory.restore_selected(at=1, since=0))
