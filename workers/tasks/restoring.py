@@ -87,7 +87,7 @@ def restore(
         restore.apply_async(kwargs=given | going_on)
         leave_answer_to_others(self, f"{done['restored']} facts so far")
     if waits:
-        outbox.remove(context.redis, waits)
+        outbox.remove(context.redis, name, waits)
     return answered(waits, done)
 
 
