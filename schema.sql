@@ -246,6 +246,12 @@ create table activity (
     check ((decay_class is null) = (decay_class_source is null))
 ) with (fillfactor = 75);
 
+-- Whether a fact has ended by itself by an instant, whether or not a pass has come; one that a pass held back has not.
+-- Everything that asks whether a fact is remembered asks this.
+create or replace function is_over(ends_at timestamptz, held boolean, instant timestamptz) returns boolean
+    language sql immutable parallel safe
+return ends_at <= instant and not held;
+
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
 create view anchors as
 select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
@@ -302,6 +308,15 @@ create table tally_history (
     at timestamptz not null,
     counts jsonb not null,
     primary key (namespace, at)
+);
+
+-- Which touches and reinforcements were counted lately, by the ids of their tasks, so that a second delivery is not
+-- counted again; a maintenance task deletes old ones. Without foreign key, as `tally_changes`.
+create table if not exists uses (
+    namespace integer not null,
+    id uuid not null,
+    counted_at timestamptz not null default now(),
+    primary key (namespace, id)
 );
 
 -- How the whole system kept up: a row for each five minutes, less and less of what is long ago. The most tasks that

@@ -56,12 +56,12 @@ def _store_many(context: Context, step: Step) -> None:
 
 
 def _touch(context: Context, step: Step) -> None:
-    touch.touch(context, step.arguments["namespace"], _ids(step), _instant(step, "at"))
+    touch.touch(context, step.arguments["namespace"], _ids(step), _instant(step, "at"), UUID(step.task_id))
 
 
 def _reinforce(context: Context, step: Step) -> None:
     given = step.arguments
-    touch.reinforce(context, given["namespace"], UUID(given["id"]), given["boost"], _instant(step))
+    touch.reinforce(context, given["namespace"], UUID(given["id"]), given["boost"], _instant(step), UUID(step.task_id))
 
 
 def _pin(context: Context, step: Step) -> None:

@@ -74,6 +74,7 @@ NOT_COMPARED = {
     "api_keys": "no task writes it, but an operator at the database itself",
     "tally_history": "what it notes, and of which minute, depends on when somebody looked",
     "system_history": "what it notes, and of which minute, depends on when somebody looked",
+    "uses": "the ids of tasks, kept for a day; what they did is compared in `activity`",
     "erasures": "what of it is cleaned by now depends on when somebody did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
 }

@@ -26,7 +26,7 @@ from workers.intake.archived import archived
 from workers.recall import Recalled
 from workers.remembering import bring_back, embed, regenerate, store, touch
 from workers.remembering.add import Stored
-from workers.remembering.touch import Touched
+from workers.remembering.touch import Reinforced, Touched
 from workers.settings import Settings
 from workers.storage.connection import transaction
 from workers.storage.tombstones import Selection
@@ -135,9 +135,13 @@ class Memory:
         """Return who is recalled, best first."""
         return [result.id for result in self.ask(query, **question).results]
 
-    def touch(self, *ids: UUID, at: float, namespace: str = "default") -> Touched:
-        """Touch facts as a recall does."""
-        return touch.touch(self.context, namespace, ids, day(at))
+    def touch(self, *ids: UUID, at: float, namespace: str = "default", use: UUID | None = None) -> Touched:
+        """Touch facts as a recall does; without the id of a use it is one of its own."""
+        return touch.touch(self.context, namespace, ids, day(at), use)
+
+    def reinforce(self, id_: UUID, *, at: float, boost: float = 0.2, use: UUID | None = None) -> Reinforced | None:
+        """Reinforce a fact; without the id of a use it is one of its own."""
+        return touch.reinforce(self.context, "default", id_, boost, day(at), use)
 
     def regenerate(self, *ids: UUID, at: float = 0, namespace: str = "default") -> list[UUID]:
         """Restore facts to their full vectors."""

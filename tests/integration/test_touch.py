@@ -3,7 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from math import inf
-from uuid import UUID, uuid4
+from random import Random
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.core.lifetime import LIFETIMES
+from workers.errors import NotFoundError
 from workers.remembering import touch
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
@@ -46,13 +48,124 @@ def test_a_recall_adds_to_what_is_left_of_the_strength(memory: Memory) -> None:
     assert 0.05 < left < 0.25
 
 
-def test_a_repeated_or_older_touch_changes_nothing(memory: Memory) -> None:
-    id_ = memory.add("Tea at four.", strength=0.35, decay_class="stable")
-    memory.touch(id_, at=5)
+def test_a_second_delivery_of_a_touch_changes_nothing(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four.", strength=0.35, decay_class="stable"), uuid4()
+    memory.touch(id_, at=5, use=use)
     before = memory.row(id_)
-    assert memory.touch(id_, at=5).changed == []
-    assert memory.touch(id_, at=2).changed == []
+    assert memory.touch(id_, at=5, use=use).changed == []
+    assert memory.touch(id_, at=7, use=use).changed == []
     assert memory.row(id_) == before
+
+
+def test_an_older_touch_counts_and_lowers_nothing(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", strength=0.1, decay_class="stable")
+    memory.touch(id_, at=5)
+    before, left = memory.row(id_), strength_of(memory, id_, 5)
+    assert memory.touch(id_, at=2).changed == [id_]
+    after = memory.row(id_)
+    assert (after["recall_count"], after["coactivations"]) == (2, 2)
+    assert strength_of(memory, id_, 5) > left
+    same = ("last_seen", "last_accessed_at", "confirmed", "expires")
+    assert [after[name] for name in same] == [before[name] for name in same]
+
+
+USE = st.tuples(st.sampled_from(["touch", "reinforce"]), st.integers(0, 40), st.floats(0, 0.3))
+USED = """
+    select recall_count, coactivations, confirmations, last_seen_at, last_accessed_at, last_confirmed_at, expires_at::text
+    from activity where fact = %s
+"""
+
+
+@bounded
+@given(
+    uses=st.lists(USE, min_size=1, max_size=6),
+    order=st.randoms(use_true_random=False),
+    decay_class=st.sampled_from(["stable", "durable", "permanent", None]),
+)
+def test_in_any_order_and_with_any_repetitions_uses_give_the_same_counts_and_anchor(
+    memory: Memory, uses: list[tuple[str, int, float]], order: Random, decay_class: str | None
+) -> None:
+    named = [(*use, uuid4()) for use in uses]
+    shuffled = [*named, *order.choices(named, k=3)]
+    order.shuffle(shuffled)
+    one, two = (memory.add(f"Tea {uuid4()}.", strength=0.35, decay_class=decay_class) for _ in range(2))
+    memory_of_order = [(one, named), (two, [(*use[:3], uuid5(use[3], "other")) for use in shuffled])]
+    for id_, each in memory_of_order:
+        for what, at, boost, use in each:
+            if what == "touch":
+                memory.touch(id_, at=at, use=use)
+            else:
+                memory.reinforce(id_, at=at, boost=boost, use=use)
+    assert memory.rows(USED, one) == memory.rows(USED, two)
+
+
+@bounded
+@given(boosts=st.lists(st.floats(0, 0.3), min_size=2, max_size=6), order=st.randoms(use_true_random=False))
+def test_uses_at_one_instant_give_the_same_strength_in_any_order(
+    memory: Memory, boosts: list[float], order: Random
+) -> None:
+    one, two = (memory.add(f"Tea {uuid4()}.", strength=0.1) for _ in range(2))
+    for id_ in (one, two):
+        for boost in boosts:
+            memory.reinforce(id_, at=9, boost=boost)
+        order.shuffle(boosts)
+    assert strength_of(memory, one, 9) == pytest.approx(strength_of(memory, two, 9), abs=1e-9)
+
+
+def test_eight_clients_with_25_reinforcements_each_of_one_fact_are_200(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", strength=0.1)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda client: [memory.reinforce(id_, at=1 + client / 999) for _ in range(25)], range(8)))
+    assert memory.value("select confirmations from activity") == 200
+
+
+def test_200_clients_that_reinforce_one_fact_at_one_instant_all_count(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", strength=0.1)
+    with ThreadPoolExecutor(20) as pool:
+        done = list(pool.map(lambda _: memory.reinforce(id_, at=1), range(200)))
+    assert None not in done
+    assert memory.value("select confirmations from activity") == 200
+
+
+def test_a_client_five_minutes_behind_is_counted(memory: Memory) -> None:
+    id_, minute = memory.add("Tea at four.", strength=0.1), 1 / 1440
+    memory.reinforce(id_, at=1)
+    memory.reinforce(id_, at=1 - 5 * minute)
+    memory.touch(id_, at=1 - 5 * minute)
+    row = memory.row(id_)
+    assert (memory.value("select confirmations from activity"), row["recall_count"], row["last_seen"]) == (2, 1, 1)
+
+
+def test_touches_of_one_fact_by_many_recalls_at_once_all_count(memory: Memory) -> None:
+    ids = [memory.add(f"Guest number {number}.") for number in range(5)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: memory.touch(*order(ids, number), at=1 - number / 999), range(40)))
+    assert {memory.row(id_)["recall_count"] for id_ in ids} == {40}
+
+
+def order(ids: list[UUID], number: int) -> list[UUID]:
+    return ids[number % 5 :] + ids[: number % 5]
+
+
+def test_the_largest_counts_that_can_be_stored_make_no_use_fail(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", strength=0.35)
+    most = 2**31 - 1
+    memory.rows("update activity set coactivations = %s, recall_count = %s, confirmations = %s", most, most, most)
+    assert memory.touch(id_, at=1).changed == [id_]
+    assert memory.reinforce(id_, at=2) is not None
+    counts = "select coactivations, recall_count, confirmations from activity"
+    assert memory.rows(counts) == [(most, most, most)]
+    assert strength_of(memory, id_, 2) == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_was_counted_is_known_for_a_day_before_the_newest_use(memory: Memory) -> None:
+    id_, old, new = memory.add("Tea at four."), uuid4(), uuid4()
+    memory.touch(id_, at=1, use=old)
+    memory.rows("update uses set counted_at = counted_at - interval '3 days'")
+    assert touch.drop_old_uses(memory.context) == 0
+    memory.touch(id_, at=1, use=new)
+    assert touch.drop_old_uses(memory.context) == 1
+    assert memory.rows("select id from uses") == [(new,)]
 
 
 @bounded
@@ -60,18 +173,18 @@ def test_a_repeated_or_older_touch_changes_nothing(memory: Memory) -> None:
 def test_touches_that_arrive_again_count_once_at_every_microsecond(
     memory: Memory, microseconds: list[int], again: int
 ) -> None:
-    instants = [day(0) + timedelta(microseconds=number) for number in sorted(microseconds)]
+    instants = [(day(0) + timedelta(microseconds=number), uuid4()) for number in sorted(microseconds)]
     id_ = memory.add(f"Tea {uuid4()}.", strength=0.35)
-    for instant in [*instants, instants[again % len(instants)]]:
-        touch.touch(memory.context, "default", [id_], instant)
-    assert memory.row(id_)["recall_count"] == len(set(instants))
-    assert memory.row(id_)["last_accessed_at"] == instants[-1]
+    for instant, use in [*instants, instants[again % len(instants)]]:
+        touch.touch(memory.context, "default", [id_], instant, use)
+    assert memory.row(id_)["recall_count"] == len(instants)
+    assert memory.row(id_)["last_accessed_at"] == instants[-1][0]
 
 
 def test_two_threads_that_deliver_the_same_touch_count_it_once(memory: Memory) -> None:
-    ids = [memory.add(f"Guest number {number}.") for number in range(20)]
+    ids, use = [memory.add(f"Guest number {number}.") for number in range(20)], uuid4()
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda order: memory.touch(*order, at=1).changed, [ids, ids[::-1]]))
+        found = list(pool.map(lambda order: memory.touch(*order, at=1, use=use).changed, [ids, ids[::-1]]))
     assert sorted(found[0] + found[1]) == sorted(ids)
     assert {memory.row(id_)["recall_count"] for id_ in ids} == {1}
 
@@ -132,14 +245,83 @@ def test_reinforcing_adds_the_boost_and_confirms_without_counting_a_recall(memor
     assert (row["recall_count"], row["confirmed"], row["last_seen"], row["expires"]) == (0, 0.5, 0.5, 1)
 
 
-def test_a_reinforcement_that_arrives_again_changes_nothing(memory: Memory) -> None:
-    id_ = memory.add("Tea at four.", strength=0.3)
-    touch.reinforce(memory.context, "default", id_, 0.2, day(3))
+def test_a_second_delivery_of_a_reinforcement_answers_and_changes_nothing(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four.", strength=0.3), uuid4()
+    memory.reinforce(id_, at=3, use=use)
     before = memory.row(id_)
-    again = touch.reinforce(memory.context, "default", id_, 0.2, day(3))
+    again = memory.reinforce(id_, at=3, use=use)
     assert again is not None
     assert again.salience == pytest.approx(before["base"])
     assert memory.row(id_) == before
+
+
+MINUTE = 1 / 1440
+
+
+def test_neither_a_use_nor_a_pin_reaches_what_has_ended_whether_or_not_a_pass_has_come(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", decay_class="normal")
+    ends = memory.row(id_)["ends"] + MINUTE / 60
+    for passed in (False, True):
+        if passed:
+            memory.decay(ends)
+        assert memory.touch(id_, at=ends).changed == []
+        assert memory.reinforce(id_, at=ends) is None
+        with pytest.raises(NotFoundError, match="no live fact"):
+            memory.pin(id_, at=ends)
+
+
+@pytest.mark.parametrize("use", ["touch", "reinforce", "pin"])
+@pytest.mark.parametrize("passed", [False, True])
+def test_a_use_before_the_end_that_arrives_after_it_keeps_the_fact(memory: Memory, use: str, *, passed: bool) -> None:
+    id_ = memory.add("Tea at four.", decay_class="normal")
+    ends = memory.row(id_)["ends"]
+    if passed:
+        memory.decay(ends + 5 * MINUTE)
+        assert memory.ids("tea", at=ends + 6 * MINUTE) == []
+    getattr(memory, use)(id_, at=ends - MINUTE)
+    assert memory.ids("tea", at=ends + 6 * MINUTE) == [id_]
+    memory.decay(ends + 7 * MINUTE)
+    row = memory.row(id_)
+    assert (row["forgotten_at"], row["live"], row["held"]) == (None, True, False)
+    assert row["ends"] > ends + 1
+    assert memory.examine(ends + 1) == {}
+
+
+def test_a_use_more_than_ten_minutes_before_a_pass_does_not_undo_it(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", decay_class="normal")
+    ends = memory.row(id_)["ends"]
+    memory.decay(ends + 10 * MINUTE)
+    assert memory.touch(id_, at=ends - MINUTE).changed == []
+    assert memory.reinforce(id_, at=ends - MINUTE) is None
+
+
+def test_a_late_use_undoes_no_request_and_takes_no_place_that_is_taken(memory: Memory) -> None:
+    asked, told_again = memory.add("Tea at four."), memory.add("Cake on Sunday.", decay_class="normal")
+    ends = memory.row(told_again)["ends"]
+    memory.forget(asked, at=1)
+    memory.decay(ends + MINUTE)
+    memory.add("Cake on Sunday.", at=ends + MINUTE)
+    assert memory.touch(asked, at=1 - MINUTE).changed == []
+    assert memory.touch(told_again, at=ends - MINUTE).changed == []
+
+
+def test_a_late_use_that_cannot_prolong_a_lifetime_does_not_revive_the_fact(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", decay_class="ephemeral")
+    ends = memory.row(id_)["ends"]
+    memory.decay(ends + MINUTE)
+    assert memory.touch(id_, at=ends - MINUTE).changed == []
+    assert memory.row(id_)["forgotten_at"] is not None
+
+
+def test_what_is_held_stays_visible_when_a_use_cannot_prolong_it(memory: Memory) -> None:
+    memory.store(*[{"text": f"Guest number {number}.", "kind": "episodic"} for number in range(150)])
+    memory.decay(100)
+    held = memory.value("select fact from activity where held limit 1")
+    memory.touch(held, at=101)
+    memory.reinforce(held, at=101)
+    row = memory.row(held)
+    assert (row["held"], row["recall_count"], row["ends"] < 101) == (True, 1, True)
+    assert held in memory.ids(row["text"], at=101, limit=150)
 
 
 def test_reinforcing_who_is_not_there_answers_nothing(memory: Memory) -> None:

@@ -19,7 +19,7 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents)"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -51,6 +51,7 @@ ACROSS_TENANTS = {
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
     "exports.WITHOUT_ACTIVITY": "the same",
     "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
+    "uses.DROP_OLD": "lets go of what is long ago, whosever it is",
     "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
     "tally_history.DUE": "notes how much is due, for each namespace where that changed",

@@ -90,6 +90,10 @@ class Faded:
     lifetime_ends_at: Floats
     due_at: Floats
 
+    def only(self, which: Bools | Ints) -> "Faded":
+        """Return the state of some facts: where a mask is true, or at these places."""
+        return Faded(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
+
 
 def chosen(facts: Anchors, which: Bools | Ints) -> Anchors:
     """Return the anchors of some facts: where a mask is true, or at these places."""
@@ -167,6 +171,15 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
     """
     instants = _end_instants(sustained(facts), rules)
     return instants.min(axis=0), instants.argmin(axis=0)
+
+
+def is_over(ends_at: Floats, held: Bools, instant: float) -> Bools:
+    """Return which facts have ended by themselves by an instant (epoch seconds); what a pass held back has not.
+
+    The function `is_over` of the schema says the same, for readers.
+    """
+    over: Bools = (ends_at <= instant) & ~held
+    return over
 
 
 def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:

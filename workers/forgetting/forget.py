@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from workers.context import Context
-from workers.core.fading import REASONS, ends
+from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
 from workers.forgetting.terms import rules_for
 from workers.storage import activity, events, facts, forgotten_hashes, namespaces, signatures, tombstones, vectors
@@ -110,6 +110,6 @@ def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence
 def forget_over(context: Context, db: Connection, rows: Activity, now: datetime) -> int:
     """Forget those of some live, locked facts that are over but that no pass has met yet; return how many."""
     ends_at, reason = ends(rows.anchors, rules_for(context, db, rows.namespaces))
-    over = (ends_at <= now.timestamp()) & ~rows.held
+    over = is_over(ends_at, rows.held, now.timestamp())
     gone, reasons = rows.only(over), [REASONS[code] for code in reason[over]]
     return forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)

@@ -12,9 +12,9 @@ from workers.core import episodes, fading
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
 from workers.forgetting.forget import came_later
+from workers.forgetting.reach import Reached, reach
 from workers.forgetting.terms import rules_for
-from workers.storage import activity, events, namespaces, outrunning, pins, tombstones
-from workers.storage.activity import Activity
+from workers.storage import activity, events, namespaces, outrunning, pins
 from workers.storage.connection import Connection, transaction
 
 
@@ -57,36 +57,34 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
     """Pin a fact until an instant in epoch seconds; return whether that changed it, and whether it lacks its vector."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        rows = None if tenant is None else _live(context, db, tenant.id, id_, now)
-        if tenant is None or rows is None:
+        found = None if tenant is None else _reached(db, tenant.id, id_, now)
+        changed = found is not None and until != max(float(found.rows.anchors.pinned_until[0]), now.timestamp())
+        if found is None or not (changed or found.live.ids):
             raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )
-        had = float(rows.anchors.pinned_until[0])
-        changed = until != max(had, now.timestamp())
         if changed:
-            _write(context, db, rows, until, now)
-    return changed, int(rows.anchors.fidelity[0]) not in (FULL, PENDING)
+            _write(context, db, found, until, now)
+    return changed, int(found.rows.anchors.fidelity[0]) not in (FULL, PENDING)
 
 
-def _live(context: Context, db: Connection, tenant: int, id_: UUID, now: datetime) -> Activity | None:
-    """Return the activity of a fact, locked, unless it is forgotten or over."""
-    rows = activity.lock(db, tenant, [id_])
-    standing = tombstones.standings(db, tenant, [id_]).get(id_)
+def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
+    """Return a fact, locked, if it was remembered at `now`."""
+    found = reach(db, tenant, [id_], now)
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
         raise came_later(id_, "pinned or unpinned", at, now)
-    ends_at, _ = fading.ends(rows.anchors, rules_for(context, db, rows.namespaces))
-    over = bool((ends_at <= now.timestamp()).any() and not rows.held.any())
-    return None if standing is None or not standing.live or over else rows
+    return found if found.rows.ids else None
 
 
-def _write(context: Context, db: Connection, rows: Activity, until: float, now: datetime) -> None:
+def _write(context: Context, db: Connection, found: Reached, until: float, now: datetime) -> None:
+    rows = found.rows
     (tenant,), (id_,) = rows.namespaces.tolist(), rows.ids
     endless = np.isposinf(rows.anchors.pinned_until[0])
     lifetime = pins.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
     anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
     faded = fading.written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    found.revive(db, tenant, rows.ids, now)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
     pins.set_until(db, tenant, id_, until, lifetime)
     outrunning.count_anew(db, rows.namespaces.tolist(), rows.ids)

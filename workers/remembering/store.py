@@ -47,11 +47,12 @@ def store_many(
     *,
     touch: bool = True,
     classify: bool = True,
+    use: UUID | None = None,
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false; `regenerate` is then
-    for the caller to ask for, where it had faded. A fact without decay
+    A fact that is there already is touched, as if it had been recalled, unless `touch` is false: once by the id `use`;
+    `regenerate` is then for the caller to ask for, where it had faded. A fact without decay
     class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What its
     owner wished forgotten is not stored, unless the fact says `again`.
 
@@ -81,7 +82,7 @@ def store_many(
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         answers = _merged(rows, unwanted, _write(context, db, owner, *wanted, embedded, now))
-        faded = _follow_up(context, db, tenant, rows, answers, told_again, now, touch=touch)
+        faded = _follow_up(context, db, tenant, rows, answers, told_again, now, use, touch=touch)
     return [
         replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
         for answer in answers
@@ -96,6 +97,7 @@ def _follow_up(
     answers: Sequence[Stored | InvalidInputError],
     told_again: set[bytes],
     now: datetime,
+    use: UUID | None,
     *,
     touch: bool,
 ) -> set[UUID]:
@@ -108,7 +110,7 @@ def _follow_up(
     stored = [row for row in rows if row.id in new]
     _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
     repeated = [answer.id for answer in done if answer.action == "duplicate"]
-    touched = touch_within(context, db, tenant, repeated, now).faded if touch and repeated else []
+    touched = touch_within(context, db, tenant, repeated, now, use).faded if touch and repeated else []
     find_within(db, tenant, stored, now)
     return set(touched)
 

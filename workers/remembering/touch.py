@@ -1,9 +1,9 @@
-"""Touch and reinforce: what is used is kept. Only what is newer than the stored counts, so repeats change nothing."""
+"""Touch and reinforce: what is used is kept. Each use counts once, in whatever order and however often it arrives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 
@@ -11,20 +11,24 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Bools, Floats
 from workers.core.confidence import DAY
-from workers.core.fading import Anchors, sustained, written
+from workers.core.fading import Anchors, chosen, sustained, written
 from workers.core.fidelity import FULL, PENDING
+from workers.forgetting.reach import Reached, reach
 from workers.forgetting.terms import rules_for
-from workers.storage import activity, facts, namespaces
+from workers.storage import activity, namespaces, uses
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 
 QUERY_BOOST = 0.5
 """What a recall adds to the strength of what it returned (O41)."""
 
+MOST_COUNTED = 2**31 - 1
+"""Where counters stop: the largest number that their columns hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a touch found: whom it changed, and who, changed or not, has less than the full vector."""
+    """The facts that a touch changed, and those, changed or not, that have less than the full vector."""
 
     changed: list[UUID]
     faded: list[UUID]
@@ -38,54 +42,67 @@ class Reinforced:
     faded: bool
 
 
-def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> Touched:
-    """Note that a recall returned these facts at `at`: counters, expiry, strength and last seen.
+def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime, use: UUID | None = None) -> Touched:
+    """Count that a recall returned these facts at `at`: counters, expiry, strength and last seen.
 
-    Whoever is not there any more, or was accessed later already, stays as it is.
+    Touches commute as far as that is defined, so it makes no difference in which order they arrive: each counts once,
+    by its id `use` (a second delivery within a day changes nothing; without one the call is a use of its own); what
+    grows by time (last seen, last accessed, confirmed, expiry) is the latest of all; the strength grows by
+    `QUERY_BOOST` at `at`, or at the last use if that was later. No touch lowers anything. `reach` says which facts it
+    counts for.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at)
+        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use)
 
 
-def reinforce(context: Context, namespace: str, id_: UUID, boost: float, at: datetime) -> Reinforced | None:
+def reinforce(
+    context: Context, namespace: str, id_: UUID, boost: float, at: datetime, use: UUID | None = None
+) -> Reinforced | None:
     """Strengthen one fact by `boost` and confirm it; return how it is then, or nothing if it is not there.
 
-    A repeat of the same call, or an older one, changes nothing.
+    Each reinforcement counts once by its id `use`, in any order, under the same rules as a touch, and is one more
+    confirmation. A second delivery only answers.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        if tenant is None or not (rows := _locked(db, tenant.id, [id_])):
+        found = None if tenant is None else reach(db, tenant.id, [id_], at)
+        if tenant is None or found is None or not found.rows.ids:
             return None
-        newer = rows.only(rows.anchors.last_seen_at < at.timestamp())
-        anchors = confirmed(strengthened(newer.anchors, at, boost, coactivations=0), newer, at, always=True)
-        _write(context, db, newer, anchors, at, recalls=0)
-        activity.confirm(db, tenant.id, newer.ids, [1] * len(newer))
-        anchors = activity.lock(db, tenant.id, [id_]).anchors
-        return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0]))
+        rows = found.live
+        if uses.claim(db, tenant.id, use or uuid4()):
+            anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
+            anchors = confirmed(anchors, found.rows, at, always=True)
+            rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
+            activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
+        anchors = activity.read(db, tenant.id, rows.ids).anchors
+        return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
 
 
-def touch_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Touched:
+def touch_within(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime, use: UUID | None = None
+) -> Touched:
     """Do what `touch` does, in a transaction that is open already."""
-    there = _locked(db, tenant, ids)
-    rows = there.only(there.last_accessed_at < at.timestamp())
-    anchors = rows.anchors
+    found = reach(db, tenant, ids, at)
+    if not found.rows.ids or not uses.claim(db, tenant, use or uuid4()):
+        return Touched([], found.live.only(_faded(found.live.anchors)).ids)
+    anchors = found.rows.anchors
     if context.settings.decay_reinforce_on_query:
         anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
-    _write(context, db, rows, confirmed(anchors, rows, at, always=False), at, recalls=1)
-    return Touched(rows.ids, there.only(_faded(there.anchors)).ids)
+    anchors = confirmed(anchors, found.rows, at, always=False)
+    touched = _write(context, db, tenant, found, anchors, at, recalls=1)
+    return Touched(touched.ids, touched.only(_faded(touched.anchors)).ids)
+
+
+def drop_old_uses(context: Context) -> int:
+    """Delete the notes of which uses were counted, as far as no second delivery can come any more; return how many."""
+    with transaction(context.database_url) as db:
+        return uses.drop_old(db)
 
 
 def _faded(anchors: Anchors) -> Bools:
     less: Bools = (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
     return less
-
-
-def _locked(db: Connection, tenant: int, ids: Sequence[UUID]) -> Activity:
-    """Return the activity of those facts that are live, locked."""
-    rows = activity.lock(db, tenant, ids)
-    live = {known.id for known in facts.known_by_id(db, tenant, rows.ids).values() if known.live}
-    return rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_))
 
 
 def salience(anchors: Anchors, at: datetime) -> Floats:
@@ -96,13 +113,15 @@ def salience(anchors: Anchors, at: datetime) -> Floats:
 
 
 def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
-    """Return anchors whose strength is what is left plus `boost`, at most 1, forgetting anew from `at` (C-O6).
+    """Return anchors whose strength is what is left plus `boost`, at most 1, fading again from the last use (C-O6).
+
+    That is `at`, or a use that was later: then nothing of the boost has faded.
 
     The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
     the fact was recalled before.
     """
     wanted = np.minimum(salience(anchors, at) + boost, 1.0)
-    times = anchors.coactivations + coactivations
+    times = np.minimum(anchors.coactivations + coactivations, MOST_COUNTED)
     seen = np.maximum(anchors.last_seen_at, at.timestamp())
     return replace(anchors, base=tiers.base_for(wanted, times), coactivations=times, last_seen_at=seen)
 
@@ -127,9 +146,17 @@ def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -
     )
 
 
-def _write(context: Context, db: Connection, rows: Activity, anchors: Anchors, at: datetime, recalls: int) -> None:
+def _write(
+    context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime, recalls: int
+) -> Activity:
+    """Write the new anchors of the facts that are live, or live again by them; return those facts as they were."""
+    instant = at.timestamp()
+    anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
+    faded = written(anchors, instant, rules_for(context, db, found.rows.namespaces))
+    keep = found.prolonged(faded.ends_at)
+    rows = found.rows.only(keep)
     if rows.ids:
-        instant = at.timestamp()
-        anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
-        faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
-        activity.write_used(db, rows, anchors, faded, np.full(len(rows), recalls, dtype=np.int64), at)
+        found.revive(db, tenant, set(rows.ids), at)
+        counts = np.full(len(rows), recalls, dtype=np.int64)
+        activity.write_used(db, rows, chosen(anchors, keep), faded.only(keep), counts, at)
+    return rows

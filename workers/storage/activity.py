@@ -51,18 +51,20 @@ LOCK = """
     for no key update
 """
 
-
+# Counters stop at the largest number that their columns hold. What is held stays so until its end lies ahead again.
 WRITE_USED = """
     update activity
-    set base = new.base, coactivations = new.coactivations, last_seen_at = to_timestamp(new.last_seen_at),
-        last_confirmed_at = to_timestamp(new.confirmed_at), expires_at = to_timestamp(new.expires_at),
-        confidence = new.confidence, halvings = new.halvings, recall_count = recall_count + new.recalls,
-        last_accessed_at = case when new.recalls > 0 then %(now)s else last_accessed_at end,
+    set base = new.base, coactivations = least(new.coactivations, 2147483647),
+        last_seen_at = to_timestamp(new.last_seen_at), last_confirmed_at = to_timestamp(new.confirmed_at),
+        expires_at = to_timestamp(new.expires_at), confidence = new.confidence, halvings = new.halvings,
+        recall_count = least(recall_count::bigint + new.recalls, 2147483647),
+        last_accessed_at = case when new.recalls > 0 then greatest(last_accessed_at, %(now)s) else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at), stale = new.stale, held = false, retired = false,
+        due_at = to_timestamp(new.due_at), stale = new.stale, retired = false,
+        held = held and to_timestamp(new.ends_at) <= %(now)s,
         spells = case when new.spell = '' then spells
             else substring(new.spell || coalesce(spells, '') for %(longest)s) end
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::int[],
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::bigint[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
         %(stale)b::bool[], %(recalls)b::int[], %(spells)b::bytea[])
@@ -76,7 +78,7 @@ SPELLS = "select spells from activity where namespace = %(namespace)s and fact =
 
 
 CONFIRM = """
-    update activity set confirmations = confirmations + new.times
+    update activity set confirmations = least(confirmations::bigint + new.times, 2147483647)
     from unnest(%(ids)s::uuid[], %(times)s::int[]) as new (fact, times)
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from workers.core.fading import REASONS
 from workers.storage.connection import Connection
 
 AMONG = """
@@ -37,6 +38,26 @@ FOLLOWING = """
         ))
     order by coalesce(lower(entity), ''), coalesce(lower(key), ''), id
     limit %(limit)s
+"""
+
+LATE = "10 minutes"
+"""How long after a use a pass may have let its fact go, and the use still reaches it."""
+
+# A use of what has ended reaches it if the fact was remembered when it was used: in that case either no pass has come
+# yet, or one let the fact go a little later, for it ended by itself and nothing has taken its place since.
+REACHED = """
+    select id, forgotten_at
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
+        and not is_over(ends_at, held, %(at)s)
+        and (forgotten_at is null
+            or forgotten_reason = any(%(reasons)s) and forgotten_at <= %(at)s + %(late)s::interval
+                and not exists (
+                    select from facts as other
+                    where other.namespace = %(namespace)s and other.hash = facts.hash
+                        and other.forgotten_at is null and other.superseded_at is null
+                ))
 """
 
 COUNT = "select count(*) from remembered where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s"
@@ -85,3 +106,12 @@ def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
     """Return how many facts of a kind are remembered at `now`."""
     row = db.execute(COUNT, {"namespace": namespace, "kind": kind, "now": now}).fetchone()
     return int(row[0]) if row else 0
+
+
+def reached(db: Connection, namespace: int, ids: Sequence[UUID], at: datetime) -> dict[UUID, datetime | None]:
+    """Return those of these facts that were remembered at `at`; with an instant, those that a pass forgot since then.
+
+    Such a pass came at most ten minutes after `at`, and forgot the fact because it had ended by itself.
+    """
+    given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
+    return dict(db.execute(REACHED, given).fetchall())

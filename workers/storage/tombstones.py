@@ -31,7 +31,7 @@ REVIVE = """
         returning facts.id, old.forgotten_reason as reason, old.forgotten_by as run
     )
     insert into events (namespace, fact, at, what, details)
-    select %(namespace)s, id, %(now)s, 'restored',
+    select %(namespace)s, id, %(now)s, %(what)s,
         jsonb_strip_nulls(jsonb_build_object('reason', reason, 'run', run, 'by', %(by)s::text))
     from back
 """
@@ -139,8 +139,15 @@ def standings(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID,
         return {standing.id: standing for standing in rows}
 
 
-def revive(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, by: str | None = None) -> int:
-    """Take the tombstones off facts, and record why they had them; return off how many.
+def revive(
+    db: Connection,
+    namespace: int,
+    ids: Sequence[UUID],
+    now: datetime,
+    by: str | None = None,
+    what: str = "restored",
+) -> int:
+    """Take the tombstones off facts, and record `what` was done and why they had them; return off how many.
 
     `by` names what restores them if that is not a request about these facts.
 
@@ -148,7 +155,8 @@ def revive(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, b
         UnavailableError: somebody has just stored what one of them says; the transaction is lost.
     """
     try:
-        return db.execute(REVIVE, {"namespace": namespace, "ids": list(ids), "now": now, "by": by}).rowcount
+        given = {"namespace": namespace, "ids": list(ids), "now": now, "by": by, "what": what}
+        return db.execute(REVIVE, given).rowcount
     except psycopg.errors.UniqueViolation:
         raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None
 

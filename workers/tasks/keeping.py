@@ -17,6 +17,7 @@ from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import scrub as scrubbing
 from workers.intake import cursors
+from workers.remembering import touch as touching
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import regenerate
@@ -92,9 +93,10 @@ def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> di
 
 @app.task(base=EbbTask, name="memory.clean", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
 def clean() -> None:
-    """Take what was erased out of the servers' pages and indexes, one task at a time."""
+    """Take what was erased out of the servers' pages and indexes, and old notes of uses, one task at a time."""
     with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
         if alone:
+            touching.drop_old_uses(context)
             scrubbing.clean(context, utc_now())
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from celery import Task
 
@@ -20,7 +20,7 @@ from workers.remembering import touch as touching
 from workers.stopwatch import timed
 from workers.storage import signals
 from workers.tasks import answers
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of
 
 DEFAULT_BOOST = 0.2
 
@@ -43,11 +43,12 @@ class RecallTask(EbbTask):
             self.request.touch_after = {"namespace": namespace, "ids": told, "at": at.isoformat()}
 
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
-        """Send the touch that this call noted on its request, if it did; a second delivery repeats the first one's."""
+        """Send the touch that this call noted on its request, if it did; a second delivery sends it by the same id."""
         arguments = self.request.get("touch_after")
         if arguments:
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
-            touch.apply_async(kwargs=arguments | {"at": at.isoformat()})
+            use = str(uuid5(uuid_of(task_id), "touch"))
+            touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
 
 
 @app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
@@ -126,11 +127,11 @@ def lookup(
     return answers.looked_up(found) | {"next": cursors.following(rest)}
 
 
-@app.task(base=EbbTask, name="memory.touch", ignore_result=True)
-def touch(ids: list[str], namespace: str, at: str) -> None:
-    """Note that these facts were recalled, and have those regenerated that had faded."""
+@app.task(base=EbbTask, bind=True, name="memory.touch", ignore_result=True)
+def touch(self: Task, ids: list[str], namespace: str, at: str) -> None:
+    """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
     facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
-    touched = touching.touch(context, name, facts, intake.instant(at, "at"))
+    touched = touching.touch(context, name, facts, intake.instant(at, "at"), use_of(self))
     regenerate_used(name, touched.faded)
 
 
@@ -150,10 +151,10 @@ def reinforce(
     boost: Any = DEFAULT_BOOST,
     now: Any = None,
 ) -> dict[str, Any]:
-    """Strengthen one fact and confirm it; return its salience."""
+    """Strengthen one fact and confirm it, once for each task id; return its salience."""
     at = signals.first_seen(context.redis, self.request.id or "", instant(now))
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
-    done = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at)
+    done = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at, use_of(self))
     if done is None:
         raise NotFoundError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
     regenerate_used(name, [fact] if done.faded else [])

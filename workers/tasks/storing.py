@@ -24,7 +24,7 @@ from workers.storage import outbox, signals, unlinked
 from workers.tasks import answers
 from workers.tasks.graph import autolink
 from workers.tasks.recalling import regenerate_used
-from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, use_of, uuid_of
 
 MOST_LOOKED_AT = 10_000
 LINKED = ("added", "updated", "unchanged")
@@ -121,7 +121,8 @@ def _store(
     at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
     checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-    stored = iter(storing.store_many(context, name, good, at, touch=touch, classify=classify) if good else [])
+    options: dict[str, Any] = {"touch": touch, "classify": classify, "use": use_of(task)}
+    stored = iter(storing.store_many(context, name, good, at, **options) if good else [])
     if good:
         signals.mark_grown(context.redis, name)
         task.request.captured = name

@@ -103,3 +103,8 @@ def uuid_of(task_id: str) -> UUID:
         return UUID(task_id)
     except ValueError:
         return uuid5(NAMESPACE_OID, task_id)
+
+
+def use_of(task: Task) -> UUID | None:
+    """Return by which id the uses of a task count, so that a second delivery does not count; none outside a worker."""
+    return uuid_of(task.request.id) if task.request.id else None
