@@ -340,7 +340,8 @@ def test_links_are_walked_both_ways_by_their_own_indexes(filled: Memory) -> None
     seeds = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 10")]
     values = {
         "namespace": 3, "seeds": seeds, "scores": [1.0] * 10, "depth": 2, "breadth": 20, "fan": 20, "now": day(0),
-        "ever": False, "known_as_of": day(1), "tag": None, "category": None, "kind": None, "documents": True,
+        "ever": False, "asked_for": [], "known_as_of": day(1), "tag": None, "category": None, "kind": None,
+        "documents": True,
     }  # fmt: skip
     used = indexes(filled, links.WALK, values)
     assert {"links_source", "links_target", "facts_pkey", "activity_pkey"} == used.keys()

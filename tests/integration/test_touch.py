@@ -71,7 +71,8 @@ def test_an_older_touch_counts_and_lowers_nothing(memory: Memory) -> None:
 
 USE = st.tuples(st.sampled_from(["touch", "reinforce"]), st.integers(0, 40), st.floats(0, 0.3))
 USED = """
-    select recall_count, coactivations, confirmations, last_seen_at, last_accessed_at, last_confirmed_at, expires_at::text
+    select recall_count, coactivations, confirmations, last_seen_at, last_accessed_at, last_confirmed_at,
+        expires_at::text
     from activity where fact = %s
 """
 

@@ -18,8 +18,8 @@ from workers.recall.arms import Found
 from workers.recall.question import Question
 from workers.recall.scoring import Scores
 from workers.recall.weighing import TOO_UNLIKE, Weighed
-from workers.storage import candidates, lexemes, signatures
-from workers.storage.candidates import Candidate, Candidates, Scope
+from workers.storage import candidates, facts, lexemes, signatures
+from workers.storage.candidates import Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
@@ -32,6 +32,9 @@ LOOKED_AT = 100
 BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
 NOT_FOUND = "found by no arm"
+
+ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
+"""The rules that hide what somebody asked to forget: no read shows its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,19 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
     shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)
     return [
-        {"id": str(one.id), "text": shown[one.id].text, "rule": one.rule, "score": one.score, "rank": one.rank}
+        {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one)
         for one in every
         if one.id in shown  # the search by meaning may have seen what was stored since this recall began
     ]
+
+
+def _standing(one: LeftOut) -> dict[str, Any]:
+    return {"rule": one.rule, "score": one.score, "rank": one.rank}
+
+
+def _text(shown: Description, rule: str | None) -> str:
+    """Return the text of a fact, or an empty one if somebody asked to forget it."""
+    return "" if rule in ASKED_FOR else shown.text
 
 
 def _hidden(asked: Asked) -> list[LeftOut]:
@@ -138,7 +150,8 @@ def _unpromising(asked: Asked) -> list[LeftOut]:
 def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     """Return why one fact was recalled or not: the rule, its rank in each arm, and its score taken apart.
 
-    The score and the rank among what was seen are those that it has, or would have if it had been seen.
+    The score and the rank among what was seen are those that it has, or would have if it had been seen. Of what
+    somebody asked to forget no words are told.
 
     Raises:
         NotFoundError: the namespace has no such fact.
@@ -149,18 +162,18 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     # What a rule hides is looked for where the arms would have found it.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
-    text = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_].text
+    shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_]
     rule = _rule(asked, rows[0], rank)
     return {
         "id": str(id_),
-        "text": text,
+        "text": _text(shown, rule),
         "recalled": rule is None,
         "rule": rule,
         "score": round(float(scores.total[place]), 6),
         "rank": rank,
         "seen": len(asked.weighed.seen),
         "limit": asked.question.limit,
-        "words": _by_words(asked, found, id_),
+        "words": _by_words(asked, found, id_) | ({"shared": []} if rule in ASKED_FOR else {}),
         "meaning": _by_meaning(asked, found, id_),
         "parts": answer.parts(place, scores, answer.ranks(scores)),
     }

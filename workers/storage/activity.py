@@ -96,7 +96,7 @@ ENDED_AMONG = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null
-        and superseded_at is null and ends_at <= %(now)s and not held
+        and superseded_at is null and is_over(ends_at, held, %(now)s)
     order by fact
 """
 

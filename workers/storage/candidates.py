@@ -17,8 +17,7 @@ from workers.storage.namespaces import Namespace
 
 # Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
-# as binary, which takes a third of the time. Readers do not wait for a pass: what has ended is hidden from its instant
-# on, unless a pass held it back. As-of reads see what was valid then, whatever has become of it since.
+# as binary, which takes a third of the time. `hidden_because` says what a read shows, whether or not a pass has come.
 WEIGH = r"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0),
         case when session is null then -1 else coalesce(turn, -1) end,
@@ -34,23 +33,10 @@ WEIGH = r"""
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
         ) end,
         coalesce(
-            case when %(as_of)s::timestamptz is null then case
-                when forgotten_at is not null then 'forgotten: ' || forgotten_reason
-                when superseded_at is not null then 'superseded'
-                when valid_until <= %(now)s then 'no longer valid'
-                when activity.expires_at <= %(now)s then 'expired'
-                when ends_at <= %(now)s and not held then 'faded'
-            end
-            else case
-                when valid_from > %(as_of)s then 'not yet valid'
-                -- an end that was only noted after `known_as_of` was not known then
-                when valid_until <= %(as_of)s
-                    and (%(known_as_of)s::timestamptz is null or superseded_at is null
-                        or superseded_at <= %(known_as_of)s) then 'no longer valid'
-                when activity.expires_at <= %(as_of)s then 'expired'
-                when facts.created_at > %(known_as_of)s then 'not yet known'
-                when superseded_at <= %(known_as_of)s then 'superseded'
-            end end,
+            hidden_because(
+                forgotten_at, forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until,
+                activity.expires_at, ends_at, held, %(now)s, %(as_of)s, %(known_as_of)s
+            ),
             case
                 when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
@@ -121,8 +107,11 @@ class Scope:
 
     @property
     def looks_back(self) -> bool:
-        """Return whether the arms search what was forgotten or superseded, too."""
-        return self.ever or self.as_of is not None
+        """Return whether the arms search what was forgotten or superseded, too.
+
+        Reads as of the present or later do not: they find and score what any read at `now` does.
+        """
+        return self.ever or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
 
 
 CANDIDATE = np.dtype(

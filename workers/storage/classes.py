@@ -19,7 +19,7 @@ UNCHOSEN = """
     from anchors
     where (%(namespace)s::int is null or namespace = %(namespace)s)
         and (namespace, fact) > (%(after)s, %(fact)s)
-        and decay_class_source is distinct from 'explicit' and (ends_at > %(now)s or held)
+        and decay_class_source is distinct from 'explicit' and not is_over(ends_at, held, %(now)s)
         and pinned_until <= date_part('epoch', %(now)s) and branch not in (1, 2)
     order by namespace, fact
     limit %(limit)s

@@ -31,7 +31,7 @@ ROWS = """
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
         and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
-        and (%(seen_at)s::timestamptz is null or (forgotten_at is null and (held or ends_at > %(seen_at)s)))
+        and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not is_over(ends_at, held, %(seen_at)s)))
     order by facts.namespace, facts.id
 """
 
@@ -47,7 +47,7 @@ PAGE = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
-        and coalesce(forgotten_at, superseded_at) is null and (held or ends_at > %(now)s)
+        and coalesce(forgotten_at, superseded_at) is null and not is_over(ends_at, held, %(now)s)
     order by facts.id desc
     limit %(limit)s offset %(offset)s
 """

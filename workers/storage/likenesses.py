@@ -82,7 +82,7 @@ MEMBERS = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
-        and forgotten_at is null and superseded_at is null and (ends_at > %(now)s or held)
+        and forgotten_at is null and superseded_at is null and not is_over(ends_at, held, %(now)s)
 """
 
 # Tags go in as one string a fact, for arrays of arrays must all be of one length.

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection
+from workers.storage.facts import WISHED
 
 # In the order of their keys, so that two that link the same wait for each other instead of deadlocking. A forgotten
 # fact gets no new links.
@@ -133,7 +134,7 @@ WALK = """
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
         join activity on activity.namespace = %(namespace)s and activity.fact = id
-        where %(ever)s or ends_at > %(now)s or held
+        where %(ever)s or not is_over(ends_at, held, %(now)s)
         union all
         select next.fact, last.seed, last.score,
             last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
@@ -166,7 +167,8 @@ WALK = """
         join facts on facts.namespace = %(namespace)s and facts.id = next.fact
         join activity on activity.namespace = %(namespace)s and activity.fact = next.fact
         where next.fact <> all (last.path)
-            and (%(ever)s or (forgotten_at is null and (ends_at > %(now)s or held)))
+            and (case when %(ever)s then coalesce(forgotten_reason, '') <> all(%(asked_for)s)
+                else forgotten_at is null and not is_over(ends_at, held, %(now)s) end)
     )
     select fact, seed, hops, strength from walked where hops > 0 and shown
 """
@@ -266,6 +268,7 @@ def walk(
         "fan": fan,
         "now": scope.now,
         "ever": scope.looks_back,
+        "asked_for": list(WISHED),
         "known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC),
         "tag": scope.tag,
         "category": scope.category,

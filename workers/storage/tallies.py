@@ -34,7 +34,7 @@ LIVE = """
 # to the next, or intersects it with the primary key. An index by namespace would be a little quicker here, and cost
 # each pass 8 to 23 % more log and each fact 60 bytes.
 DUE = """
-    select count(*) filter (where due_at <= %(now)s), count(*) filter (where ends_at <= %(now)s and not held)
+    select count(*) filter (where due_at <= %(now)s), count(*) filter (where is_over(ends_at, held, %(now)s))
     from activity
     where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second'
 """

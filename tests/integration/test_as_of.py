@@ -1,0 +1,208 @@
+"""Every reader shows the same: as of now or at present, before a pass or after it, and nothing that was asked away."""
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import recall
+from workers.core.fading import is_over
+from workers.errors import NotFoundError
+from workers.recall import Name
+from workers.remembering import touch
+from workers.remembering.add import Stored
+from workers.storage import remembered
+from workers.storage.connection import transaction
+from workers.telling import inject, show
+
+bounded = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+SECOND = 1 / 86_400
+CLASSES = ("permanent", "normal", "short", "session", None)
+FACTS = 6
+STEP = st.tuples(
+    st.sampled_from(["forget", "restore", "pin", "unpin", "touch", "supersede", "pass"]),
+    st.integers(0, FACTS - 1),
+    st.floats(0, 8),
+)
+LIVES = st.lists(STEP, max_size=10)
+
+
+class Lives:
+    """A namespace of its own in which facts about one entity are forgotten, replaced, kept and let go."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.name, self.at, self.asked = memory, f"ana {uuid4()}", 0.0, set[UUID]()
+        self.ids = [self.add(f"Ana took boat number {place}.", CLASSES[place % 5]) for place in range(FACTS)]
+
+    def add(self, text: str, decay_class: str | None, **more: Any) -> UUID:
+        about = {"text": text, "entity": "Ana", "key": "boat", "decay_class": decay_class, **more}
+        (stored,) = self.memory.store(about, at=self.at, namespace=self.name)
+        return stored.id if isinstance(stored, Stored) else self.ids[0]
+
+    def live(self, steps: list[tuple[str, int, float]]) -> None:
+        for what, place, days in steps:
+            self.at += days
+            self.do(what, self.ids[place])
+
+    def do(self, what: str, id_: UUID) -> None:
+        here: dict[str, Any] = {"at": self.at, "namespace": self.name}
+        match what:
+            case "pass":
+                self.memory.decay(self.at, force=True)
+            case "supersede":
+                new = self.add(f"Ana took boat {uuid4()}.", "short", supersedes=str(id_))
+                self.ids[self.ids.index(id_)] = new
+            case "forget":
+                self.memory.forget(id_, **here)
+                self.asked.add(id_)
+            case "restore":
+                self.memory.restore(id_, **here)
+                self.asked.discard(id_)
+            case "touch":
+                self.memory.touch(id_, **here)
+            case _:
+                with suppress(NotFoundError):  # what is not live cannot be pinned
+                    getattr(self.memory, what)(id_, **here)
+
+    def recalled(self, **question: Any) -> list[tuple[UUID, float]]:
+        found = self.memory.ask("Which boat did Ana take?", at=self.at, namespace=self.name, limit=50, **question)
+        return [(one.id, one.score) for one in found.results]
+
+    def looked_up(self, **options: Any) -> list[UUID]:
+        found, _ = recall.lookup(self.memory.context, self.name, Name("Ana", "boat", **options), day(self.at))
+        return [one.id for one in found]
+
+    def listed(self) -> set[UUID]:
+        found, _ = show.page(self.memory.context, self.name, 100, day(self.at))
+        return {one["id"] for one in found}
+
+    def injected(self) -> set[UUID]:
+        shape = inject.Shape(form="full", most_tokens=10_000, stable=True, summary_threshold=1_000)
+        question = recall.Question("Which boat did Ana take?", limit=50)
+        lines = inject.inject(self.memory.context, self.name, question, shape, day(self.at)).lines
+        return {line.fact.id for line in lines}
+
+    def compared(self) -> set[UUID]:
+        with transaction(self.memory.context.database_url) as db:
+            row = db.execute("select id from namespaces where name = %s", [self.name]).fetchone()
+            assert row is not None
+            return set(remembered.among(db, row[0], self.ids, day(self.at)))
+
+    def readers(self) -> dict[str, set[UUID]]:
+        return {
+            "recall": {id_ for id_, _ in self.recalled()},
+            "lookup": set(self.looked_up()),
+            "list": self.listed(),
+            "context": self.injected(),
+        }
+
+
+@bounded
+@given(steps=LIVES, later=st.floats(0, 20))
+def test_a_read_as_of_now_is_the_read_at_present(
+    memory: Memory, steps: list[tuple[str, int, float]], later: float
+) -> None:
+    lives = Lives(memory)
+    lives.live(steps)
+    lives.at += later
+    now = day(lives.at)
+    present, found = lives.recalled(), lives.looked_up()
+    for asked in ({"as_of": now}, {"known_as_of": now}, {"as_of": now, "known_as_of": now}):
+        assert lives.recalled(**asked) == present
+        assert lives.looked_up(**asked) == found
+    assert lives.recalled(as_of=day(lives.at + SECOND / 1000)) == present
+
+
+@bounded
+@given(steps=LIVES, as_of=st.floats(-1, 100))
+def test_what_was_asked_to_be_forgotten_is_in_no_read(
+    memory: Memory, steps: list[tuple[str, int, float]], as_of: float
+) -> None:
+    lives = Lives(memory)
+    lives.live(steps)
+    for asked in ({"as_of": day(as_of)}, {"known_as_of": day(as_of)}):
+        shown = {id_ for id_, _ in lives.recalled(**asked)} | set(lives.looked_up(**asked))
+        assert shown.isdisjoint(lives.asked)
+
+
+@bounded
+@given(steps=LIVES, later=st.floats(0, 100))
+def test_all_readers_show_the_same_before_a_pass_and_after_it(
+    memory: Memory, steps: list[tuple[str, int, float]], later: float
+) -> None:
+    lives = Lives(memory)
+    lives.live(steps)
+    lives.at += later
+    before = lives.readers()
+    assert len({frozenset(shown) for shown in before.values()}) == 1
+    assert lives.compared() == before["list"] & set(lives.ids)
+    memory.decay(lives.at, force=True)
+    assert lives.readers() == before
+
+
+@bounded
+@given(steps=LIVES, later=st.floats(0, 100), use=st.sampled_from(["touch", "reinforce", "pin"]))
+def test_a_use_reaches_what_readers_show_before_a_pass_and_after_it(
+    memory: Memory, steps: list[tuple[str, int, float]], later: float, use: str
+) -> None:
+    lives = Lives(memory)
+    lives.live(steps)
+    lives.at += later
+    shown = lives.listed()
+    for passed in (False, True):
+        if passed:
+            memory.decay(lives.at, force=True)
+        for id_ in lives.ids:
+            assert reached(lives, use, id_) == (id_ in shown)
+
+
+def reached(lives: Lives, use: str, id_: UUID) -> bool:
+    here: dict[str, Any] = {"at": lives.at, "namespace": lives.name}
+    if use == "touch":
+        return lives.memory.touch(id_, **here).changed == [id_]
+    if use == "reinforce":
+        return touch.reinforce(lives.memory.context, lives.name, id_, 0.0, day(lives.at)) is not None
+    try:
+        lives.memory.pin(id_, **here)
+    except NotFoundError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("asked", [{}, {"as_of": day(5)}, {"known_as_of": day(5)}])
+def test_explaining_tells_no_word_of_what_was_asked_to_be_forgotten(memory: Memory, asked: dict[str, Any]) -> None:
+    id_ = memory.add("The safe opens with 4711.")
+    memory.forget(id_, at=10)
+    found = memory.ask("What opens the safe?", at=20, explain=True, why=id_, **asked)
+    (told,) = found.left_out or []
+    assert found.why is not None
+    assert (told["text"], found.why["text"], found.why["words"]["shared"]) == ("", "", [])
+    assert told["rule"] == found.why["rule"] == "forgotten: asked"
+
+
+def test_as_of_sees_what_ended_by_itself_only_before_it_did(memory: Memory) -> None:
+    id_ = memory.add("The ticket is in the car.", confidence=0.2)
+    ends = memory.row(id_)["ends"]
+    for passed in (False, True):
+        if passed:
+            memory.decay(ends + 10)
+        shown = [memory.ids("ticket", at=ends + 20, as_of=day(at)) for at in (1, ends - 1, ends + 1, ends + 20, 9_999)]
+        assert shown == [[id_], [id_], [], [], []]
+
+
+def test_a_fact_from_a_clock_that_is_ahead_is_shown_as_of_now_as_at_present(memory: Memory) -> None:
+    id_ = memory.add("The ticket is in the car.", at=1)
+    assert memory.ids("ticket", at=0.5) == memory.ids("ticket", at=0.5, as_of=day(0.5)) == [id_]
+    assert memory.ids("ticket", at=0.5, as_of=day(0.4)) == []
+
+
+def test_the_rule_of_the_schema_and_the_one_of_the_core_are_one(memory: Memory) -> None:
+    for ends, held, at in [(1, False, 1), (1, True, 1), (2, False, 1), (1, False, 2), (2, True, 1)]:
+        (own,) = is_over(np.array([float(ends)]), np.array([held]), at).tolist()
+        assert memory.value("select is_over(to_timestamp(%s), %s, to_timestamp(%s))", ends, held, at) == own
