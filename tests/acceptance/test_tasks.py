@@ -195,6 +195,34 @@ def test_a_message_that_comes_twice_changes_nothing_the_second_time(
     assert again == once
 
 
+@pytest.mark.parametrize("task", ["memory.touch", "memory.reinforce"])
+def test_a_use_that_comes_again_after_redis_lost_when_it_came_first_is_counted_once(
+    live: LiveSystem, namespace: str, task: str
+) -> None:
+    (fresh, faded), task_id = given(live, namespace), str(uuid4())
+    arguments, states = REPEATED[task](fresh, faded) | {"namespace": namespace}, []
+    for _ in range(2):
+        live.send(task, arguments, task_id)
+        live.settle()
+        states.append(live.state())
+        live.own_keys.delete(f"{signals.FIRST_SEEN}:{task_id}")
+    assert states[1] == states[0]
+
+
+def test_every_acknowledged_reinforcement_of_one_fact_is_counted(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        id_ = client.store("Tea at four.")["id"]
+
+    def reinforcing(_: int) -> list[Any]:
+        with live.client(namespace) as client:
+            return [client.reinforce(id_) for _ in range(25)]
+
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(reinforcing, range(8)))
+    assert sum(len(answers) for answers in done) == 200
+    assert live.rows("select confirmations from activity where fact = %s", [id_]) == [(200,)]
+
+
 def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSystem, namespace: str) -> None:
     given(live, namespace)
     text = f"The otter swims in the harbour of {namespace}."
