@@ -17,7 +17,7 @@ from workers.forgetting.reach import Reached, reach
 from workers.forgetting.terms import rules_for
 from workers.storage import activity, namespaces, uses
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, keep_plans, transaction
 
 QUERY_BOOST = 0.5
 """What a recall adds to the strength of what it returned (O41)."""
@@ -52,6 +52,7 @@ def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime, u
     counts for.
     """
     with transaction(context.database_url) as db:
+        keep_plans(db)
         tenant = namespaces.find(db, namespace)
         return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use)
 
@@ -65,6 +66,7 @@ def reinforce(
     confirmation. A second delivery only answers.
     """
     with transaction(context.database_url) as db:
+        keep_plans(db)
         tenant = namespaces.find(db, namespace)
         found = None if tenant is None else reach(db, tenant.id, [id_], at)
         if tenant is None or found is None or not found.rows.ids:
