@@ -8,6 +8,7 @@ from typing import Any
 
 from celery import current_task
 
+from workers.core import controls
 from workers.settings import Settings
 
 FOR_PEOPLE = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
@@ -30,13 +31,25 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+        return controls.escaped_json(json.dumps(told, ensure_ascii=False, default=str))
+
+
+class Lines(logging.Formatter):
+    """Writes a record for people: on one line, what was raised below it, indented; no text can forge a record."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as logging calls it
+        """Return the first line, in which control characters are escaped."""
+        return controls.escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as logging calls it
+        """Return the lines of a traceback."""
+        return "\n".join(f"  {controls.escaped(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def configure(settings: Settings) -> None:
     """Log to stderr as the settings say, warnings of Python too."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if settings.log_format == "json" else logging.Formatter(FOR_PEOPLE))
+    handler.setFormatter(JsonLines() if settings.log_format == "json" else Lines(FOR_PEOPLE))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name in QUIET:

@@ -1,7 +1,6 @@
 """`ebb import` and `export`: what is remembered as a file, a fact a line, and back from it."""
 
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -96,7 +95,7 @@ def export(
         target = sys.stdout if file is None else stack.enter_context(_new(file))
         told = exporting(Context(settings), name, at)
         for line in (fact for fact in told if "text" in fact) if as_json else archive.framed(told):
-            target.write(json.dumps(line, ensure_ascii=False, default=_plain) + "\n")
+            target.write(output.json_line(line, _plain) + "\n")
 
 
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":

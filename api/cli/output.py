@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,10 +26,23 @@ def console(*, stderr: bool = False) -> "Console":
     """Return the console for results, or the one for everything else."""
     from rich.console import Console  # noqa: PLC0415  rich takes a while to load, and JSON needs none of it
 
-    screen = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    class Harmless(Console):
+        """A console on which no text that somebody stored moves the cursor or turns the direction of writing."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            """Print objects, of which texts have their control characters escaped."""
+            super().print(*(_escaped(one) if isinstance(one, str) else one for one in objects), **options)
+
+    screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
     if stderr:
         screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]
     return screen
+
+
+def _escaped(text: str) -> str:
+    from workers.core import controls  # noqa: PLC0415 - only for people
+
+    return controls.escaped(text, lines=True)
 
 
 def _discard(screen: "Console") -> None:
@@ -51,8 +64,15 @@ def reader_may_leave() -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on one line of stdout; halves of characters, as arguments may have them, are escaped."""
-    typer.echo(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode())
+    """Print one JSON value on one line of stdout; control characters and halves of characters are escaped."""
+    typer.echo(json_line(value))
+
+
+def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """Return one JSON value on one line, which no terminal takes for more than text."""
+    from workers.core import controls  # noqa: PLC0415 - only to print
+
+    return controls.escaped_json(json.dumps(value, ensure_ascii=False, default=default))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -62,9 +82,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        table.add_column(column)
+        table.add_column(_escaped(column))
     for row in rows:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("-" if cell is None else _escaped(str(cell))) for cell in row))
     console().print(table)
 
 

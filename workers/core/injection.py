@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from workers.core import controls
+
 OPENING, CLOSING = "<memory-context>", "</memory-context>"
 SUMMARY_LENGTH = 80
 
@@ -18,18 +20,25 @@ def line(text: str, category: str | None, label: str, form: Format) -> str:
     """Return one fact as it is injected: `[label/category] text`, `category: text` or `text` (S77-S79).
 
     A fact without category is `[label] text` or just its text. Further lines of a text are indented, so that none of
-    them looks like a fact of its own.
+    them looks like a fact of its own; characters that are not seen are left out.
     """
-    said = "\n  ".join(part for part in escaped(text).splitlines() if part.strip())
-    topic = " ".join(escaped(category or "").split())
+    parts = (controls.visible(part) for part in escaped(text).splitlines())
+    said = "\n  ".join(part for part in parts if part.strip())
+    topic = _label(category or "")
     if form == "full":
-        return f"[{label}/{topic}] {said}" if topic else f"[{label}] {said}"
+        return f"[{_label(label)}/{topic}] {said}" if topic else f"[{_label(label)}] {said}"
     return f"{topic}: {said}" if form == "short" and topic else said
 
 
 def escaped(text: str) -> str:
     """Return the text without a character that could begin a tag or an entity (C-S13)."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _label(text: str) -> str:
+    """Return a word of a label on one line, without a character that could end the label or begin another."""
+    name = controls.visible(" ".join(escaped(text).split()))
+    return name.replace("[", "&#91;").replace("]", "&#93;").replace("/", "&#47;")
 
 
 def block(lines: Sequence[str]) -> str:
