@@ -158,13 +158,6 @@ def test_what_is_about_the_same_property_meets_however_it_is_said(tidy: Memory, 
     assert any({"Bergen", "Oslo"} <= {fact.get("value") for fact in batch} for batch in shown(llm))
 
 
-def test_a_fact_that_is_like_no_other_is_not_shown(tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review, "MOST_BITS", 0)
-    filled(tidy, 5)
-    assert reviewed(tidy) == Progress(reviewed=5)
-    assert llm.requests == []
-
-
 def test_facts_that_met_are_not_shown_together_again(tidy: Memory, llm: StandIn) -> None:
     filled(tidy, 4)
     llm.always = naming(lambda _: [])

@@ -38,8 +38,8 @@ AT_ONCE = 40
 NEAREST = 5
 """Facts by whose signatures one is shown together with them."""
 
-MOST_BITS = 440
-"""In no more of their 1,024 bits these signatures differ; 512 is what unrelated texts have."""
+MOST_BITS = 1_024
+"""In however many bits these differ: with the default embedder the same in other words is like nothing."""
 
 ABOUT_THE_SAME = 10
 """Facts about the same property of the same entity that one is shown with, the newest of them."""

@@ -1,0 +1,91 @@
+"""No statement reads or changes rows of another tenant: PostgreSQL's own plan of each restricts every table it reads.
+
+A plan needs no values, so every statement that stands in the code is examined, and none can be forgotten. It knows what
+views and SQL functions lead to, and of an `or` it takes only what all its alternatives demand.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from isolation import explainable, restrictions
+from memory import copied_database
+from statements import ACROSS_TENANTS, STATEMENTS, TENANTS
+
+from api.system.servers import Postgres
+from workers.storage.connection import Connection, connect
+
+TABLES = {*TENANTS.removeprefix("(?:").removesuffix(")").split("|")}
+
+EXCEPTIONS = {
+    "due.SEGMENTS": "how many segments there are is no tenant's own; what is due in each is counted of one",
+    "signatures.BUILD": "builds the index of one namespace, which it names; such a statement has no plan",
+    "tally_history.NOTE": "notes how several namespaces are, which it is given; each row says whose",
+    "tallies.RECOUNT": "counts all tenants' facts again; each row says whose",
+}
+"""Statements that carry a namespace, and read more than its rows or have no plan, each with its reason."""
+
+FORGETFUL = {
+    "it names facts besides": "select text from facts where namespace = %(namespace)s or id = any(%(ids)s::uuid[])",
+    "it changes facts besides": """
+        update facts set forgotten_at = %(now)s
+        from unnest(%(ids)s::uuid[]) as gone (id)
+        where facts.namespace = %(namespace)s and facts.id = gone.id or facts.id = any(%(ids)s::uuid[])
+    """,
+    "it compares with something else": "delete from vectors where fact = %(fact)s and namespace <> %(namespace)s",
+    "it is joined by id alone": """
+        select text from activity join facts on facts.id = activity.fact where activity.namespace = %(namespace)s
+    """,
+    "it is joined to a table that is not restricted": """
+        select text from facts join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    """,
+    "the left side of an outer join is not restricted": """
+        select facts.text from facts
+        left join activity on activity.namespace = facts.namespace and activity.namespace = %(namespace)s
+    """,
+    "only one of two is restricted": """
+        select text from facts where namespace = %(namespace)s
+        union all
+        select text from facts where id = any(%(ids)s::uuid[])
+    """,
+    "what it excludes is of any tenant": """
+        select text from facts where namespace = %(namespace)s
+            and not exists (select from links where links.source = facts.id)
+    """,
+    "a view leads to all": "select text from remembered where id = any(%(ids)s::uuid[]) or namespace = %(namespace)s",
+    "it takes any namespace": "select text from facts where namespace = namespace and %(namespace)s > 0",
+    "it takes a certain one": "select text from facts where namespace = 1 and %(namespace)s > 0",
+    "it takes two": "select text from facts where namespace in (%(namespace)s, 1)",
+}
+"""Statements that would show or change what is another tenant's, most of which a pattern would let pass."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Postgres, template: str) -> Iterator[Connection]:
+    with copied_database(postgres, template) as url, connect(url, autocommit=True) as db:
+        yield db
+
+
+def unrestricted(db: Connection, statement: str) -> set[str]:
+    """Return the tenants' tables of which PostgreSQL would read any namespace's rows."""
+    row = db.execute(explainable(statement).encode()).fetchone()
+    assert row is not None
+    return restrictions(row[0][0]["Plan"], TABLES).unrestricted()
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - ACROSS_TENANTS.keys() - EXCEPTIONS.keys()))
+def test_a_statement_reads_rows_of_one_namespace_alone(database: Connection, name: str) -> None:
+    assert unrestricted(database, STATEMENTS[name]) == set()
+
+
+@pytest.mark.parametrize("why", FORGETFUL)
+def test_a_statement_that_reads_rows_of_others_is_noticed(database: Connection, why: str) -> None:
+    assert unrestricted(database, FORGETFUL[why]) != set()
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_every_exception_is_still_one(database: Connection, name: str) -> None:
+    try:
+        assert unrestricted(database, STATEMENTS[name]) != set()
+    except psycopg.errors.SyntaxError:
+        assert not STATEMENTS[name].split()[0].startswith(("select", "with", "insert", "update", "delete"))

@@ -1,0 +1,77 @@
+"""The SQL statements of the code that touch tables with tenants' rows, found in its modules."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import workers
+
+WORKERS = Path(workers.__file__).parent
+
+TENANTS = (
+    r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses)"
+)
+STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
+TOUCHES = re.compile(
+    rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
+)
+
+ACROSS_TENANTS = {
+    "pending.NEXT": "one task embeds what is pending of all tenants; each row says whose",
+    "pending.COUNT": "counts what that task has still to do",
+    "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
+    "embedders.CLEAR_VECTORS": "the same",
+    "choices.ALL_DUE": "the namespaces whose settings changed are looked at by one statement; each row says whose",
+    "rules.ALL_DUE": "an operator's rules of fading hold for everybody",
+    "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
+    "leftovers.EMPTY": "asks which tenants hold no fact",
+    "archives.LINKS": "an operator exports one namespace by name, or all; each row says whose",
+    "archives.CONTRADICTIONS": "the same",
+    "archives.LIKENESSES": "the same",
+    "archives.DOCUMENTS": "the same",
+    "archives.RELATIONS": "the same",
+    "archives.WISHES": "the same",
+    "archives.OWN": "the same",
+    "exports.EVENTS": "the same",
+    "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
+    "exports.WITHOUT_ACTIVITY": "the same",
+    "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
+    "uses.DROP_OLD": "lets go of what is long ago, whosever it is",
+    "tombstones.COUNT_OLD": "counts what a purge has still to do",
+    "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
+    "tally_history.DUE": "notes how much is due, for each namespace where that changed",
+    "tally_history.THIN": "lets go of what is long ago, whosever it is",
+    "tally_history.LET_GO": "the same",
+    "namespaces.FIND": "one tenant, whom it finds by name",
+    "relations.EXAMINE": "beat has relations fade in all namespaces; a key says whose each is",
+    "relations.MATERIALISE": "the same",
+    "relations.PREVIEW": "the same without changing them",
+    "janitors.DUE_NAMESPACES": "asks in which tenants something is due",
+    "likenesses.UNCOMPARED_NAMESPACES": "asks which tenants have something to compare",
+    "languages.HOLDS_FACTS": "one language stems everybody's words",
+    "languages.REBUILD": "the same",
+    "measures.HELD": "an operator watches the whole database, in figures without words",
+    "measures.OLDEST_DUE": "the same",
+    "signatures.LARGE": "asks which tenants are large",
+}
+"""Statements that are no tenant's own, each with its reason."""
+
+
+def strings(module: Path) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every string in a module that is a statement on a tenant's table; inline ones by line."""
+    names: dict[ast.AST, str] = {}
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            names[node.value] = target.id if isinstance(target, ast.Name) else ""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_statement(node.value):
+            yield f"{module.stem}.{names.get(node, f'line {node.lineno}')}", node.value
+
+
+def is_statement(text: str) -> bool:
+    return bool(STATEMENT.match(text) and TOUCHES.search(text))
+
+
+STATEMENTS = dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
