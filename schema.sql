@@ -56,7 +56,14 @@ create table namespaces (
     chosen_at timestamptz,
     settings_changed_at timestamptz,
     -- how many facts were due when that was last noted in `tally_history`
-    due_noted bigint not null default 0
+    due_noted bigint not null default 0,
+    -- between which instants no pass came: what ended there is kept until its owner confirms that it may go
+    gap_from timestamptz,
+    gap_until timestamptz,
+    -- of a branch: whose copy it is, by how much older its instants are, and when it was complete
+    branch_of text,
+    branch_age interval,
+    branched_at timestamptz
 );
 
 -- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
@@ -509,6 +516,12 @@ create table likenesses (
 create table fading_rules (
     only_row boolean primary key default true check (only_row),
     rules jsonb not null
+);
+
+-- When the last pass over all namespaces began, by the database's clock.
+create table pass_clock (
+    only_row boolean primary key default true check (only_row),
+    at timestamptz not null
 );
 
 create table decay_runs (

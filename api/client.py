@@ -33,7 +33,7 @@ from uuid_utils.compat import uuid7
 from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
 from api.keeping import Keeper
 from api.operating import DECAY_SECONDS, Operator
-from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer, now_text
+from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
 from api.viewing import Viewer
 
 
@@ -60,7 +60,7 @@ class Client(Operator, Keeper, Viewer):
         found by its words until its vector is made. Without `decay_class` it gets one by its words, or none with
         `classify=False`, and so no lifetime.
         """
-        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": now_text()}
+        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": None}
         arguments |= {"id": str(uuid7()), **_sealed(fact)}
         done = self.write("memory.store", arguments, wait=wait)
         return done if wait else {"id": arguments["id"], **done}
@@ -89,7 +89,7 @@ class Client(Operator, Keeper, Viewer):
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
-        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": now_text()}
+        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": None}
         return self.send("memory.bring_back", arguments)
 
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
@@ -129,7 +129,7 @@ class Client(Operator, Keeper, Viewer):
         They are kept, and no others of that path.
         """
         arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
-        return self.send("memory.index", arguments | {"namespace": self.namespace, "now": now_text()})
+        return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
 
     def unindex(self, paths: Sequence[str]) -> Answer:
         """Erase the chunks of files that are not there any more; return `{"removed"}`."""
@@ -137,7 +137,7 @@ class Client(Operator, Keeper, Viewer):
 
     def reinforce(self, id: str, boost: float = 0.2, *, wait: bool = True) -> Answer:  # noqa: A002 - the contract's name
         """Strengthen and confirm a fact by `boost`, in (0, 1]; return `{"id", "salience"}`."""
-        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": now_text()}
+        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": None}
         return self.write("memory.reinforce", arguments, wait=wait)
 
     def forget(self, ids: Sequence[str], *, purge: bool = False, wait: bool = True) -> Answer:
@@ -146,7 +146,7 @@ class Client(Operator, Keeper, Viewer):
         Each is `{"id", "action", "forgotten_at", "reason"}`; `action` is `forgotten`, `purged`, `unchanged` where it
         was so already, or `unknown`. If one id is no UUID, nothing is forgotten.
         """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": now_text()}
+        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": None}
         return self.write("memory.forget", arguments, wait=wait)
 
     def restore(
@@ -170,7 +170,7 @@ class Client(Operator, Keeper, Viewer):
         became what, and the first errors; with `dry_run` only `{"matching"}`. What was forgotten on request is matched
         only if `reason` says so. Repeating it goes on where it was interrupted.
         """
-        arguments = {"ids": None if ids is None else list(ids), "namespace": self.namespace, "now": now_text()}
+        arguments = {"ids": None if ids is None else list(ids), "namespace": self.namespace, "now": None}
         selection = {"since": since, "until": until, "reason": reason, "run": run, "dry_run": dry_run}
         seconds = STORE_SECONDS if ids is not None or dry_run else DECAY_SECONDS
         return self.write("memory.restore", arguments | selection, wait=wait, seconds=seconds)
@@ -250,7 +250,7 @@ class Client(Operator, Keeper, Viewer):
 
         Return `{"id", "action", "pinned", "until"}`.
         """
-        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": now_text()}
+        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": None}
         return self.write("memory.pin", arguments, wait=wait)
 
     def forecast(self, days: int = 7, shown: int = 3) -> Answer:
@@ -273,7 +273,7 @@ class Client(Operator, Keeper, Viewer):
 
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
-        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": now_text()}
+        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": None}
         return self.write("memory.resolve", arguments, wait=wait)
 
     def link(
@@ -294,7 +294,7 @@ class Client(Operator, Keeper, Viewer):
             InvalidInputError: a fact is not there, or there is no such type.
         """
         arguments = {"source": source, "target": target, "type": type, "strength": strength}
-        return self.write("memory.link", arguments | {"namespace": self.namespace, "now": now_text()}, wait=wait)
+        return self.write("memory.link", arguments | {"namespace": self.namespace, "now": None}, wait=wait)
 
     def unlink(self, source: str, target: str, type: str | None = None, *, wait: bool = True) -> Answer:  # noqa: A002
         """Remove the link of a type between two facts, or all of them; return `{"removed"}`, how many."""
@@ -316,7 +316,7 @@ class Client(Operator, Keeper, Viewer):
         Return `{"from", "to", "type", "weight", "lastObserved", "pinned"}`.
         """
         arguments = {"source": source, "target": target, "type": type, "weight": weight, "pinned": pinned}
-        return self.write("memory.relate", arguments | {"namespace": self.namespace, "now": now_text()}, wait=wait)
+        return self.write("memory.relate", arguments | {"namespace": self.namespace, "now": None}, wait=wait)
 
     def unrelate(self, source: str, target: str, type: str, *, wait: bool = True) -> Answer:  # noqa: A002
         """Remove a relation for good; return `{"removed"}`, one or none."""
@@ -356,7 +356,7 @@ class Client(Operator, Keeper, Viewer):
         Raises:
             InvalidInputError: a setting is unknown, or its value is not allowed.
         """
-        arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": now_text()}
+        arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": None}
         return self.write("memory.settings", arguments, wait=wait)
 
     def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
@@ -366,7 +366,7 @@ class Client(Operator, Keeper, Viewer):
             "namespace": self.namespace,
             "touch": touch,
             "classify": classify,
-            "now": now_text(),
+            "now": None,
         }
 
 

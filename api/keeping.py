@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api.sender import RECALL_SECONDS, Answer, Sender, now_text
+from api.sender import RECALL_SECONDS, Answer, Sender
 
 
 class Keeper(Sender):
@@ -26,7 +26,7 @@ class Keeper(Sender):
         long; else it stays until it is dropped.
         """
         arguments = {"path": list(path), "key": key, "document": json.dumps(document), "text": text, "ttl": ttl}
-        return self.write("memory.put_item", arguments | {"namespace": self.namespace, "now": now_text()}, wait=wait)
+        return self.write("memory.put_item", arguments | {"namespace": self.namespace, "now": None}, wait=wait)
 
     def items(
         self,
@@ -58,7 +58,7 @@ class Keeper(Sender):
 
     def drop_item(self, path: Sequence[str], key: str, *, wait: bool = True) -> Answer:
         """Forget what is kept under a path and key; return `{"dropped"}`, whether there was something."""
-        arguments = {"path": list(path), "key": key, "namespace": self.namespace, "now": now_text()}
+        arguments = {"path": list(path), "key": key, "namespace": self.namespace, "now": None}
         return self.write("memory.drop_item", arguments, wait=wait)
 
     def item_paths(self) -> Answer:

@@ -1,8 +1,6 @@
 """The sender: how a task reaches the workers behind a Redis, and its result whoever waits for it."""
 
-import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,11 +14,13 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
 
-from workers import redaction
+from workers import deadlines, redaction
+from workers.clock import Clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
 from workers.queues import SENT_AT, configuration
 from workers.storage import outbox, receipts
 from workers.storage.redis import RefusedError, own_keys, refused, trouble
+from workers.storage.redis import clock as redis_clock
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -62,12 +62,16 @@ class Sender:
         power or of the operating system loses is up to Redis' `appendfsync`: with `everysec`, as `ebb up` starts it,
         about the last second, with `always` nothing; `ebb doctor` says what holds.
 
+        It is dated by Redis' clock, and so counts as of now even if no worker takes it for hours.
+
         Raises:
             BusyError: the namespace has as many such writes as it may, or Redis is nearly full; nothing was accepted.
             UnavailableError: Redis does not answer; whether the write was accepted is not known.
         """
         own_id = task_id or str(uuid7())
-        entry = outbox.Entry(own_id, task, arguments, time.time(), namespace=self.namespace)
+        if "now" in arguments:
+            arguments |= {"now": arguments["now"] or self.clock()}
+        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace)
         self._reach(lambda: receipts.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
@@ -84,8 +88,9 @@ class Sender:
         Raises:
             UnavailableError: Redis does not answer.
         """
-        headers = {SENT_AT: time.time()} | options.pop("headers", {})
-        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, headers=headers, **options))
+        options["headers"] = {SENT_AT: self.seconds()} | options.get("headers", {})
+        options |= deadlines.stamped(options, self._clock)
+        return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
         """Return a task's result, and forget it.
@@ -155,6 +160,26 @@ class Sender:
                 raise
             raise UnavailableError(trouble(cause)) from None
 
+    def clock(self) -> str:
+        """Return the present instant by Redis' clock, as tasks take it: that of this machine may be wrong.
+
+        Raises:
+            UnavailableError: Redis does not answer.
+        """
+        return self._reach(self._clock.now).isoformat()  # type: ignore[no-any-return]
+
+    def seconds(self) -> float:
+        """Return epoch seconds by Redis' clock.
+
+        Raises:
+            UnavailableError: Redis does not answer.
+        """
+        return self._reach(self._clock.now).timestamp()  # type: ignore[no-any-return]
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock(lambda: redis_clock(self._own_keys))
+
     @cached_property
     def _own_keys(self) -> Any:
         return own_keys(self._redis_url)
@@ -216,8 +241,3 @@ def _stop_listening(result: AsyncResult) -> None:
     """Listen no longer for a result, or else the garbage collector ends that, whose errors nobody catches."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)
-
-
-def now_text() -> str:
-    """Return the present instant as tasks take it."""
-    return datetime.now(UTC).isoformat()

@@ -37,9 +37,7 @@ ACROSS_TENANTS = {
     "exports.EVENTS": "the same",
     "exports.ROWS": "an operator exports one namespace by name, or all; each row says whose",
     "exports.WITHOUT_ACTIVITY": "the same",
-    "tombstones.CLAIM_OLD": "a purge takes what was forgotten long ago, whosever it is; each row says whose",
     "uses.DROP_OLD": "lets go of what is long ago, whosever it is",
-    "tombstones.COUNT_OLD": "counts what a purge has still to do",
     "tallies.SETTLE": "adds what changed to the totals of all tenants; each row says whose",
     "tally_history.DUE": "notes how much is due, for each namespace where that changed",
     "tally_history.THIN": "lets go of what is long ago, whosever it is",
@@ -54,6 +52,7 @@ ACROSS_TENANTS = {
     "languages.REBUILD": "the same",
     "measures.HELD": "an operator watches the whole database, in figures without words",
     "measures.OLDEST_DUE": "the same",
+    "pass_clock.TAKE_BACK": "a clock that is set right is right for all tenants; each row is joined to its own",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

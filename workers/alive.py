@@ -4,18 +4,17 @@ It asks Redis, where workers leave a mark every two seconds; asking the worker i
 """
 
 import sys
-import time
 from platform import node
 
 from workers.settings import Settings
 from workers.storage import signals
-from workers.storage.redis import own_keys
+from workers.storage.redis import clock, own_keys
 
 
 def lives() -> bool:
     """Return whether a worker of this machine left its mark a moment ago."""
     with own_keys(Settings.from_environment().redis_url) as redis:
-        return any(name.endswith(f"@{node()}") for _, name in signals.alive(redis, time.time()))
+        return any(name.endswith(f"@{node()}") for _, name in signals.alive(redis, clock(redis).timestamp()))
 
 
 if __name__ == "__main__":

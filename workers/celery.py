@@ -10,10 +10,13 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import celeryd_init, import_modules, setup_logging
 
-from workers import flowering, logs, redaction
+from workers import deadlines, flowering, logs, redaction
+from workers.clock import Clock
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
+from workers.storage.redis import clock as redis_clock
+from workers.storage.redis import own_keys
 
 # A child process is one core's worth of work: numeric libraries that spread out would slow all of them down, and a
 # model that is loaded before the fork must have no threads.
@@ -28,6 +31,9 @@ PRUNE_SECONDS = 3_600.0
 CLEAN_SECONDS = 3_600.0
 """Within this what was erased is out of the database's pages and indexes as well; also no setting."""
 
+
+SCHEDULED = {"scheduled": True, "everywhere": True}
+"""What beat sends concerns every namespace."""
 
 MISSED_SECONDS = 600
 """What should have begun at an hour that is longer past waits for its next one."""
@@ -46,6 +52,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.items",
             "workers.tasks.keeping",
             "workers.tasks.restoring",
+            "workers.tasks.branching",
             "workers.tasks.graph",
             "workers.tasks.passing",
             "workers.tasks.choosing",
@@ -85,8 +92,8 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
 def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return what beat sends, and how often; a message that waited longer than its period is dropped."""
     entries = {
-        "decay.plan": (settings.decay_interval_minutes * 60, {"scheduled": True}),
-        "decay.prune": (PRUNE_SECONDS, {"scheduled": True}),
+        "decay.plan": (settings.decay_interval_minutes * 60, SCHEDULED),
+        "decay.prune": (PRUNE_SECONDS, SCHEDULED),
         "memory.embed_pending": (60.0, {}),
         "memory.lexemes": (60.0, {}),
         "memory.sweep_outbox": (60.0, {}),
@@ -94,7 +101,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.settle_tallies": (60.0, {}),
         "memory.ann": (600.0, {}),
         "memory.thin_course": (86_400.0, {}),
-        "memory.purge": (86_400.0, {"scheduled": True}),
+        "memory.purge": (86_400.0, SCHEDULED),
         "memory.rebuild_indexes": (86_400.0, {}),
         "memory.clean": (CLEAN_SECONDS, {}),
         "memory.consolidate_all": (86_400.0, {}),
@@ -114,7 +121,9 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return what beat sends by the clock of `EBB_TIMEZONE`; readers compute weights themselves and wait for none."""
     when = crontab.from_string(settings.relation_schedule)
-    return {"relations.decay": {"task": "relations.decay", "schedule": when, "options": {"expires": MISSED_SECONDS}}}
+    options = {"expires": MISSED_SECONDS}
+    entry = {"task": "relations.decay", "schedule": when, "kwargs": {"everywhere": True}, "options": options}
+    return {"relations.decay": entry}
 
 
 def _load_settings() -> Settings:
@@ -135,8 +144,15 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         return self.subclass_with_self("workers.beat:Beat")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task whose message shows monitors no text."""
-        return super().send_task(name, args, kwargs, **options | redaction.headers(args, kwargs))
+        """Send a task whose message shows monitors no text, and whose deadline goes by Redis' clock."""
+        options |= deadlines.stamped(options, self.server_clock) | redaction.headers(args, kwargs)
+        return super().send_task(name, args, kwargs, **options)
+
+    @cached_property
+    def server_clock(self) -> Clock:
+        """Return Redis' clock."""
+        keys = own_keys(settings.redis_url)
+        return Clock(lambda: redis_clock(keys))
 
 
 settings = _load_settings()

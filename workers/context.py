@@ -1,17 +1,19 @@
 """What every verb works with: the settings, the embedder, and the servers; one of it in each process."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from workers.clock import Clock
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, effective, numbers
 from workers.settings import Settings
-from workers.storage import embedders
+from workers.storage import clock, embedders
 from workers.storage.connection import close_pools, transaction
 from workers.storage.embedder_pause import EmbedderPause
+from workers.storage.redis import clock as redis_clock
 from workers.storage.redis import own_keys
 
 if TYPE_CHECKING:
@@ -32,6 +34,26 @@ class Context:
     def database_url(self) -> str:
         """Return the address of PostgreSQL."""
         return self.settings.database_url
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock(lambda: clock.read(self.settings.database_url))
+
+    def now(self) -> datetime:
+        """Return the present instant by the database's clock; called where a task or command begins.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        return self._clock.now()
+
+    @cached_property
+    def _redis_clock(self) -> Clock:
+        return Clock(lambda: redis_clock(self.redis))
+
+    def seconds(self) -> float:
+        """Return epoch seconds by Redis' clock, by which processes tell each other when something was."""
+        return self._redis_clock.now().timestamp()
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -95,8 +117,3 @@ class Context:
             if close is not None:
                 close()
                 del self.__dict__[name]
-
-
-def utc_now() -> datetime:
-    """Return the present instant; called where a task or command begins, and passed on as an argument."""
-    return datetime.now(UTC)

@@ -104,6 +104,10 @@ class Settings(BaseModel):
         180.0, gt=0, le=36_525, description="days of silence until a permanent episode is stale"
     )
 
+    time_travel: bool = Field(
+        default=False, description="tasks that write may be dated at any instant; for tests and simulations alone"
+    )
+
     # hygiene
     consolidate_apply: bool = Field(
         default=False, description="the daily consolidation merges near-duplicates; else it only finds them"

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -63,13 +62,13 @@ def publish_bounds(**_: Any) -> None:
 def prune_at_start(**_: Any) -> None:
     """Forget what expired while nothing ran (D33, D43); a worker of other queues leaves that to those it concerns."""
     if MAINTENANCE in prune.app.amqp.queues.consume_from:
-        prune.apply_async(kwargs={"soft": False, "startup": True})
+        prune.apply_async(kwargs={"soft": False, "startup": True, "everywhere": True})
 
 
 @heartbeat_sent.connect
 def leave_mark(sender: Any, **_: Any) -> None:
     """Note that this worker lives, for whoever asks whether the system is ready."""
-    signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, time.time())
+    signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
 
 
 @beat_init.connect

@@ -8,6 +8,7 @@ import typer
 
 from api.cli import (
     archives,
+    branching,
     choosing,
     context,
     contradictions,
@@ -45,6 +46,7 @@ MODULES = (
     upkeep,
     erasing,
     hygiene,
+    branching,
     doctor,
     migrating,
     mcp,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client, configured, located
+from api.cli.reaching import Everywhere, NamespaceName, client, configured, located
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def import_(
 def export(
     file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
     now: Annotated[str | None, typer.Option(help="The instant as of which to say how facts are.")] = None,
-    all_namespaces: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
@@ -85,15 +85,16 @@ def export(
     """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
     from api import archive  # noqa: PLC0415 - these would slow down every other command
     from workers import intake  # noqa: PLC0415
-    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
     from workers.telling.export import export as exporting  # noqa: PLC0415
 
     settings = located(home)
-    name = None if all_namespaces else intake.namespace_name(namespace or settings.namespace)
-    at = utc_now() if now is None else intake.instant(now, "--now")
+    name = None if everywhere else intake.namespace_name(namespace or settings.namespace)
+    context = Context(settings)
+    at = context.now() if now is None else intake.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
-        told = exporting(Context(settings), name, at)
+        told = exporting(context, name, at)
         for line in (fact for fact in told if "text" in fact) if as_json else archive.framed(told):
             target.write(output.json_line(line, _plain) + "\n")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client, located
+from api.cli.reaching import Everywhere, NamespaceName, client, located
 from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LATE_SECONDS = 300.0
 
 def doctor(
     mend: Annotated[bool, typer.Option("--mend", help="Put right what is wrong with facts.")] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -154,11 +154,11 @@ def _answering() -> "Iterator[None]":
         raise UnavailableError(trouble(error)) from None
 
 
-def _outbox(settings: "Settings", _: "Client") -> str:
+def _outbox(settings: "Settings", memory: "Client") -> str:
     from workers.storage import outbox  # noqa: PLC0415
     from workers.storage.redis import own_keys  # noqa: PLC0415
 
-    now = time.time()
+    now = memory.seconds()
     with _answering(), own_keys(settings.redis_url) as keys:
         waiting = outbox.size(keys)
         late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
@@ -178,9 +178,26 @@ def _workers(_: "Settings", memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
+def _clock(settings: "Settings", _: "Client") -> str:
+    """Compare this machine's clock with the database's, and raise `UnavailableError` where a gap waits."""
+    from workers.storage import clock, pass_clock  # noqa: PLC0415
+    from workers.storage.connection import connect  # noqa: PLC0415
+
+    with connect(settings.database_url) as db:
+        shown, waiting = clock.now(db), pass_clock.waiting(db)
+    if waiting:
+        raise UnavailableError(
+            f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "
+            f"({', '.join(waiting[:3])}). It shows {shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
+            "`ebb decay --force`; if not, set the clock of the database's machine right."
+        )
+    ahead = time.time() - shown.timestamp()
+    return f"{shown:%Y-%m-%d %H:%M:%S} UTC; this machine's is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
+
+
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "Redis": _redis, "workers": _workers, "embedder": _embedder,
-    "outbox": _outbox,
+    "outbox": _outbox, "clock": _clock,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Without these no fact can be examined."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.reaching import Everywhere, NamespaceName, client
 
 LABELS = {
     "lastRunAt": "last run", "lastRunTurn": "at turn", "totalRuns": "runs", "lastCulledFacts": "culled facts",
@@ -18,6 +18,7 @@ def consolidate(
     apply: Annotated[bool, typer.Option("--apply", help="Merge them; `ebb restore` takes it back.")] = False,
     force: Annotated[bool, typer.Option("--force", help="With --apply: merge past EBB_FORGET_LIMIT.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many groups to show.")] = 100,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -30,9 +31,12 @@ def consolidate(
     if force and not apply:
         raise typer.BadParameter("--force goes with --apply; without it nothing is merged")
     with client(home, namespace) as memory, output.console(stderr=True).status("facts are compared …"):
-        done = memory.consolidate(apply=apply, force=force, limit=limit)
+        done = memory.consolidate(apply=apply, force=force, limit=limit, everywhere=everywhere)
     if as_json:
         output.print_json(done)
+        return
+    if everywhere:
+        _say_sent(done)
         return
     for group in done["groups"]:
         _show(group, merged=apply)
@@ -66,8 +70,8 @@ def _conclude(done: dict[str, Any], namespace: str) -> None:
 
 def janitor(
     show: Annotated[bool, typer.Option("--show", help="Only show what the last run told.")] = False,
-    now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
-    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace in which something is due.")] = False,
+    now: Annotated[str | None, typer.Option(help="An earlier instant, such as an hour ago.")] = None,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -83,15 +87,18 @@ def janitor(
     if as_json:
         output.print_json(told)
     elif everywhere:
-        output.console().print(
-            f"sent to {told['total']} namespaces: {', '.join(told['namespaces']) or 'nothing is due'}"
-        )
+        _say_sent(told)
     elif "skipped" in told:
         output.console().print(f"{told['skipped']}; see: ebb settings")
     elif not told["totalRuns"]:
         output.console().print(f"The janitor was never in {told['namespace']!r}.")
     else:
         output.print_table(["", told["namespace"]], [[label, told[name]] for name, label in LABELS.items()])
+
+
+def _say_sent(done: dict[str, Any]) -> None:
+    """Print which namespaces have something to do."""
+    output.console().print(f"sent to {done['total']} namespaces: {', '.join(done['namespaces']) or 'nothing is due'}")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"consolidate": consolidate, "janitor": janitor}

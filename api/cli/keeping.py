@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.reaching import NamespaceName, Yes, client
 
 Ids = Annotated[list[str], typer.Argument(help="The facts' ids.")]
 Id = Annotated[str, typer.Argument(help="The fact's id.")]
@@ -16,11 +16,14 @@ COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unkn
 def forget(
     ids: Ids,
     purge: Annotated[bool, typer.Option("--purge", help="Erase them at once: no way back.")] = False,
+    yes: Yes = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
     """Forget facts; until they are purged, `ebb restore` brings them back."""
+    if purge:
+        output.confirm_erasure(len(set(ids)), yes=yes, as_json=as_json)
     with client(home, namespace) as memory:
         answer = memory.forget(ids, purge=purge)
     show_fates(answer, as_json=as_json)

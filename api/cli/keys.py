@@ -33,11 +33,10 @@ def create(
 ) -> None:
     """Make a key, and show it this once. From the first one on, every request needs one."""
     from workers import intake, keys  # noqa: PLC0415 - psycopg would slow down every other command
-    from workers.context import utc_now  # noqa: PLC0415
 
     context, name = _context(home, namespace)
     owner = None if label is None else intake.optional_name(label, "label")
-    made = keys.create(context, name, scope or ["read", "write"], owner, utc_now())
+    made = keys.create(context, name, scope or ["read", "write"], owner, context.now())
     if as_json:
         output.print_json({"id": str(made.id), "namespace": name, "key": made.key})
         return
@@ -79,10 +78,9 @@ def revoke(
 ) -> None:
     """Let a key open nothing any more, at once."""
     from workers import intake, keys  # noqa: PLC0415
-    from workers.context import utc_now  # noqa: PLC0415
 
     context, name = _context(home, namespace)
-    revoked = keys.revoke(context, name, intake.fact_id(id), utc_now())
+    revoked = keys.revoke(context, name, intake.fact_id(id), context.now())
     if as_json:
         output.print_json({"id": id, "action": "revoked" if revoked else "unchanged"})
     else:

@@ -156,6 +156,27 @@ def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
     raise typer.Exit(2)
 
 
+def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
+    """Ask on a terminal whether so many facts shall be erased for good, and exit with 2 where that is not confirmed.
+
+    Without a terminal only `--yes` confirms it.
+    """
+    if yes or not facts:
+        return
+    if sys.stdin.isatty() and not as_json:
+        if typer.confirm(f"{facts} facts will be erased for good. Go on?", err=True):
+            return
+        raise typer.Exit(2)
+    fail(
+        InvalidInputError(
+            f"{facts} facts would be erased for good; nothing was erased. To erase them, run the same command with "
+            "--yes, or on a terminal."
+        ),
+        as_json=as_json,
+    )
+    raise typer.Exit(2)
+
+
 def json_wanted(arguments: Sequence[str]) -> bool:
     """Tell whether the command line asks for JSON; what follows `--` is data."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments

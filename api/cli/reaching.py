@@ -16,6 +16,9 @@ NamespaceName = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
 ]
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")]
+Everywhere = Annotated[bool, typer.Option("--all", help="Every namespace.")]
+
 
 def configured(home: Path | None) -> "Settings":
     """Return the settings of the environment, with another home if one is given."""

@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +24,9 @@ NEXT = (
     ('store "The spare key hangs behind the kitchen clock"', "remember a fact"),
     ("import {sample}", "a year of somebody's life"),
     ('recall "How early does her partner get out of bed to bake?"', "ask in other words"),
-    ("decay --now {next_year}", "let a year pass"),
-    ("stats", "what has faded, and how far"),
+    ("branch --older 365d", "a copy that is a year older"),
+    ("decay -n {branch}", "what a year does to it"),
+    ("stats -n {branch}", "what has faded, and how far"),
     ("down", "stop; everything is kept"),
 )
 
@@ -198,10 +198,7 @@ def _print_guide(system: "System", *, moved: bool) -> None:
     screen.print("\n[bold]Next[/bold]\n")
     if moved:
         screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)
-    values = {
-        "sample": _from_here(SAMPLE),
-        "next_year": (datetime.now(UTC) + timedelta(days=365)).strftime("%Y-%m-%dT%H:%MZ"),
-    }
+    values = {"sample": _from_here(SAMPLE), "branch": f"{_home(None)[0].namespace}-older-365d"}
     commands = [(f"{_ebb()} {line.format(**values)}", meaning) for line, meaning in NEXT]
     width = max(len(line) for line, _ in commands)
     for line, meaning in commands:

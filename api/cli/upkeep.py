@@ -7,25 +7,29 @@ from typing import Annotated
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client, located
+from api.cli.reaching import Everywhere, NamespaceName, client, located
 
 WAITS_FOR_WORKERS = 20.0
 
 
 def decay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
-    now: Annotated[str | None, typer.Option(help="Any instant, such as a year from now.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Forget past EBB_FORGET_LIMIT, in every namespace.")] = False,
+    now: Annotated[str | None, typer.Option(help="With --dry-run any instant, such as a year from now.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Forget past EBB_FORGET_LIMIT.")] = False,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Let all that is due cool, shrink and be forgotten, in every namespace."""
+    """Let what is due cool, shrink and be forgotten, in one namespace or with --all in every one.
+
+    Workers do so by themselves. See `ebb branch` for what a year would do.
+    """
     from workers import intake  # noqa: PLC0415
 
     at = None if now is None else intake.instant(now, "--now").isoformat()
     with client(home, namespace) as memory, output.spinner("facts are fading …"):
-        done = memory.decay(at, dry_run=dry_run, force=force)
+        done = memory.decay(at, dry_run=dry_run, force=force, everywhere=everywhere)
         held = done["held"] or memory.stats()["held"]
     if as_json:
         output.print_json(done)
@@ -39,17 +43,18 @@ def prune(
     hard: Annotated[bool, typer.Option("--hard", help="Only forget what has expired.")] = False,
     soft: Annotated[bool, typer.Option("--soft", help="Only halve or remove what nears its expiry.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
-    now: Annotated[str | None, typer.Option(help="Any instant, such as a month from now.")] = None,
+    now: Annotated[str | None, typer.Option(help="With --dry-run any instant, such as a month from now.")] = None,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Forget what has expired, and let fade what nears its expiry, in every namespace; workers do so every hour."""
+    """Forget what has expired, and let fade what nears its expiry; workers do so every hour, in every namespace."""
     from workers import intake  # noqa: PLC0415
 
     at = None if now is None else intake.instant(now, "--now").isoformat()
     with client(home, namespace) as memory, output.spinner("expired facts are forgotten …"):
-        done = memory.prune(at, hard=hard or not soft, soft=soft or not hard, dry_run=dry_run)
+        done = memory.prune(at, hard=hard or not soft, soft=soft or not hard, dry_run=dry_run, everywhere=everywhere)
     if as_json:
         output.print_json(done)
         return
@@ -66,7 +71,7 @@ def backfill_decay(
     prune: Annotated[
         bool, typer.Option("--prune", help="Also classify, and so forget, what would be over by its new lifetime.")
     ] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="Every namespace.")] = False,
+    everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -89,14 +94,17 @@ def backfill_decay(
         output.console().print(f"{done['overdue']} {fate}")
 
 
-def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Make all vectors anew with the configured embedder; until then facts are found by their words."""
+def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Make all vectors of all namespaces again with the configured embedder; until then facts are found by their words.
+
+    A database has one embedder, so this cannot be done for one namespace.
+    """
     from workers.context import Context  # noqa: PLC0415
     from workers.remembering import embed  # noqa: PLC0415
 
     context = Context(located(home))
     total = embed.reset(context)
-    with client(home, namespace) as memory, output.bar("facts") as show:
+    with client(home, None) as memory, output.bar("facts") as show:
         memory.send("memory.embed_pending", {})
         waiting, changed = total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
@@ -120,12 +128,13 @@ def reembed(namespace: NamespaceName = None, home: output.HomeFolder = None, as_
 
 def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make the text index of all namespaces anew in the language EBB_LANGUAGE; workers wait meanwhile."""
-    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
     from workers.language import reindex as reindexing  # noqa: PLC0415
 
     settings = located(home)
+    context = Context(settings)
     with output.bar("namespaces") as show:
-        facts = reindexing(Context(settings), utc_now(), lambda done, total: show(done, done, total))
+        facts = reindexing(context, context.now(), lambda done, total: show(done, done, total))
     if as_json:
         output.print_json({"facts": facts, "language": settings.language})
     else:

@@ -11,6 +11,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.http import (
+    branching,
     choosing,
     dashboard,
     facts,
@@ -40,6 +41,7 @@ GROUPS = (
     recalling,
     graph,
     passing,
+    branching,
     hygiene,
     choosing,
     telling,

@@ -46,7 +46,7 @@ def _checks(door: Door) -> dict[str, str]:
     """Return what is known of each part; what cannot be asked, because another is down, is unknown."""
     unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
     try:
-        alive = {queue for queue, _ in signals.alive(door.redis, time.time())}
+        alive = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
         signals.try_write(door.redis)
     except RefusedError as error:
         return unknown | {"redis": str(error)}

@@ -24,6 +24,6 @@ def janitor_snapshot(memory: Reader) -> dict[str, Any]:
 
 
 @routes.post("/janitor", response_model=schemas.Janitor, responses=ACCEPTED)
-def janitor(memory: Admin) -> dict[str, Any]:
+def janitor(memory: Admin, wish: schemas.JanitorRequest | None = None) -> dict[str, Any]:
     """Do what is due of this namespace, and return what was culled and got stale since the run before."""
-    return memory.janitor()
+    return memory.janitor(**(wish or schemas.JanitorRequest()).arguments())

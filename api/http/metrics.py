@@ -1,6 +1,5 @@
 """Metrics for Prometheus: what the queues, the workers and the database say of themselves."""
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -60,7 +59,7 @@ class _System:
         yield _gauge(
             "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
         )
-        alive = signals.alive(self._door.redis, time.time())
+        alive = signals.alive(self._door.redis, self._door.client.seconds())
         workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
         yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
 
@@ -97,7 +96,7 @@ class _System:
         try:
             if known is None:
                 return client.call("memory.measure", {}, MEASURE_SECONDS)
-            if time.time() - known["at"] > FRESH_SECONDS:
+            if client.seconds() - known["at"] > FRESH_SECONDS:
                 client.send("memory.measure", {}, expires=FRESH_SECONDS, ignore_result=True)
         except EbbError:
             return known

@@ -15,7 +15,6 @@ from api.http.callers import Caller, caller
 from api.http.openmemory_callers import Memories, memories
 from api.http.recalling import touches
 from api.http.route import Route
-from api.sender import now_text
 
 routes = APIRouter(tags=["OpenMemory"], route_class=Route)
 
@@ -72,7 +71,7 @@ def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     wanted = [(one, fact) for one, fact in known if wish.takes(fact, one["score"])][:most]
     if wanted and uses and wish.narrow():  # what a filter left out was not used
         ids = [fact["id"] for _, fact in wanted]
-        memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": now_text()})
+        memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": memory.clock()})
     matches = [shapes.match(fact, one["score"], mine.name(fact["id"], memory)) for one, fact in wanted]
     return {"query": wish.query, "matches": matches}
 

@@ -64,6 +64,10 @@ class Session(Client):
         return self._door.client._app  # noqa: SLF001  the door's own, shared by all sessions
 
     @property
+    def _clock(self) -> Any:
+        return self._door.client._clock  # noqa: SLF001  likewise
+
+    @property
     def _own_keys(self) -> Any:
         return self._door.redis
 
@@ -113,8 +117,9 @@ class Session(Client):
             InvalidInputError: that one was another request; without the key its digest says nothing.
         """
         what = {name: value for name, value in arguments.items() if name != "now"}
+        own = (arguments["now"] or self.clock()) if "now" in arguments else None
         digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
-        request, now = receipts.claim(self._own_keys, self.task_id, digest, arguments.get("now"))
+        request, now = receipts.claim(self._own_keys, self.task_id, digest, own)
         if request != digest:
             raise InvalidInputError("Idempotency-Key: was given with another request before; use a new one for each.")
         return what | ({"now": now} if "now" in arguments else {})

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from api.schemas.shape import MOST_RESULTS, Answer, Request
+from workers.intake import MOST_DAYS
 from workers.intake.values import Instant, Shallow
 
 
@@ -15,8 +16,24 @@ class DecayRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}, {}]})
 
     dry_run: bool = Field(default=False, description="only count what would happen")
-    now: Instant | None = Field(None, description="any instant, such as a year from now")
+    now: Instant | None = Field(None, description="the instant of the pass; only with `dry_run` one in the future")
     force: bool = Field(default=False, description="forget past EBB_FORGET_LIMIT")
+
+
+class JanitorRequest(Request):
+    """A run of the janitor, as of now or of an earlier instant."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}]})
+
+    now: Instant | None = Field(None, description="the instant of the run, which is not ahead of the database's clock")
+
+
+class BranchRequest(Request):
+    """By how many days the copy of this namespace is older."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 365}]})
+
+    days: int = Field(ge=1, le=MOST_DAYS)
 
 
 class ConsolidateRequest(Request):
@@ -58,6 +75,27 @@ class Runs(Answer):
 
     runs: list[dict[str, Any]]
     next: datetime | None
+
+
+class Branched(Answer):
+    """A branch: its name, whether it was made just now, and how many live facts it holds."""
+
+    branch: str
+    action: str
+    facts: int
+
+
+class Branches(Answer):
+    """The branches of the namespace, and how many there are."""
+
+    branches: list[dict[str, Any]]
+    total: int
+
+
+class BranchesDropped(Answer):
+    """The names of the branches that were erased."""
+
+    dropped: list[str]
 
 
 class Consolidated(Answer):

@@ -244,10 +244,11 @@ def _drop_vectors(settings: Settings, state: State) -> int:
 
 def _reindex(settings: Settings, state: State) -> int:
     """Make the words of all facts anew in the configured language; return how many facts there are."""
-    from workers.context import Context, utc_now  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
     from workers.language import reindex  # noqa: PLC0415
 
-    return reindex(Context(settings.model_copy(update={"database_url": state.database_url})), utc_now())
+    context = Context(settings.model_copy(update={"database_url": state.database_url}))
+    return reindex(context, context.now())
 
 
 def _wait_for_database(system: System, *, own: bool) -> None:

@@ -58,6 +58,26 @@ def live(
             system.stop()
 
 
+@pytest.fixture(scope="module")
+def real(
+    postgres: servers.Postgres,
+    template: str,
+    redis_server: servers.Redis,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LiveSystem]:
+    """Return a system that runs for all tests of a module and, unlike all others, cannot travel in time."""
+    with redis.Redis.from_url(redis_server.url()) as keys:
+        keys.flushall()
+    with _copied(postgres, template) as url:
+        folder = tmp_path_factory.mktemp("real")
+        system = LiveSystem(url, redis_server.url(), folder, {"EBB_TIME_TRAVEL": "false"})
+        try:
+            system.start("worker", "maintenance")
+            yield system
+        finally:
+            system.stop()
+
+
 @pytest.fixture
 def idle(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSystem]:
     """Return a system of the test's own, whose workers the test starts, and may kill."""

@@ -64,7 +64,8 @@ class LiveSystem:
 
     def environment(self) -> dict[str, str]:
         urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
-        return clean_environment(urls | {"EBB_HOME": str(self.folder / "home")} | self.settings)
+        own = {"EBB_HOME": str(self.folder / "home"), "EBB_TIME_TRAVEL": "true"}
+        return clean_environment(urls | own | self.settings)
 
     def start(self, *names: str) -> None:
         """Start workers and return when all of them answer."""

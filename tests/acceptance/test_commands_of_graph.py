@@ -73,11 +73,11 @@ def test_observations_and_passes_that_come_twice_change_nothing_the_second_time(
     assert (later["decayed"], repeated["decayed"]) == (1, 0)
 
 
-def test_all_namespaces_fade_together_where_none_is_named(live: LiveSystem, namespace: str) -> None:
+def test_all_namespaces_fade_together_where_that_is_asked_for(live: LiveSystem, namespace: str) -> None:
     relate(live, namespace)
     relate(live, f"{namespace}-2")
     with live.client(namespace) as client:
-        done = client.call("relations.decay", {"now": DAY_400}, 60)
+        done = client.call("relations.decay", {"now": DAY_400, "everywhere": True}, 60)
     assert done["processed"] >= 2
     weights = live.rows(
         "select weight from relations join namespaces on namespaces.id = namespace where name like %s",

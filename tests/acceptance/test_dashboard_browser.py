@@ -38,7 +38,7 @@ def sample(live: LiveSystem) -> dict[str, str]:
     """Return the header that names a namespace with the sample in it."""
     name = f"sample-{uuid4()}"
     assert live.ebb("import", "api/sample/year.jsonl", "--namespace", name).returncode == 0
-    live.ebb_json("decay", "--dry-run", "--now", "2027-11-21")
+    live.ebb_json("decay", "--dry-run", "--now", "2027-11-21", "--all")
     live.send("memory.settle_tallies", {})
     live.settle()
     return {"X-Ebb-Namespace": name}

@@ -99,7 +99,7 @@ def test_it_reinforces_and_has_decay_planned(live: LiveSystem, namespace: str, t
         tmp_path,
         ("memory.store", "store", {"text": "A key lies under the mat.", "salience": 0.5, **arguments}),
         ("memory.reinforce", "store", {"boost": 0.3, **arguments}),
-        ("decay.plan", "maintenance", {"dry_run": True, "now": "2100-01-01T00:00:00Z"}),
+        ("decay.plan", "maintenance", {"dry_run": True, "now": "2100-01-01T00:00:00Z", "namespace": namespace}),
     )
     assert reinforced == {"id": id_, "salience": pytest.approx(0.8, abs=1e-4)}
     assert planned.keys() >= COUNTERS

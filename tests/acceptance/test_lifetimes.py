@@ -20,7 +20,6 @@ pytestmark = pytest.mark.acceptance
 @pytest.fixture
 def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
     with live.client(namespace) as client:
-        client.prune(ago(-1))
         yield client
 
 
@@ -82,28 +81,27 @@ def test_an_import_gives_no_lifetime_unless_asked(live: LiveSystem, namespace: s
 def test_a_prune_forgets_what_has_expired_and_halves_what_nears_it(live: LiveSystem, client: Client) -> None:
     client.store_many(facts_of_all_ages())
     assert client.stats()["expired_pending"] == 3
-    tried = live.ebb_json("prune", "--dry-run")
+    tried = live.ebb_json("prune", "--dry-run", "-n", client.namespace)
     assert (tried["expired"], tried["decayed"], tried["deleted"]) == (3, 2, 0)
     assert client.stats()["expired_pending"] == 3
-    done = live.ebb("prune")
+    done = live.ebb("prune", "-n", client.namespace)
     assert (done.returncode, done.stdout) == (0, "periodic prune - 3 expired, 2 decayed\n")
-    assert live.ebb("prune").stdout == "periodic prune - 0 expired, 0 decayed\n"
+    assert live.ebb("prune", "-n", client.namespace).stdout == "periodic prune - 0 expired, 0 decayed\n"
     stats = client.stats()
     assert (stats["facts"], stats["forgotten"], stats["expired_pending"]) == (4, 3, 0)
 
 
 def test_a_prune_may_be_hard_or_soft_alone(live: LiveSystem, client: Client) -> None:
     client.store_many(facts_of_all_ages())
-    soft = live.ebb_json("prune", "--soft")
+    soft = live.ebb_json("prune", "--soft", "-n", client.namespace)
     assert (soft["expired"], soft["decayed"]) == (0, 2)
-    hard = live.ebb_json("prune", "--hard")
+    hard = live.ebb_json("prune", "--hard", "-n", client.namespace)
     assert (hard["expired"], hard["decayed"]) == (3, 0)
 
 
 def test_a_prune_as_of_another_instant_removes_what_lost_its_confidence(live: LiveSystem, client: Client) -> None:
-    client.prune(ago(-12))
     client.store("Tea is at four.", decay_class="normal")
-    done = live.ebb_json("prune", "--now", ago(-11))
+    done = live.ebb_json("prune", "--now", ago(-11), "-n", client.namespace)
     assert (done["expired"], done["decayed"], done["deleted"]) == (0, 1, 1)
     assert client.stats()["forgotten"] == 1
 
@@ -124,7 +122,7 @@ def test_two_beats_that_prune_in_the_same_minute_prune_once(live: LiveSystem, cl
     client.store("It rains.", decay_class="checkpoint")
     now = ago(-1)
     for _ in range(2):
-        live.send("decay.prune", {"scheduled": True, "now": now}).get(timeout=60)
+        live.send("decay.prune", {"scheduled": True, "everywhere": True, "now": now}).get(timeout=60)
     runs = "select count(*) from decay_runs where work = 'prune' and planned_for = %s"
     assert live.rows(runs, [now]) == [(1,)]
     assert client.stats()["forgotten"] == 1
@@ -144,7 +142,7 @@ def test_a_backfill_at_the_command_line(live: LiveSystem, client: Client) -> Non
     said = live.ebb("backfill-decay", "--prune", *namespace).stdout
     assert re.search(r"^none +stable +1 *$", said, re.MULTILINE)
     assert client.stats()["expired_pending"] == 1
-    assert live.ebb_json("prune", "--hard")["expired"] == 1
+    assert live.ebb_json("prune", "--hard", "-n", client.namespace)["expired"] == 1
 
 
 def test_a_backfill_hands_over_to_successors_and_answers_once(live: LiveSystem, client: Client) -> None:

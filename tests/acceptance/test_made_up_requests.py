@@ -83,6 +83,7 @@ COMMANDS: dict[str, list[str]] = {
     "stats": [],
     "doctor": [],
     "backfill-decay": ["--dry-run"],
+    "branch": ["--older", "30d"],
 }
 ELSEWHERE = ("up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys")
 """What starts, ends or rebuilds the whole system."""

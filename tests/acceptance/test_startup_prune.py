@@ -36,10 +36,12 @@ def test_workers_that_start_together_prune_once(idle: LiveSystem) -> None:
     idle.start("maintenance")
     eventually(lambda: "startup prune removed 0 expired facts" in idle.logs(), "the first prune is logged")
     expired_while_nothing_ran(idle)
-    answer = idle.send("decay.prune", {"soft": False, "startup": True}).get(timeout=30)
+    answer = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)
     assert "another worker" in answer["skipped"]
     idle.own_keys.delete(signals.STARTED)
-    assert idle.send("decay.prune", {"soft": False, "startup": True}).get(timeout=30)["expired"] == 3
+    assert (
+        idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)["expired"] == 3
+    )
 
 
 def test_a_worker_that_does_no_maintenance_prunes_nothing(idle: LiveSystem) -> None:

@@ -253,7 +253,7 @@ def test_a_plan_that_comes_twice_makes_one_pass(live: LiveSystem, client: Client
     store_faded(client, 30)
     task_id, answers = str(uuid4()), []
     for _ in range(2):
-        result = live.send("decay.plan", {}, task_id)
+        result = live.send("decay.plan", {"namespace": client.namespace}, task_id)
         answers.append(result.get(timeout=60))
         live.settle()
         result.forget()
@@ -265,7 +265,7 @@ def test_a_plan_that_comes_twice_makes_one_pass(live: LiveSystem, client: Client
 def test_a_part_of_a_pass_that_comes_twice_counts_once(live: LiveSystem, client: Client) -> None:
     store_faded(client, 30)
     run = str(uuid4())
-    live.send("decay.plan", {}, run).get(timeout=60)
+    live.send("decay.plan", {"everywhere": True}, run).get(timeout=60)
     counted = "select * from decay_parts where run = %s order by segment, part"
     before = live.state(), live.rows(counted, [run])
     for segment, part in live.rows("select segment, part from decay_parts where run = %s", [run]):
@@ -373,7 +373,9 @@ def rested(live: LiveSystem) -> None:
 
 
 def scheduled(live: LiveSystem, now: str) -> dict[str, Any]:
-    answer: dict[str, Any] = live.send("decay.plan", {"scheduled": True, "now": now}).get(timeout=60)
+    answer: dict[str, Any] = live.send("decay.plan", {"scheduled": True, "everywhere": True, "now": now}).get(
+        timeout=60
+    )
     return answer
 
 
@@ -393,7 +395,7 @@ def test_a_scheduled_pass_comes_a_minute_after_the_last_at_the_earliest(live: Li
     assert "processed" in scheduled(live, ago(-2))
     assert "skipped" in scheduled(live, ago(-3))
     assert 0 < live.own_keys.ttl(signals.COOLDOWN) <= 60
-    assert "processed" in live.send("decay.plan", {}).get(timeout=60)
+    assert "processed" in live.send("decay.plan", {"everywhere": True}).get(timeout=60)
 
 
 @pytest.mark.usefixtures("rested")

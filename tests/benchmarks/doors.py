@@ -13,7 +13,6 @@ from tests.benchmarks.machine import Machine
 from tests.benchmarks.queued import FACTS, NAMESPACE
 from tests.benchmarks.scale import Size
 from workers import recall
-from workers.context import utc_now
 from workers.storage.connection import close_pools
 
 NAME = "bench_http"
@@ -39,7 +38,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
         ways: dict[str, Ask] = {
             "HTTP": lambda text: http.post("/memory/recall", json={"query": text, "touch": False}).raise_for_status(),
             "the queue": lambda text: client.recall(text, touch=False),
-            "this process": lambda text: recall.recall(context, NAMESPACE, recall.Question(text), utc_now()),
+            "this process": lambda text: recall.recall(context, NAMESPACE, recall.Question(text), context.now()),
         }
         _in_turn(answers, ways, asked[: size.queries * 2], size)
         _at_once(answers, {name: ways[name] for name in ("HTTP", "the queue")}, asked, size)

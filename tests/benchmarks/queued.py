@@ -15,7 +15,7 @@ from tests.benchmarks.recalls import Asked
 from tests.benchmarks.running import EMPTY
 from tests.benchmarks.scale import Size
 from workers import intake, recall, search
-from workers.context import Context, utc_now
+from workers.context import Context
 from workers.queues import RECALL
 from workers.remembering import store
 from workers.storage import schema
@@ -48,8 +48,8 @@ def filled(machine: Machine, name: str, count: int) -> Context:
     said, _ = texts.write(np.random.default_rng(count), count)
     facts = [intake.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
     for start in range(0, count, 5_000):
-        store.store_many(context, NAMESPACE, facts[start : start + 5_000], utc_now())
-    search.count_lexemes(context, NAMESPACE, utc_now())
+        store.store_many(context, NAMESPACE, facts[start : start + 5_000], context.now())
+    search.count_lexemes(context, NAMESPACE, context.now())
     with session(context) as db:
         schema.check(db)
         db.execute("vacuum analyze")
@@ -78,7 +78,7 @@ def _latency(machine: Machine, context: Context, answers: Answers, asked: Sequen
 def _three_ways(context: Context, client: Client, text: str) -> tuple[float, float, float]:
     return (
         seconds(lambda: client.recall(text, touch=False)),
-        seconds(lambda: recall.recall(context, NAMESPACE, recall.Question(text), utc_now())),
+        seconds(lambda: recall.recall(context, NAMESPACE, recall.Question(text), context.now())),
         seconds(lambda: client.wait(client._app.send_task(EMPTY, args=(1,), queue=RECALL), 10.0)),
     )
 

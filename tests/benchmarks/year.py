@@ -99,7 +99,7 @@ def _night(context: Context, life: Life, at: datetime) -> None:
     for part in decay.plan(context, run, at):
         decay.apply(context, part, lambda: None)
     decay.finish(context, run)
-    while purge.purge_batch(context, at).facts:
+    while purge.purge_batch(context, at, None).facts:
         pass
 
 

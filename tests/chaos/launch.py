@@ -11,7 +11,6 @@ import signal
 import struct
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -51,8 +50,6 @@ def _hurry_beat() -> None:
 
 def follow(clock: Path) -> None:
     """Let this process go by a clock that is ahead of the real one by the seconds in a file, or behind it."""
-    from workers import context  # noqa: PLC0415 - before anything takes `utc_now` from it
-
     with clock.open("r+b") as file:
         shift = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
     real = time.time
@@ -61,7 +58,6 @@ def follow(clock: Path) -> None:
         return real() + float(struct.unpack("d", shift[:8])[0])
 
     time.time = told
-    context.utc_now = lambda: datetime.fromtimestamp(told(), UTC)
 
 
 def double() -> None:

@@ -196,10 +196,10 @@ class Memory:
         told = history.history(self.context, namespace, id_, day(at))
         return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in told.happenings]
 
-    def purge(self, *, at: float) -> int:
-        """Erase what was forgotten long ago; return how many facts that were."""
+    def purge(self, *, at: float, namespace: str | None = None) -> int:
+        """Erase what was forgotten long ago, of a namespace or of all; return how many facts that were."""
         erased = 0
-        while batch := purge.purge_batch(self.context, day(at)).facts:
+        while batch := purge.purge_batch(self.context, day(at), namespace).facts:
             erased += batch
         return erased
 

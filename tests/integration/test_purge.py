@@ -38,9 +38,9 @@ def test_a_fact_is_purged_when_its_time_is_over_and_not_before(memory: Memory) -
     id_ = secret(memory)
     memory.forget(id_, at=10)
     assert memory.purge(at=40) == 0
-    assert purge.waiting(memory.context, day(40.1)) == 1
+    assert purge.waiting(memory.context, day(40.1), None) == 1
     assert memory.purge(at=40.1) == 1
-    assert memory.purge(at=40.1) == purge.waiting(memory.context, day(500)) == 0
+    assert memory.purge(at=40.1) == purge.waiting(memory.context, day(500), None) == 0
 
 
 def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memory: Memory) -> None:
@@ -93,7 +93,7 @@ def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: M
         memory.store(*[{"text": f"{name} {i}", "decay_class": "checkpoint"} for i in range(count)], namespace=name)
     memory.add("Tea at four.", namespace="idle")
     memory.decay(2)
-    batches = [purge.purge_batch(memory.context, day(40)) for _ in range(3)]
+    batches = [purge.purge_batch(memory.context, day(40), None) for _ in range(3)]
     assert [batch.facts for batch in batches] == [1_000, 520, 0]
     assert {name for batch in batches for name in batch.namespaces} == {"ours", "theirs"}
 
@@ -110,4 +110,4 @@ def test_what_somebody_works_on_is_left_for_the_next_purge(memory: Memory) -> No
 def test_the_retention_is_a_setting_and_any_instant_may_be_asked_about(memory: Memory) -> None:
     memory.forget(memory.add(SECRET), at=1)
     assert memory.having(retention_days=5).purge(at=7) == 1
-    assert purge.waiting(memory.having(retention_days=36_000).context, day(-700_000)) == 0
+    assert purge.waiting(memory.having(retention_days=36_000).context, day(-700_000), None) == 0

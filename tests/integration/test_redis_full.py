@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from redis.exceptions import OutOfMemoryError, ResponseError
 
 from api.client import Client
 from api.system import servers
-from workers.context import utc_now
 from workers.errors import BusyError, UnavailableError
 from workers.storage import outbox, redis_condition, signals
 from workers.storage.outbox import Entry
@@ -97,7 +97,7 @@ def test_a_full_redis_lets_go_of_what_is_done(small: Redis, server: servers.Redi
         outbox.remove(keys, "default", "a")
         assert [entry.id for entry in outbox.entries(keys)] == ["b"]
         signals.mark_grown(keys, "default")
-        now = utc_now()
+        now = datetime.now(UTC)
         assert signals.first_seen(keys, "a", now) == now
 
 

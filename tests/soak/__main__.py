@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 TEXTS = 5_000
 SETTLE_SECONDS = 60.0
 TELL_SECONDS = 60.0
-SETTINGS = {"EBB_AUTO_LINK": "true"}
+SETTINGS = {"EBB_AUTO_LINK": "true", "EBB_TIME_TRAVEL": "true"}
 WORKERS = 2
 
 
@@ -122,7 +122,7 @@ def _examine(system: System, world: World, answers: Answers) -> None:
     """Have the doctor look whether each fact has all that belongs to it."""
     client = Client(system.redis_url)
     try:
-        found = client.call("memory.doctor", {"namespace": None, "now": world.clock.now()}, BATCH_SECONDS)
+        found = client.call("memory.doctor", {"everywhere": True, "now": world.clock.now()}, BATCH_SECONDS)
     finally:
         client.close()
     faulty = sum(fault["facts"] for fault in found["faults"])

@@ -238,12 +238,14 @@ def _without_ids(error: Exception) -> str:
     return " ".join("…" if any(sign.isdigit() for sign in word) else word for word in str(error).split())
 
 
+ALL = {"everywhere": True}
+
 # What beat sends once in minutes, hours or days, by the fast clock; seconds between two.
 ROUNDS: dict[str, tuple[float, dict[str, Any]]] = {
-    "decay.plan": (10.0, {}),
-    "decay.prune": (25.0, {}),
-    "memory.purge": (15.0, {}),
-    "relations.decay": (45.0, {"namespace": None}),
+    "decay.plan": (10.0, ALL),
+    "decay.prune": (25.0, ALL),
+    "memory.purge": (15.0, ALL),
+    "relations.decay": (45.0, ALL),
     "memory.consolidate": (10.0, {"apply": True}),
     "memory.janitor": (10.0, {}),
     "memory.rebuild_indexes": (60.0, {}),

@@ -93,3 +93,18 @@ def test_every_exception_is_still_one() -> None:
 def test_a_statement_that_forgets_the_namespace_would_be_noticed(statement: str) -> None:
     assert is_statement(statement)
     assert not RESTRICTED.search(statement)
+
+
+def test_no_worker_goes_by_the_clock_of_its_machine() -> None:
+    found = {
+        f"{module.relative_to(WORKERS)}: {match}"
+        for module in WORKERS.rglob("*.py")
+        for match in re.findall(
+            r"datetime\.now\(|datetime\.utcnow\(|date\.today\(|\btime\.time\(", module.read_text("utf-8")
+        )
+    }
+    assert found == {
+        "endpoint.py: datetime.now(",  # how long a server that names an instant wants to be left alone
+        "logs.py: datetime.now(",  # when a line was written
+        "tasks/request.py: datetime.now(",  # messages of other programs, which name a deadline by their clock
+    }

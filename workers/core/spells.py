@@ -59,6 +59,15 @@ def read(packed: bytes) -> list[Spell]:
     return sorted(_each(packed), key=lambda spell: spell.begins)
 
 
+def older(packed: bytes, seconds: float) -> bytes:
+    """Return packed spells that were so many seconds earlier."""
+    moved = (
+        (max(begins - int(seconds), 0), from_ if from_ == NEVER else max(from_ - int(seconds), 0), *rest)
+        for begins, from_, *rest in PACKED.iter_unpack(packed)
+    )
+    return b"".join(PACKED.pack(*one) for one in moved)
+
+
 def _each(packed: bytes) -> Iterator[Spell]:
     for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed):
         yield Spell(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)

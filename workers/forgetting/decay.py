@@ -24,6 +24,7 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
+from workers.forgetting import gaps
 from workers.forgetting.age import counted, write_counted
 from workers.forgetting.forget import forget_within
 from workers.forgetting.passes import check_own
@@ -74,6 +75,8 @@ def plan(
 
     With `namespace` it takes nobody else's facts. Parts of earlier runs whose messages must be lost are returned too.
     """
+    if not dry_run:
+        gaps.check(context, everywhere=namespace is None)
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
         owner = None if namespace is None else namespaces.find(db, namespace)
@@ -85,7 +88,7 @@ def plan(
             check_own(db, run, work, tenant)
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
         if work == "decay" and not dry_run:
-            _heed_changed_rules(context, db, now)
+            _heed_changed_rules(context, db, now, tenant)
         if force and not dry_run:
             due.take_up_held(db, tenant)
             namespaces.release(db, tenant)
@@ -95,10 +98,10 @@ def plan(
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
 
-def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None:
+def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
     """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise.
 
-    Where only a namespace has other settings, it is that namespace's facts alone.
+    Where only a namespace has other settings, it is that namespace's facts alone, and only by a pass over it.
     """
     own, stored = _rules_in_words(context), rules.current(db)
     if own != stored:
@@ -106,7 +109,7 @@ def _heed_changed_rules(context: Context, db: Connection, now: datetime) -> None
     if stored is not None and own != stored:
         log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
         rules.make_all_due(db, now)
-    if differing := choices.changed(db):
+    if differing := [one for one in choices.changed(db) if tenant in (None, one)]:
         choices.make_due(db, differing, now)
 
 
@@ -228,15 +231,20 @@ def _sentence(
     """Return who is forgotten now, and who is over but held back because the run met the forget limit.
 
     A lifetime that is over counts towards no limit, whether by expiry or by soft decay: it was given with the fact.
+    What ended while no pass came for long is held, too.
     """
     instant = part.planned_for.timestamp()
-    forgotten = faded.lifetime_ends_at <= instant
-    fading = (faded.ends_at <= instant) & ~forgotten
+    over = faded.ends_at <= instant
+    waiting = over & gaps.within(db, rows, faded.ends_at) if over.any() and not part.force else np.zeros_like(over)
+    for tenant in np.unique(rows.namespaces[waiting]).tolist() if not part.dry_run else []:
+        namespaces.hold(db, tenant, part.planned_for)
+    forgotten = (faded.lifetime_ends_at <= instant) & ~waiting
+    fading = over & ~forgotten & ~waiting
     for tenant in np.unique(rows.namespaces[fading]).tolist():
         wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
         granted = len(wanted) if part.force else allowed(context, db, run, tenant, len(wanted), part)
         forgotten[wanted[:granted]] = True
-    return forgotten, fading & ~forgotten
+    return forgotten, over & ~forgotten
 
 
 def forget_limit(context: Context, live: int) -> int:
@@ -260,10 +268,11 @@ def _write(
 ) -> None:
     """Write what became of the facts: tombstones, shrunken vectors, and when each is due next.
 
-    What is held waits for `--force`, or for the end of its lifetime.
+    What is held waits for `--force`, or for the end of its lifetime if that is still to come.
     """
     stay = ~forgotten
-    waiting = replace(faded, due_at=np.where(held, faded.lifetime_ends_at + GUARD, faded.due_at))
+    lifetime_ends_at = np.where(faded.lifetime_ends_at > now.timestamp(), faded.lifetime_ends_at + GUARD, np.inf)
+    waiting = replace(faded, due_at=np.where(held, lifetime_ends_at, faded.due_at))
     _shrink(db, rows.only(stay), faded.fidelity[stay])
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)

@@ -19,23 +19,32 @@ class Purged:
     namespaces: list[str]
 
 
-def purge_batch(context: Context, now: datetime) -> Purged:
-    """Erase the next facts whose time is over at `now`; none are left when it erased none. Repeating it goes on.
+def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> Purged:
+    """Erase the next facts of a namespace, or of all, whose time is over at `now`; none are left when it erased none.
+
+    Without `in_gaps` it leaves namespaces alone in which no pass came for long, until that is confirmed.
 
     Raises:
         UnavailableError: the database does not answer.
     """
     with transaction(context.database_url) as db:
-        claimed = tombstones.claim_old(db, before(context, now), BATCH)
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return Purged(0, [])
+        own = tenant.id if tenant else None
+        claimed = tombstones.claim_old(db, before(context, now), BATCH, own, in_gaps=in_gaps)
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
         return Purged(erased, namespaces.names(db, sorted(set(tenants))))
 
 
-def waiting(context: Context, now: datetime) -> int:
-    """Return how many facts a purge at `now` would erase."""
+def waiting(context: Context, now: datetime, namespace: str | None) -> int:
+    """Return how many facts of a namespace, or of all, a purge at `now` would erase."""
     with transaction(context.database_url) as db:
-        return tombstones.count_old(db, before(context, now))
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return 0
+        return tombstones.count_old(db, before(context, now), tenant.id if tenant else None)
 
 
 def before(context: Context, now: datetime) -> datetime:

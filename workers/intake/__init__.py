@@ -1,7 +1,9 @@
 """What may come in: every door's facts and arguments are checked here, by the same rules, before anything is done."""
 
 from workers.intake.arguments import (
+    MOST_DAYS,
     choice,
+    days,
     fact_id,
     fact_ids,
     flag,
@@ -21,9 +23,11 @@ from workers.intake.hygiene import changed_settings
 
 __all__ = [
     "DERIVED",
+    "MOST_DAYS",
     "NewFact",
     "changed_settings",
     "choice",
+    "days",
     "fact_id",
     "fact_ids",
     "flag",

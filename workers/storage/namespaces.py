@@ -38,8 +38,8 @@ LOCK = "select from namespaces where id = %(namespace)s for no key update"
 HELD = "select held_since is not null from namespaces where id = %(namespace)s"
 
 RELEASE = """
-    update namespaces set held_since = null
-    where held_since is not null and (%(namespace)s::int is null or id = %(namespace)s)
+    update namespaces set held_since = null, gap_from = null, gap_until = null
+    where (held_since is not null or gap_until is not null) and (%(namespace)s::int is null or id = %(namespace)s)
 """
 
 ALL_NAMES = "select name from namespaces order by id"

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -89,6 +90,12 @@ def own_keys(redis_url: str) -> Redis:
         socket_timeout=ANSWER_SECONDS,
         health_check_interval=10,
     )
+
+
+def clock(redis: Redis) -> datetime:
+    """Return what the server's clock shows."""
+    seconds, micros = redis.time()
+    return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=micros)
 
 
 def drop_results(redis_url: str) -> None:

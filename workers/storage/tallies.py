@@ -44,6 +44,7 @@ PINNED = """
 """
 
 CLAIM_SETTLING = "select pg_try_advisory_xact_lock(%(key)s)"
+WAIT_FOR_SETTLING = "select pg_advisory_xact_lock(%(key)s)"
 SETTLING_LOCK = 0x0EBB + 2
 
 SETTLE = """
@@ -161,6 +162,11 @@ def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
         return 0, None
     row = db.execute(SETTLE, {"limit": limit}).fetchone()
     return (int(row[0]), row[1] or []) if row else (0, [])
+
+
+def wait_for_settling(db: Connection) -> None:
+    """Keep changes from being added to the totals until the commit, after whoever is at it."""
+    db.execute(WAIT_FOR_SETTLING, {"key": SETTLING_LOCK})
 
 
 def audit(db: Connection, own: int | None, *, mend: bool) -> int:

@@ -63,13 +63,19 @@ CLAIM_OLD = """
     select activity.namespace, activity.fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where forgotten_at < %(before)s
+    where forgotten_at < %(before)s and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+        and (%(in_gaps)s or not exists (
+            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
+        ))
     order by forgotten_at
     limit %(limit)s
     for no key update of activity skip locked
 """
 
-COUNT_OLD = "select count(*) from facts where forgotten_at < %(before)s"
+COUNT_OLD = """
+    select count(*) from facts
+    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
+"""
 
 # All other tables' rows of a fact go with it.
 ERASE = """
@@ -180,14 +186,20 @@ def _given(namespace: int, selection: Selection) -> dict[str, Any]:
     return asdict(selection) | {"namespace": namespace, "reasons": list(selection.reasons)}
 
 
-def claim_old(db: Connection, before: datetime, limit: int) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of what was forgotten before an instant, oldest first, locked until the commit."""
-    return db.execute(CLAIM_OLD, {"before": before, "limit": limit}).fetchall()
+def claim_old(
+    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool
+) -> list[tuple[int, UUID]]:
+    """Return (namespace, fact) of what was forgotten before an instant, oldest first, locked until the commit.
+
+    It is that of one namespace, or of all; with `in_gaps` also of those with a gap to be confirmed.
+    """
+    given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
+    return db.execute(CLAIM_OLD, given).fetchall()
 
 
-def count_old(db: Connection, before: datetime) -> int:
-    """Return how many facts of all namespaces were forgotten before an instant."""
-    row = db.execute(COUNT_OLD, {"before": before}).fetchone()
+def count_old(db: Connection, before: datetime, namespace: int | None) -> int:
+    """Return how many facts of a namespace, or of all, were forgotten before an instant."""
+    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -7,8 +7,7 @@ from celery import Task
 from workers import intake
 from workers.celery import app
 from workers.forgetting import choose
-from workers.storage import signals
-from workers.tasks.task import EbbTask, context, instant
+from workers.tasks.task import EbbTask, context, write_instant
 
 
 @app.task(base=EbbTask, bind=True, name="memory.settings")
@@ -24,6 +23,6 @@ def settings(
     if not set and not unset:
         done = choose.chosen(context, name)
     else:
-        at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+        at = write_instant(self, now)
         done = choose.choose(context, name, set, unset, at)
     return {"settings": done.settings, "own": done.own, "changed": done.changed}

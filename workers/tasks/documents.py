@@ -12,7 +12,7 @@ from workers.intake import documents as given
 from workers.remembering import documents as keeping
 from workers.storage import signals
 from workers.tasks.once import once
-from workers.tasks.task import EbbTask, context, instant
+from workers.tasks.task import EbbTask, context, write_instant
 
 
 @app.task(base=EbbTask, name="memory.documents")
@@ -41,7 +41,7 @@ def index(
 
     If the file was read again since, nothing is done, and the answer says `outdated`.
     """
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     name = intake.namespace_name(namespace)
     document = given.document(path=path, folder=folder, digest=digest, chunks=chunks)
     words = document.words(settings.max_text)

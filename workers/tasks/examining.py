@@ -12,7 +12,7 @@ from workers.intake import successors
 from workers.remembering import embed
 from workers.storage import redis_condition
 from workers.tasks.passing import answered, leave_answer_to_others
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, write_instant
 from workers.tasks.upkeep import embed_pending
 from workers.telling import doctor
 from workers.telling.doctor import Diagnosis
@@ -23,17 +23,18 @@ def examine(
     self: Task,
     namespace: Any = "default",
     mend: bool = False,
+    everywhere: bool = False,
     now: Any = None,
     after: Any = None,
     so_far: Any = None,
     asked_by: Any = None,
 ) -> dict[str, Any]:
-    """Examine the facts of a namespace, or of all; return how many have which fault, the first, and how Redis is.
+    """Examine the facts of a namespace, or with `everywhere` of all; return which faults they have, and how Redis is.
 
     `after`, `so_far` and `asked_by` are what a successor goes on from; the last of them answers.
     """
-    name = None if namespace is None else intake.namespace_name(namespace)
-    at, until = instant(now), time.monotonic() + WORK_SECONDS
+    name, until = scope(namespace, everywhere=everywhere), time.monotonic() + WORK_SECONDS
+    at = write_instant(self, now) if mend else instant(now)
     place: embed.Place | None = successors.fact_place(after, embed.START)
     found, waits = _diagnosis(successors.so_far(so_far, successors.Examined)), successors.waiting(asked_by)
     while place is not None and time.monotonic() < until:
@@ -43,7 +44,7 @@ def examine(
     waiting = waits or self.request.id or ""
     if place is not None:
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        examine.apply_async(kwargs={"namespace": name, "mend": mend} | going_on)
+        examine.apply_async(kwargs={"namespace": namespace, "everywhere": everywhere, "mend": mend} | going_on)
         leave_answer_to_others(self, f"{found.examined} facts so far")
     if mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()

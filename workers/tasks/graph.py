@@ -14,11 +14,10 @@ from workers.remembering import links as linking
 from workers.remembering import relations as relating
 from workers.remembering.links import Linked
 from workers.remembering.relations import MOST_SHOWN, Passed
-from workers.storage import signals
 from workers.storage.relations import START, Behind, Place, Relation
 from workers.tasks.once import once
 from workers.tasks.passing import answered, leave_answer_to_others
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, write_instant
 
 MOST_EDGES = 10_000
 
@@ -34,7 +33,7 @@ def link(
     now: Any = None,
 ) -> dict[str, Any]:
     """Link two facts, or change their link's strength; return the link."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
     kind, how_much = graph.link_type(type), graph.weight(strength, "strength")
     return once(self.request.id or "", lambda: _linked(linking.link(context, name, one, two, kind, how_much, at)))
@@ -64,10 +63,10 @@ def unlink(
     return once(self.request.id or "", lambda: {"removed": linking.unlink(context, name, one, two, kind)})
 
 
-@app.task(base=EbbTask, name="memory.autolink", ignore_result=True)
-def autolink(ids: list[str], namespace: str, now: Any = None) -> None:
+@app.task(base=EbbTask, bind=True, name="memory.autolink", ignore_result=True)
+def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
     """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds."""
-    at, until = instant(now), time.monotonic() + WORK_SECONDS
+    at, until = write_instant(self, now, refuse=False), time.monotonic() + WORK_SECONDS
     facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
     for place, fact in enumerate(facts):
         if time.monotonic() > until:
@@ -88,7 +87,7 @@ def relate(
     now: Any = None,
 ) -> dict[str, Any]:
     """Observe that an entity has to do with another; return the relation as it is then."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
     given: dict[str, Any] = {
         "weight": None if weight is None else graph.weight(weight, "weight"),
@@ -146,24 +145,25 @@ def decay(
     self: Task,
     now: Any = None,
     dry_run: Any = False,
-    namespace: Any = None,
+    namespace: Any = "default",
+    everywhere: bool = False,
     after: Any = None,
     so_far: Any = None,
     asked_by: Any = None,
 ) -> dict[str, Any]:
-    """Bring relations' stored weights up to date, of one namespace or of all; the last of its successors answers (R22).
+    """Bring relations' stored weights up to date, of a namespace or with `everywhere` of all.
 
-    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    The last of its successors answers (R22); `after`, `so_far` and `asked_by` are what a successor goes on from.
     """
-    name = None if namespace is None else intake.namespace_name(namespace)
-    at, dry = instant(now), graph.flag(dry_run, "dry_run")
+    name, dry = scope(namespace, everywhere=everywhere), graph.flag(dry_run, "dry_run")
+    at = instant(now) if dry else write_instant(self, now)
     begin, waits = successors.relation_place(after, START), successors.waiting(asked_by)
     before = successors.so_far(so_far, successors.FadedInPreview if dry else successors.Faded)
     place, done = _walk(name, begin, at, dry_run=dry, room=_room(before))
     answer, waiting = _added(before, _passed(done, dry_run=dry)), waits or self.request.id or ""
     if place is not None:
         going_on = {"after": list(place), "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        decay.apply_async(kwargs={"namespace": name, "dry_run": dry} | going_on)
+        decay.apply_async(kwargs={"namespace": namespace, "everywhere": everywhere, "dry_run": dry} | going_on)
         leave_answer_to_others(self, f"{answer['processed']} relations so far")
     return answered(waits, answer)
 

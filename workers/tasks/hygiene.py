@@ -1,6 +1,7 @@
 """The tasks of hygiene: consolidate, then the janitor, then the review by an LLM where one is wanted (H40)."""
 
 import time
+from datetime import datetime
 from typing import Any
 
 from celery import Task
@@ -18,7 +19,7 @@ from workers.tasks.answers import shown as iso
 from workers.tasks.passing import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.passing import apply as apply_part
 from workers.tasks.recalling import regenerate
-from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, uuid_of, write_instant
 from workers.tasks.upkeep import prune_by_llm
 
 CONSOLIDATION_SECONDS = 3_600.0
@@ -32,6 +33,7 @@ def consolidate(
     apply: bool = False,
     force: bool = False,
     limit: Any = 100,
+    everywhere: bool = False,
     now: Any = None,
     scheduled: bool = False,
     run: Any = None,
@@ -40,12 +42,15 @@ def consolidate(
 ) -> dict[str, Any]:
     """Return facts that say nearly the same, after merging them if `apply` is true; the last successor answers.
 
+    With `everywhere` each namespace that has something new has a run of its own, and the answer says which.
     `limit` is how many groups are told; `run`, `so_far` and `asked_by` are what a successor goes on from. What is
     scheduled is followed by the janitor, where that is wanted.
     """
     task_id, name = self.request.id or "", intake.namespace_name(namespace)
     most, until = intake.whole(limit, "limit", MOST_RESULTS), time.monotonic() + WORK_SECONDS
-    at = signals.first_seen(context.redis, task_id, instant(now))
+    at = write_instant(self, now)
+    if everywhere:
+        return _consolidate_all(at, {"apply": apply, "force": force, "limit": most})
     own_run, waits = uuid_of(task_id) if run is None else intake.fact_id(run), successors.waiting(asked_by)
     before = successors.so_far(so_far, successors.Consolidated) or _nothing_yet()
     done = consolidating.consolidate(context, name, own_run, at, until, apply=apply, force=force)
@@ -68,24 +73,34 @@ def consolidate(
 def consolidate_all(self: Task, now: Any = None) -> None:
     """Have every namespace consolidated in which something is new or due, and what follows from it done (C-H4)."""
     if signals.first_of(context.redis, "consolidation", self.request.id or "", CONSOLIDATION_SECONDS):
-        for name in tidying.untidy(context, instant(now)):
-            given = {"namespace": name, "apply": settings.consolidate_apply, "scheduled": True}
-            consolidate.apply_async(kwargs=given)
+        _consolidate_all(write_instant(self, now), {"apply": settings.consolidate_apply, "scheduled": True})
+
+
+def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
+    names = tidying.untidy(context, at)
+    for name in names:
+        consolidate.apply_async(kwargs=given | {"namespace": name})
+    return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 
 @app.task(base=EbbTask, bind=True, name="memory.janitor")
 def janitor(
-    self: Task, namespace: Any = "default", now: Any = None, scheduled: bool = False, asked_by: Any = None,
+    self: Task,
+    namespace: Any = "default",
+    now: Any = None,
+    everywhere: bool = False,
+    scheduled: bool = False,
+    asked_by: Any = None,
     run: Any = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Do what is due of a namespace; return what was culled and got stale since the run before.
 
-    Without namespace, each in which something is due has a run of its own, and the answer says which. `run` and
-    `asked_by` are what a successor goes on from. What is scheduled is followed by the review of an LLM, if wanted.
+    With `everywhere`, each namespace in which something is due has a run of its own, and the answer says which. `run`
+    and `asked_by` are what a successor goes on from. What is scheduled is followed by the review of an LLM, if wanted.
     """
-    at, waits = signals.first_seen(context.redis, self.request.id or "", instant(now)), successors.waiting(asked_by)
-    if namespace is None:
-        return _janitors_for_all(at.isoformat())
+    at, waits = write_instant(self, now), successors.waiting(asked_by)
+    if everywhere:
+        return _janitors_for_all(at)
     task_id, name, until = self.request.id or "", intake.namespace_name(namespace), time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
@@ -121,10 +136,10 @@ def _follow_consolidation(namespace: str) -> None:
         prune_by_llm.apply_async(kwargs={"namespace": namespace})
 
 
-def _janitors_for_all(now: str) -> dict[str, Any]:
-    names = tidying.due(context, intake.instant(now, "now"))
+def _janitors_for_all(at: datetime) -> dict[str, Any]:
+    names = tidying.due(context, at)
     for name in names:
-        janitor.apply_async(kwargs={"namespace": name, "now": now})
+        janitor.apply_async(kwargs={"namespace": name, "now": at.isoformat()})
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 

@@ -1,6 +1,5 @@
 """The task of showing an agent what it remembers: memory.context."""
 
-import time
 from typing import Any, get_args
 
 from workers import intake
@@ -61,7 +60,7 @@ def inject(
     )
     shape = _shape(max_tokens, format, order, summary_threshold)
     wanted = intake.flag(touch, "touch")
-    with signals.active(context.redis, self.request.id or "", time.time()):
+    with signals.active(context.redis, self.request.id or "", context.seconds()):
         done = injecting.inject(context, name, question, shape, at)
     if wanted:
         self.touch_afterwards(name, (line.fact.id for line in done.lines), at)

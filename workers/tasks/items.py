@@ -18,7 +18,7 @@ from workers.storage.items import Item
 from workers.tasks.answers import shown
 from workers.tasks.once import once
 from workers.tasks.recalling import touch
-from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of, write_instant
 
 MOST_ITEMS = 10_000
 
@@ -36,7 +36,7 @@ def put_item(
 ) -> dict[str, Any]:
     """Keep a document under a path and key, in place of what was there; return its fact's id."""
     task_id = self.request.id or ""
-    at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
+    at, name = write_instant(self, now), intake.namespace_name(namespace)
     given = Put(item_place(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
     done = keeping.put(context, name, given, keeping.item_id(uuid_of(task_id)), at)
     signals.mark_grown(context.redis, name)
@@ -82,7 +82,7 @@ def items(
 def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Forget what is kept under a path and key; return whether there was something."""
     task_id = self.request.id or ""
-    at, name = signals.first_seen(context.redis, task_id, instant(now)), intake.namespace_name(namespace)
+    at, name = write_instant(self, now), intake.namespace_name(namespace)
     place, own_key = item_place(path), item_key(key)
     return once(task_id, lambda: _dropped(name, place, own_key, at))
 

@@ -9,10 +9,9 @@ from celery import Task
 
 from workers import intake
 from workers.celery import app, settings
-from workers.context import utc_now
 from workers.errors import InvalidInputError
 from workers.forgetting import forget as forgetting
-from workers.forgetting import passes
+from workers.forgetting import gaps, passes
 from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import scrub as scrubbing
@@ -21,7 +20,7 @@ from workers.remembering import touch as touching
 from workers.storage import signals
 from workers.tasks import answers
 from workers.tasks.recalling import regenerate
-from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, scope, write_instant
 from workers.telling import history as telling
 
 CLEAN_SECONDS = 7_200.0
@@ -31,7 +30,7 @@ CLEAN_SECONDS = 7_200.0
 @app.task(base=EbbTask, bind=True, name="memory.forget")
 def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False, now: Any = None) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     name, facts = intake.namespace_name(namespace), intake.fact_ids(ids, MOST_FACTS)
     fates = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
@@ -48,7 +47,7 @@ def pin(
     now: Any = None,
 ) -> dict[str, Any]:
     """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     if off and until is not None:
         raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
@@ -75,19 +74,30 @@ def history(
     return answers.history(telling.history(context, name, fact, at, most, place, with_links=links))
 
 
-@app.task(base=EbbTask, name="memory.purge")
-def purge(now: Any = None, dry_run: bool = False, scheduled: bool = False) -> dict[str, Any]:
-    """Erase what was forgotten long ago, in every namespace, for 30 seconds at most; return how much is left.
+@app.task(base=EbbTask, bind=True, name="memory.purge")
+def purge(
+    self: Task,
+    namespace: Any = "default",
+    now: Any = None,
+    dry_run: bool = False,
+    scheduled: bool = False,
+    everywhere: bool = False,
+) -> dict[str, Any]:
+    """Erase what was forgotten long ago, in a namespace or with `everywhere` in all, for 30 seconds at most.
+
+    Return how much is left.
 
     A scheduled one hands over what is left to its successor; who asks for one, asks again.
     """
-    at = instant(now)
+    name = scope(namespace, everywhere=everywhere)
+    at = instant(now) if dry_run else write_instant(self, now)
     if not scheduled:
-        return _purge(at, dry_run=dry_run)
+        return _purge(name, at, dry_run=dry_run)
+    gaps.check(context, everywhere=False)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
-        done = _purge(at, dry_run=dry_run) if alone else {"skipped": "another purge is at work"}
+        done = _purge(name, at, dry_run=dry_run, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     if done.get("purged") and done["left"]:
-        purge.apply_async(kwargs={"now": at.isoformat(), "scheduled": True})
+        purge.apply_async(kwargs={"namespace": namespace, "everywhere": everywhere, "scheduled": True})
     return done
 
 
@@ -97,23 +107,23 @@ def clean() -> None:
     with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
         if alone:
             touching.drop_old_uses(context)
-            scrubbing.clean(context, utc_now())
+            scrubbing.clean(context, context.now())
 
 
-def _purge(at: datetime, *, dry_run: bool) -> dict[str, Any]:
+def _purge(name: str | None, at: datetime, *, dry_run: bool, in_gaps: bool = True) -> dict[str, Any]:
     until, erased = time.monotonic() + WORK_SECONDS, 0
-    if not dry_run:
+    if not dry_run and name is None:
         passes.drop_old(context)
     while not dry_run and time.monotonic() < until:
-        batch = purging.purge_batch(context, at)
-        for name in batch.namespaces:
-            signals.mark_grown(context.redis, name)
+        batch = purging.purge_batch(context, at, name, in_gaps=in_gaps)
+        for grown in batch.namespaces:
+            signals.mark_grown(context.redis, grown)
         erased += batch.facts
         if not batch.facts:
             break
     return {
         "purged": erased,
-        "left": purging.waiting(context, at),
+        "left": purging.waiting(context, at, name),
         "forgotten_before": answers.shown(purging.before(context, at)),
     }
 

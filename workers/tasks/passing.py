@@ -1,6 +1,7 @@
 """The tasks by which facts fade and end: plan, prune, apply, and the backfill of decay classes."""
 
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -16,7 +17,7 @@ from workers.intake import successors
 from workers.remembering import embed
 from workers.storage import signals
 from workers.tasks import answers
-from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, scope, uuid_of, write_instant
 
 
 @app.task(base=EbbTask, bind=True, name="decay.plan")
@@ -26,14 +27,16 @@ def plan(
     dry_run: bool = False,
     force: bool = False,
     scheduled: bool = False,
-    namespace: Any = None,
+    namespace: Any = "default",
+    everywhere: bool = False,
 ) -> dict[str, Any]:
     """Send one task for each segment with facts due; the last of them answers for this one with the run's counters.
 
-    With `namespace` the pass takes nobody else's facts.
+    The pass takes the facts of one namespace, or with `everywhere` those of all.
     """
-    at, name = instant(now), None if namespace is None else intake.namespace_name(namespace)
-    if scheduled and not signals.may_pass(context.redis, time.time()):
+    name = scope(namespace, everywhere=everywhere)
+    at = instant(now) if dry_run else write_instant(self, now)
+    if scheduled and not signals.may_pass(context.redis, context.seconds()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
     return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force, namespace=name)
 
@@ -47,15 +50,22 @@ def prune(
     dry_run: bool = False,
     scheduled: bool = False,
     startup: bool = False,
+    namespace: Any = "default",
+    everywhere: bool = False,
 ) -> dict[str, Any]:
-    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
-    at = instant(now)
+    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many.
+
+    It takes the facts of one namespace, or with `everywhere` those of all.
+    """
+    name = scope(namespace, everywhere=everywhere)
+    at = instant(now) if dry_run else write_instant(self, now)
     if startup and not signals.starts_first(context.redis, self.request.id or ""):
         return {"skipped": "another worker has just started, and prunes"}
     if not hard and not soft:
         raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
     asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
-    return _pass(self, at, work="startup prune" if startup else asked, scheduled=scheduled, dry_run=dry_run)
+    work = "startup prune" if startup else asked
+    return _pass(self, at, work=work, scheduled=scheduled, dry_run=dry_run, namespace=name)
 
 
 @app.task(base=EbbTask, name="decay.runs")
@@ -82,17 +92,18 @@ def backfill(
     namespace: Any = "default",
     dry_run: bool = False,
     prune: bool = False,
+    everywhere: bool = False,
     now: Any = None,
     after: Any = None,
     so_far: Any = None,
     asked_by: Any = None,
 ) -> dict[str, Any]:
-    """Classify anew the facts of a namespace, or of all, whose class nobody chose; the last of its successors answers.
+    """Classify again the facts of a namespace, or with `everywhere` of all, whose class was not chosen explicitly.
 
-    `after`, `so_far` and `asked_by` are what a successor goes on from.
+    The last successor answers; `after`, `so_far` and `asked_by` are what a successor goes on from.
     """
-    name = None if namespace is None else intake.namespace_name(namespace)
-    at, until = instant(now), time.monotonic() + WORK_SECONDS
+    name, until = scope(namespace, everywhere=everywhere), time.monotonic() + WORK_SECONDS
+    at = instant(now) if dry_run else write_instant(self, now)
     place: embed.Place | None = successors.fact_place(after, embed.START)
     done = answers.backfilled_so_far(successors.so_far(so_far, successors.Backfilled))
     waits = successors.waiting(asked_by)
@@ -102,8 +113,9 @@ def backfill(
     answer = answers.backfilled(done)
     waiting = waits or self.request.id or ""
     if place is not None:
+        given = {"namespace": namespace, "everywhere": everywhere, "dry_run": dry_run, "prune": prune}
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        backfill.apply_async(kwargs={"namespace": name, "dry_run": dry_run, "prune": prune} | going_on)
+        backfill.apply_async(kwargs=given | going_on)
         leave_answer_to_others(self, f"{done.examined} facts so far")
     return answered(waits, answer)
 
@@ -118,7 +130,8 @@ def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         leave_answer_to_others(task, f"{len(parts)} parts sent")
-    return answers.passed(report)
+    # A run over a namespace that does not exist never began.
+    return answers.passed(replace(report, work=options.get("work", "decay"), dry_run=options["dry_run"]))
 
 
 def leave_answer_to_others(task: Task, said: str) -> NoReturn:
@@ -136,5 +149,5 @@ def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
 
 def yield_to_users() -> None:
     """Pause between two batches while users wait for answers (C-O18)."""
-    if signals.users_wait(context.redis, time.time()):
+    if signals.users_wait(context.redis, context.seconds()):
         time.sleep(settings.decay_sleep_ms / 1000)

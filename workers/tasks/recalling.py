@@ -1,7 +1,6 @@
 """The tasks of recall and lookup, and of what follows from it: touch, reinforce and regenerate."""
 
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -20,7 +19,7 @@ from workers.remembering import touch as touching
 from workers.stopwatch import timed
 from workers.storage import signals
 from workers.tasks import answers
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of, write_instant
 
 DEFAULT_BOOST = 0.2
 
@@ -85,7 +84,7 @@ def recall(
         explain=explain,
         why=None if why is None else intake.fact_id(why),
     )
-    with signals.active(context.redis, self.request.id or "", time.time()), timed("recall all"):
+    with signals.active(context.redis, self.request.id or "", context.seconds()), timed("recall all"):
         found = finding.recall(context, name, question, at)
     if touch and why is None and as_of is None and known_as_of is None:
         self.touch_afterwards(name, (result.id for result in found.results), at)
@@ -120,7 +119,7 @@ def lookup(
         as_of=None if as_of is None else intake.instant(as_of, "as_of"),
         known_as_of=None if known_as_of is None else intake.instant(known_as_of, "known_as_of"),
     )
-    with signals.active(context.redis, self.request.id or "", time.time()):
+    with signals.active(context.redis, self.request.id or "", context.seconds()):
         found, rest = finding.lookup(context, namespace, name, at, most, behind)
     if touch and as_of is None and known_as_of is None:
         self.touch_afterwards(namespace, (result.id for result in found), at)
@@ -131,7 +130,8 @@ def lookup(
 def touch(self: Task, ids: list[str], namespace: str, at: str) -> None:
     """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
     facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
-    touched = touching.touch(context, name, facts, intake.instant(at, "at"), use_of(self))
+    seen_at = write_instant(self, intake.instant(at, "at"), refuse=False)
+    touched = touching.touch(context, name, facts, seen_at, use_of(self))
     regenerate_used(name, touched.faded)
 
 
@@ -152,7 +152,7 @@ def reinforce(
     now: Any = None,
 ) -> dict[str, Any]:
     """Strengthen one fact and confirm it, once for each task id; return its salience."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     done = touching.reinforce(context, name, fact, intake.share(boost, "boost"), at, use_of(self))
     if done is None:
@@ -161,11 +161,11 @@ def reinforce(
     return {"id": str(fact), "salience": round(done.salience, 6)}
 
 
-@app.task(base=EbbTask, name="memory.regenerate", ignore_result=True)
-def regenerate(ids: list[str], namespace: str, now: Any = None) -> None:
+@app.task(base=EbbTask, bind=True, name="memory.regenerate", ignore_result=True)
+def regenerate(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
     """Make the full vectors of facts that had faded and were used again."""
     facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
     try:
-        regenerating.regenerate(context, name, facts, instant(now))
+        regenerating.regenerate(context, name, facts, write_instant(self, now, refuse=False))
     except EmbeddingError as error:
         log.warning("not regenerated until the next hit: %s", error)

@@ -5,7 +5,8 @@ from typing import Any
 
 from celery.worker.request import Request
 
-from workers import redaction
+from workers import deadlines, redaction
+from workers.celery import app
 
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
@@ -32,8 +33,12 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
         super().send_event(type, **redaction.event(fields))
 
     def maybe_expire(self) -> bool:
-        """Return whether the deadline of whoever waited is over."""
-        self.nobody_waits = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
+        """Return whether the deadline of the caller is over, by Redis' clock where the caller went by that."""
+        until = self.request_dict.get(deadlines.UNTIL)
+        if until is not None:
+            self.nobody_waits = deadlines.is_over(until, app.server_clock)
+        else:
+            self.nobody_waits = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
         return self.nobody_waits
 
     @property

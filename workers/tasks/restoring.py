@@ -20,7 +20,7 @@ from workers.storage.tombstones import Behind, Selection
 from workers.tasks import answers
 from workers.tasks.passing import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.recalling import regenerate
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, WORK_SECONDS, EbbTask, context, write_instant
 from workers.telling import forgotten as listing
 
 Reasons: TypeAlias = tuple[str, ...]
@@ -68,7 +68,7 @@ def restore(
     A selection matches what ended by itself; what was forgotten on request only where `reason` says so. `after`,
     `so_far` and `asked_by` are what a successor goes on from; the last of them answers.
     """
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     name = intake.namespace_name(namespace)
     chosen = any(given is not None for given in (since, until, reason, run))
     if chosen == (ids is not None) or (dry_run and not chosen):

@@ -12,7 +12,6 @@ from celery import Task
 
 from workers import intake
 from workers.celery import app, settings
-from workers.context import utc_now
 from workers.errors import InvalidInputError
 from workers.forgetting import janitor as tidying
 from workers.intake.archived import Record, archived
@@ -24,7 +23,7 @@ from workers.storage import outbox, signals, unlinked
 from workers.tasks import answers
 from workers.tasks.graph import autolink
 from workers.tasks.recalling import regenerate_used
-from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, use_of, uuid_of
+from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
 
 MOST_LOOKED_AT = 10_000
 LINKED = ("added", "updated", "unchanged")
@@ -91,7 +90,7 @@ def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = 
     """Bring back what an archive has, facts with their past and the rest; return what became of each, in order."""
     if not isinstance(records, list) or not 0 < len(records) <= MOST_FACTS:
         raise InvalidInputError(f"records: give a list of 1 to {MOST_FACTS} lines of an archive.")
-    name, at = intake.namespace_name(namespace), signals.first_seen(context.redis, self.request.id or "", instant(now))
+    name, at = intake.namespace_name(namespace), write_instant(self, now)
     checked = [_archived(record) for record in records]
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
     done = iter(bringing.bring_back(context, name, good, at))
@@ -102,7 +101,7 @@ def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = 
 @app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
 def sweep_outbox() -> None:
     """Send accepted writes again whose messages must be lost."""
-    now = time.time()
+    now = context.seconds()
     for entry in outbox.entries(context.redis):
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
@@ -118,7 +117,7 @@ def _store(
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
     name = intake.namespace_name(namespace)
-    at = signals.first_seen(context.redis, task_id, utc_now()) if now is None else instant(now)
+    at = write_instant(task, now)
     checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
     options: dict[str, Any] = {"touch": touch, "classify": classify, "use": use_of(task)}

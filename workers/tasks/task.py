@@ -1,6 +1,5 @@
 """What every task has: patience with an absent database, an instant, an id, and limits."""
 
-import time
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -15,10 +14,12 @@ from redis.exceptions import RedisError
 
 from workers import intake, stopwatch
 from workers.celery import settings
-from workers.context import Context, utc_now
+from workers.context import Context
+from workers.core.confidence import DAY
+from workers.core.instants import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
-from workers.storage import outbox, timings
+from workers.storage import outbox, signals, timings
 from workers.storage.redis import trouble
 from workers.tasks import calls
 
@@ -86,15 +87,51 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     def _tell_timings(self, *, done: bool) -> None:
         laps, sent_at = stopwatch.take(), self.request.get(SENT_AT)
         if done and sent_at is not None and self.name in STORES:
-            laps.append((timings.WRITE, time.time() - sent_at))
+            laps.append((timings.WRITE, context.seconds() - sent_at))
         if laps:
             with suppress(RedisError):  # for want of a figure nothing fails
                 timings.observe(context.redis, laps)
 
 
+def scope(namespace: Any, *, everywhere: bool) -> str | None:
+    """Return whose facts a task works on: one namespace by its name, or all (None) only where that is asked for."""
+    return None if everywhere else intake.namespace_name(namespace)
+
+
 def instant(now: Any) -> datetime:
-    """Return the instant that a task was given, or the present one."""
-    return utc_now() if now is None else intake.instant(now, "now")
+    """Return the instant that a task looks at: any that it was given, or the present one by the database's clock."""
+    return context.now() if now is None else intake.instant(now, "now")
+
+
+def write_instant(task: Task, now: Any, *, refuse: bool = True) -> datetime:
+    """Return the instant at which a task writes, by the database's clock; a second delivery gets that of the first.
+
+    What was dated by another clock counts as dated, but not ahead of the database's clock. Where that clock is wrong by
+    more than the bounds of `core.instants`, the task is refused. An accepted write and a task that follows from another
+    (`refuse` is false) are not refused but count as of now. EBB_TIME_TRAVEL lifts the bounds.
+
+    Raises:
+        InvalidInputError: `now` is no instant, or out of bounds.
+        UnavailableError: the database does not answer.
+    """
+    accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
+    at = _bounded(instant(now), refuse=refuse and not accepted)
+    return signals.first_seen(context.redis, task.request.id or "", at)
+
+
+def _bounded(given: datetime, *, refuse: bool) -> datetime:
+    if settings.time_travel:
+        return given
+    clock = context.now()
+    if within_bounds((given - clock).total_seconds()):
+        return min(given, clock)
+    if refuse:
+        raise InvalidInputError(
+            f"now: {given.isoformat()} is not allowed: the database's clock shows {clock.isoformat()}, and a write may "
+            f"be dated at most {MOST_AHEAD:g} seconds ahead of it and {MOST_BEHIND / DAY:g} days behind it. "
+            "Leave `now` out, use a dry run to look ahead, or set EBB_TIME_TRAVEL=true for a simulation."
+        )
+    return clock
 
 
 def uuid_of(task_id: str) -> UUID:

@@ -11,10 +11,9 @@ from workers.errors import InvalidInputError
 from workers.forgetting import forecast as forecasting
 from workers.intake import cursors
 from workers.remembering import contradictions
-from workers.storage import signals
 from workers.storage.contradictions import Behind
 from workers.tasks import answers
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, write_instant
 from workers.telling import course as coursing
 from workers.telling import show as showing
 from workers.telling import stats as counting
@@ -97,7 +96,7 @@ def resolve(
     self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
 ) -> dict[str, Any]:
     """Settle a contradiction: one fact supersedes the others, or both are accepted."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     given, name = list(dict.fromkeys(intake.fact_ids(ids, MOST_FACTS))), intake.namespace_name(namespace)
     if both and keep is None and len(given) == PAIR:
         contradictions.accept(context, name, given[0], given[1], at)

@@ -9,14 +9,13 @@ from celery import Task
 
 from workers import intake, search
 from workers.celery import app
-from workers.context import utc_now
 from workers.errors import EmbeddingError
 from workers.forgetting import review as reviewing
 from workers.intake import successors
 from workers.remembering import embed
 from workers.storage import signals, unlinked
 from workers.tasks.graph import autolink
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, uuid_of
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, uuid_of, write_instant
 from workers.telling import course as coursing
 from workers.telling import stats as counting
 from workers.telling import system_course as queueing
@@ -34,7 +33,7 @@ def embed_pending(after: Any = None) -> None:
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
-        rest = _walk(lambda at: embed.embed_pending(context, at, utc_now()), place)
+        rest = _walk(lambda at: embed.embed_pending(context, at, context.now()), place)
     if rest is not None:
         embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
     _link()
@@ -46,7 +45,7 @@ def _link() -> None:
         waiting = embed.waiting_among(context, name, ids)
         ready = [id_ for id_ in ids if id_ not in waiting]
         if ready:
-            arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": utc_now().isoformat()}
+            arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": context.now().isoformat()}
             autolink.apply_async(kwargs=arguments)
             unlinked.drop(context.redis, name, ready)
 
@@ -57,7 +56,7 @@ def prune_by_llm(
 ) -> dict[str, Any]:
     """Have an LLM look for needless facts, if that is wanted; a task that follows goes on from there."""
     task_id, name = self.request.id or "", intake.namespace_name(namespace)
-    at = signals.first_seen(context.redis, task_id, instant(now))
+    at = write_instant(self, now)
     own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
     place = None if after is None else intake.fact_id(after)
     done = reviewing.review(context, name, own_run, at, place, time.monotonic() + REVIEW_SECONDS)
@@ -70,7 +69,7 @@ def prune_by_llm(
 @app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)
 def lexemes() -> None:
     """Count the words of namespaces that grew."""
-    search.count_grown(context, utc_now())
+    search.count_grown(context, context.now())
 
 
 @app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
@@ -79,15 +78,15 @@ def settle_tallies() -> None:
 
     How these are then, and how the queues are, is noted, so that their course can be told.
     """
-    now = utc_now()
+    now = context.now()
     counting.settle(context, now)
     queueing.note(context, now)
 
 
-@app.task(base=EbbTask, name="memory.thin_course")
-def thin_course(now: Any = None) -> dict[str, Any]:
+@app.task(base=EbbTask, bind=True, name="memory.thin_course")
+def thin_course(self: Task, now: Any = None) -> dict[str, Any]:
     """Let most of what namespaces held long ago go; once is as good as twice."""
-    return {"removed": coursing.thin(context, instant(now))}
+    return {"removed": coursing.thin(context, write_instant(self, now))}
 
 
 @app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)

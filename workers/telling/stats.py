@@ -9,7 +9,7 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
-from workers.storage import contradictions, namespaces, tallies, tally_history
+from workers.storage import branches, contradictions, namespaces, pass_clock, tallies, tally_history
 from workers.storage.connection import Connection, transaction
 
 UNCLASSED = "none"
@@ -26,7 +26,8 @@ class Stats:
     `decay_class_sources` says how many were classified by their own words, and how many by whoever stored them;
     `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them; `turns`
     how many turns of sessions were told, by which episodes age; `episodes` how many of each durability there are, and
-    how many of them are stale.
+    how many of them are stale; `gap` between which instants no pass came, if what ended then waits for confirmation;
+    `branch_of` of which namespace it is an older copy.
     """
 
     facts: int
@@ -44,6 +45,8 @@ class Stats:
     pinned: int
     turns: int
     episodes: dict[str, int]
+    gap: dict[str, str] | None = None
+    branch_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         tenant = namespaces.find(db, namespace)
         counted = [] if tenant is None else tallies.read(db, tenant.id)
         coming = Coming() if tenant is None else _coming(db, tenant.id, now)
+        gap = None if tenant is None else pass_clock.gaps(db, [tenant.id]).get(tenant.id)
+        own = branches.find(db, namespace)
     live = [one for one in counted if one.forgotten_reason is None]
     tiers = _sums((Tier(one.tier or 0).name.lower(), one.facts) for one in live)
     kept = _sums((fidelity.name(one.fidelity or 0), one.facts) for one in live)
@@ -88,6 +93,8 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         turns=0 if tenant is None else tenant.turns,
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
+        gap=None if gap is None else {"from": gap.began.isoformat(), "until": gap.ended.isoformat()},
+        branch_of=None if own is None else own.original,
     )
 
 

@@ -1,6 +1,5 @@
 """The state of the whole system, as the overview shows it to whom that is open: queues, workers, and how far behind."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +33,7 @@ def figures(door: Door) -> dict[str, Any]:
         UnavailableError: Redis does not answer.
     """
     try:
-        alive = signals.alive(door.redis, time.time())
+        alive = signals.alive(door.redis, door.client.seconds())
         return {
             "queues": [
                 {"name": queue, "waiting": door.waiting(queue), "workers": sum(queue == own for own, _ in alive)}

@@ -1,6 +1,5 @@
 """Visitors: who looks at a page, by the key in their cookie, or on this machine by the namespace that they chose."""
 
-import time
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -110,7 +109,7 @@ def _signed_in(request: Request) -> str | None:
 def _check_workers(door: Door) -> None:
     """Tell at once that no worker is there, rather than after having waited for one."""
     try:
-        queues = {queue for queue, _ in signals.alive(door.redis, time.time())}
+        queues = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
     except AWAY as error:
         raise UnavailableError(trouble(error)) from None
     if RECALL not in queues:

@@ -1,0 +1,89 @@
+"""Branches at every door: an older copy to decay, while what people live with stays as it is."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from live_api import make_key, serving
+from live_system import LiveSystem, eventually, kill_child
+
+from api.client import Client
+from workers.errors import InvalidInputError, NotFoundError
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def client(real: LiveSystem, namespace: str) -> Iterator[Client]:
+    with real.client(namespace) as client:
+        client.store_many([{"text": f"Guest {number} has tea."} for number in range(30)])
+        client.store("Mira is allergic to nuts.", decay_class="permanent")
+        client.relate("Mira", "nuts", "avoids")
+        yield client
+
+
+def test_a_year_is_seen_at_the_command_line_without_touching_anything(real: LiveSystem, client: Client) -> None:
+    name = client.namespace
+    branch, before = f"{name}-older-365d", client.stats()
+    assert real.ebb_json("branch", name, "--older", "365d") == {"branch": branch, "action": "made", "facts": 31}
+    assert real.ebb_json("branch", name, "--older", "365d")["action"] == "unchanged"
+    (listed,) = real.ebb_json("branch", name, "--list")["branches"]
+    assert listed == {"branch": branch, "of": name, "days": 365, "facts": 31, "complete": True}
+    assert real.ebb_json("decay", "-n", branch, "--force")["forgotten"] == 30
+    aged = real.ebb_json("stats", "-n", branch)
+    assert (aged["facts"], aged["forgotten"], aged["branch_of"]) == (1, 30, name)
+    assert client.stats() == before
+    refused = real.ebb("branch", name, "--drop")
+    assert (refused.returncode, "1 facts would be erased for good" in refused.stderr) == (2, True)
+    assert real.ebb_json("branch", name, "--drop", "--yes") == {"dropped": [branch]}
+    assert real.ebb_json("branch", name, "--list")["total"] == 0
+    assert real.rows("select count(*) from namespaces where name = %s", [branch]) == [(0,)]
+    assert client.stats() == before
+
+
+def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: LiveSystem, client: Client) -> None:
+    assert client.branch(30)["facts"] == 31
+    made = {"namespace": client.namespace, "older": 365}
+    first, second = real.delivered("memory.branch", made, 2)
+    assert (first["action"], second["action"], first["facts"]) == ("made", "unchanged", second["facts"])
+    assert [one["days"] for one in client.branches()["branches"]] == [30, 365]
+    with real.client(f"{client.namespace}-older-365d") as older:
+        assert older.drop_branch()["dropped"] == [older.namespace]
+    assert client.drop_branch("30d")["dropped"] == [f"{client.namespace}-older-30d"]
+    with pytest.raises(NotFoundError, match="is no branch and has none of that age"):
+        client.drop_branch()
+    with pytest.raises(NotFoundError, match="there is no 'nowhere'"), real.client("nowhere") as nowhere:
+        nowhere.branch(30)
+    with pytest.raises(InvalidInputError, match="older: '1y' is not allowed; give whole days"):
+        client.branch("1y")
+
+
+def test_over_http_a_key_branches_its_own_namespace_alone(real: LiveSystem, client: Client) -> None:
+    with serving(real) as api, real.client(f"other-{uuid4()}") as other:
+        other.store("Tea is at four.")
+        other.branch(7)
+        key = make_key(real, client.namespace, "read", "write", "admin")
+        made = api.post("/memory/branches", json={"days": 365}, headers=key)
+        assert made.json() == {"branch": f"{client.namespace}-older-365d", "action": "made", "facts": 31}
+        assert api.get("/memory/branches", headers=key).json()["total"] == 1
+        assert api.delete("/memory/branches?days=7", headers=key).status_code == 404
+        assert api.delete("/memory/branches", headers=key).json() == {"dropped": [made.json()["branch"]]}
+        assert other.branches()["total"] == 1
+        reader = make_key(real, client.namespace, "read")
+        assert api.post("/memory/branches", json={"days": 1}, headers=reader).status_code == 403
+
+
+def test_a_branch_whose_worker_is_killed_is_completed(idle: LiveSystem) -> None:
+    idle.start("worker", "maintenance")
+    with idle.client() as client:
+        for part in range(4):
+            client.store_many([{"text": f"Guest {part} {number} has tea."} for number in range(1_000)], classify=False)
+        result = idle.send("memory.branch", {"namespace": client.namespace, "older": "365d"})
+        copied = "select count(*) from facts where namespace in (select id from namespaces where branch_of is not null)"
+        for least in (0, 1_500):
+            eventually(lambda least=least: idle.rows(copied)[0][0] > least, "some are copied")  # type: ignore[misc]
+            for request in idle.active("memory.branch"):
+                kill_child(request["worker_pid"])
+        assert result.get(timeout=120)["facts"] == 4_000
+        assert client.branches()["branches"][0]["complete"]
+        assert client.doctor(everywhere=True)["faults"] == []

@@ -1,0 +1,211 @@
+"""Branches: a copy of a namespace in which every instant is so much older, made, aged and removed without a trace."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory import Memory, day
+
+from workers import search
+from workers.core import spells
+from workers.errors import InvalidInputError, NotFoundError
+from workers.forgetting import branch as branching
+from workers.remembering import links, relations
+from workers.storage import branches
+from workers.storage.branches import Branch
+
+YEAR = timedelta(days=365)
+BRANCH = "default-older-365d"
+TENANT_TABLES = """
+    select relname from pg_class join pg_attribute on attrelid = pg_class.oid
+    where relkind = 'r' and attname = 'namespace' and relnamespace = 'public'::regnamespace
+"""
+
+COPIED = (
+    "facts", *branches.OF_FACTS, *branches.BETWEEN_FACTS, "relations", "documents", "lexemes", "forgotten_hashes",
+)  # fmt: skip
+
+
+def filled(memory: Memory) -> list[UUID]:
+    """Store facts of all sorts, with something in every table that a branch copies; return their ids."""
+    ids = [
+        memory.add("Mira lives in Halle.", entity="Mira", key="home", value="Halle", source_date=day(-3).isoformat()),
+        memory.add("Mira lives in Leipzig.", entity="Mira", key="home", value="Leipzig", at=1),
+        memory.add("It rains.", decay_class="session", at=2),
+        memory.add("Tea is at four.", decay_class="stable", session="chat", turn=1),
+        memory.add("The spare key hangs behind the clock.", decay_class="permanent"),
+        memory.add("The code is 4711."),
+    ]
+    memory.touch(ids[0], at=3)
+    memory.touch(ids[0], at=5)
+    memory.pin(ids[3], at=5)
+    memory.pin(ids[1], at=5, until=50)
+    memory.forget(ids[5], at=5)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 60}, at=5)
+    links.link(memory.context, "default", ids[0], ids[3], "RELATED_TO", 0.5, day(5))
+    relations.relate(memory.context, "default", "Mira", "Leipzig", "lives_in", day(5), weight=0.5, pinned=None)
+    memory.decay(6)
+    search.count_lexemes(memory.context, "default", day(6))
+    return ids
+
+
+def made(memory: Memory, days: int = 365, *, steps: int = 10_000) -> Branch:
+    """Make a branch as its task does, or die after some steps."""
+    branch = branching.begin(memory.context, "default", days)
+    for pairs in (False, True):
+        place: UUID | None = branching.START
+        while place is not None:
+            if not steps:
+                return branch
+            steps -= 1
+            place = branching.copy(memory.context, branch, place, pairs=pairs)
+    branching.conclude(memory.context, branch, day(7))
+    return branch
+
+
+def dropped(memory: Memory, name: str) -> None:
+    for one in branching.to_drop(memory.context, name, None):
+        while branching.drop_facts(memory.context, one):
+            pass
+        branching.drop(memory.context, one)
+
+
+def rows(memory: Memory, table: str, namespace: str) -> list[dict[str, Any]]:
+    """Return the rows of a namespace in a table, without what the table itself gives them."""
+    found = memory.rows(
+        f"select to_jsonb(t) - 'namespace' - 'search' from {table} t join namespaces n on n.id = t.namespace"
+        f" where n.name = %s",
+        namespace,
+    )
+    own = {"events": ["id"], "links": ["id"], "relations": ["id"]}.get(table, [])
+    return sorted(({k: v for k, v in row.items() if k not in own} for (row,) in found), key=str)
+
+
+def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as it must be in a branch a year older."""
+    dated = {
+        name
+        for (name,) in memory.rows(
+            "select attname::text from pg_attribute"
+            " where attrelid = %s::regclass and atttypid = 'timestamptz'::regtype",
+            table,
+        )
+    }
+    older: dict[str, Any] = {}
+    for name, value in row.items():
+        older[name] = value
+        if name in dated and value is not None:
+            older[name] = memory.value("select to_jsonb(%s::timestamptz - interval '365 days')", value)
+        if name == "spells" and value is not None:
+            packed = spells.older(bytes.fromhex(value.removeprefix("\\x")), YEAR.total_seconds())
+            older[name] = "\\x" + packed.hex()
+    return older
+
+
+def test_every_row_is_copied_with_every_instant_a_year_older(memory: Memory) -> None:
+    filled(memory)
+    before = {table: rows(memory, table, "default") for table in COPIED}
+    assert [table for table, found in before.items() if not found] == ["likenesses", "documents"]
+    made(memory)
+    for table, found in before.items():
+        expected = sorted((aged(memory, table, row) for row in found), key=str)
+        assert rows(memory, table, BRANCH) == expected, table
+        assert rows(memory, table, "default") == found, table
+    assert memory.stats(6, BRANCH).facts == memory.stats(6).facts
+
+
+def test_of_each_table_it_is_settled_whether_a_branch_copies_it(memory: Memory) -> None:
+    known = {"facts", *branches.OF_FACTS, *branches.BETWEEN_FACTS, *branches.OF_NAMESPACES}
+    known |= {*branches.DROPPED, *branches.LEFT}
+    assert {name for (name,) in memory.rows(TENANT_TABLES)} == known
+
+
+def test_a_pass_at_the_real_time_ages_the_branch_and_leaves_the_original_alone(memory: Memory) -> None:
+    filled(memory)
+    before = {table: rows(memory, table, "default") for table in COPIED}
+    made(memory)
+    assert memory.decay(7, namespace=BRANCH).counters.forgotten > 0
+    there, here = memory.stats(7, BRANCH), memory.stats(7)
+    assert there.tiers["cold"] > here.tiers["cold"]
+    assert there.forgotten > here.forgotten
+    assert there.branch_of == "default"
+    assert {table: rows(memory, table, "default") for table in COPIED} == before
+    assert memory.examine(7) == {}
+
+
+def test_what_a_pass_does_to_a_branch_is_what_a_pass_a_year_later_does_to_the_original(memory: Memory) -> None:
+    filled(memory)
+    made(memory)
+    aged_now = memory.decay(7, namespace=BRANCH).counters
+    later = memory.decay(7 + 365, namespace="default", dry_run=True).counters
+    assert (aged_now.processed, aged_now.changed, aged_now.forgotten) == (
+        later.processed,
+        later.changed,
+        later.forgotten,
+    )
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_branch_whose_making_died_is_completed_by_the_next_one(memory: Memory, steps: int) -> None:
+    filled(memory)
+    assert not made(memory, steps=steps).complete
+    memory.decay(7, namespace=BRANCH)
+    made(memory)
+    assert branching.listed(memory.context, "default")[0].complete
+    assert len(rows(memory, "facts", BRANCH)) == len(rows(memory, "facts", "default"))
+    assert memory.examine(7) == {}
+
+
+def test_a_branch_in_many_steps_is_the_same(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(memory)
+    made(memory)
+    whole = {table: rows(memory, table, BRANCH) for table in COPIED}
+    dropped(memory, BRANCH)
+    monkeypatch.setattr(branching, "BATCH", 1)
+    made(memory)
+    assert {table: rows(memory, table, BRANCH) for table in COPIED} == whole
+
+
+def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:
+    filled(memory)
+    tables = [name for (name,) in memory.rows(TENANT_TABLES) if name not in branches.LEFT]
+    before = {table: memory.value(f"select count(*) from {table}") for table in [*tables, "namespaces"]}
+    made(memory)
+    memory.decay(7, namespace=BRANCH)
+    memory.decay(7, namespace=BRANCH, force=True)
+    dropped(memory, "default")
+    counted = {table: memory.value(f"select count(*) from {table}") for table in before}
+    assert counted | {"tally_changes": 0} == before | {"tally_changes": 0}
+    assert branching.listed(memory.context, None) == []
+    assert memory.examine(7) == {}
+
+
+def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
+    memory.add("Tea is at four.")
+    memory.add("Tea is at five.", namespace=BRANCH)
+    with pytest.raises(InvalidInputError, match="is a namespace of its own and no branch"):
+        made(memory)
+    with pytest.raises(NotFoundError, match="there is no 'nowhere'"):
+        branching.begin(memory.context, "nowhere", 1)
+    with pytest.raises(InvalidInputError, match="would have 131 characters"):
+        branching.begin(memory.context, "n" * 120, 365)
+    made(memory, 30)
+    with pytest.raises(InvalidInputError, match="is a branch itself; branch 'default'"):
+        branching.begin(memory.context, "default-older-30d", 365)
+    assert branching.to_drop(memory.context, BRANCH, None) == []
+    dropped(memory, BRANCH)
+    assert len(rows(memory, "facts", BRANCH)) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=16), st.floats(0, 4e9))
+@settings(deadline=None)
+def test_older_spells_lie_so_much_earlier(begun: list[tuple[int, int]], seconds: float) -> None:
+    packed = b"".join(spells.PACKED.pack(*one, 7, 3) for one in begun)
+    older = spells.PACKED.iter_unpack(spells.older(packed, seconds))
+    for before, after in zip(spells.PACKED.iter_unpack(packed), older, strict=True):
+        assert after[0] == max(before[0] - int(seconds), 0)
+        assert after[1] == (before[1] if before[1] == spells.NEVER else max(before[1] - int(seconds), 0))
+        assert after[2:] == before[2:]

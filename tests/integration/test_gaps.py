@@ -1,0 +1,174 @@
+"""Gaps: what ended while no pass came for long, or by a clock that jumped, is kept until it is confirmed."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory
+
+from workers import intake
+from workers.core.confidence import DAY
+from workers.core.gaps import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
+from workers.forgetting import decay, gaps, purge
+from workers.remembering.add import Stored
+from workers.remembering.store import store_many
+from workers.telling import stats
+
+NOW = 1_800_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("since_last", "since_start", "expected"),
+    [
+        (300.0, 90 * DAY, False),
+        (MOST_WHILE_UP, 90 * DAY, False),
+        (MOST_WHILE_UP + 1, 90 * DAY, True),
+        (365 * DAY, 366 * DAY, True),
+        (3 * DAY, DAY, False),
+        (MOST_WHILE_OFF, DAY, False),
+        (MOST_WHILE_OFF + 1, DAY, True),
+        (30 * DAY, 60.0, True),
+        (-365 * DAY, DAY, False),
+    ],
+)
+def test_a_gap_is_a_day_while_the_server_ran_and_a_week_while_it_did_not(
+    since_last: float, since_start: float, expected: bool
+) -> None:
+    assert is_gap(NOW - since_last, NOW, NOW - since_start) is expected
+
+
+def test_a_clock_that_shows_more_than_a_day_before_the_last_pass_was_set_back() -> None:
+    assert is_set_back(NOW + 2 * DAY, NOW)
+    assert not is_set_back(NOW + 60, NOW)
+
+
+def store(
+    memory: Memory, text: str, days_ago: float, decay_class: str | None = "session", namespace: str = "a"
+) -> UUID:
+    """Store a fact so many real days ago; a session fact ends after one."""
+    fact = intake.new_fact({"text": text, "decay_class": decay_class}, 65_536)
+    at = datetime.now(UTC) - timedelta(days=days_ago)
+    (stored,) = store_many(memory.context, namespace, [fact], at, classify=False)
+    assert isinstance(stored, Stored)
+    return stored.id
+
+
+def passed(memory: Memory, **options: Any) -> decay.Report:
+    """Run a pass at the real time."""
+    run = uuid4()
+    for part in decay.plan(memory.context, run, datetime.now(UTC), **options):
+        decay.apply(memory.context, part, lambda: None)
+    return decay.finish(memory.context, run)
+
+
+def last_pass(memory: Memory, days_ago: float) -> None:
+    """Have the last pass over all namespaces been so long ago."""
+    memory.rows("delete from pass_clock")
+    memory.rows("insert into pass_clock (at) values (clock_timestamp() - %s)", timedelta(days=days_ago))
+
+
+def test_what_ended_while_the_system_was_off_for_a_month_waits_for_confirmation(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    for namespace in ("a", "b"):
+        store(memory, "Tea is at four.", 30, namespace=namespace)
+        store(memory, "Tea was at three.", 40, namespace=namespace)
+        store(memory, "Tea is green.", 0.5, None, namespace)
+    last_pass(memory, 35)
+    assert passed(memory, work="startup prune").counters.forgotten == 2
+    assert "NO PASS CAME" in caplog.text
+    for _ in range(2):
+        assert passed(memory).counters.forgotten == 0
+    live = "select text, held from facts join activity on id = fact and forgotten_at is null order by 1"
+    assert memory.rows(live) == [
+        ("Tea is at four.", True), ("Tea is at four.", True), ("Tea is green.", False), ("Tea is green.", False),
+    ]  # fmt: skip
+    told = stats.stats(memory.context, "a", datetime.now(UTC))
+    assert (told.held, told.facts, told.gap is not None) == (1, 2, True)
+    assert passed(memory, force=True, namespace="a").counters.forgotten == 1
+    assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
+    assert stats.stats(memory.context, "b", datetime.now(UTC)).held == 1
+    assert memory.examine() == {}
+
+
+def test_what_ends_after_a_gap_is_forgotten_as_ever(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 35)
+    passed(memory)
+    memory.rows("update namespaces set gap_until = gap_until - interval '6 hours'")
+    store(memory, "Tea is at five.", 1.01)
+    assert passed(memory).counters.forgotten == 1
+    assert stats.stats(memory.context, "a", datetime.now(UTC)).held == 1
+
+
+def test_passes_that_come_regularly_hold_nothing(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 0.01)
+    assert passed(memory).counters.forgotten == 1
+    assert memory.value("select clock_timestamp() - at < interval '1 minute' from pass_clock") is True
+
+
+def test_the_first_pass_of_all_holds_nothing(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    memory.rows("delete from pass_clock")
+    assert passed(memory).counters.forgotten == 1
+
+
+def test_a_pass_over_one_namespace_finds_a_gap_but_is_none_that_the_others_had(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    store(memory, "Tea is at four.", 30, namespace="b")
+    last_pass(memory, 3)
+    assert passed(memory, namespace="a").counters.forgotten == 1
+    last_pass(memory, 35)
+    assert passed(memory, namespace="b").counters.forgotten == 0
+    assert stats.stats(memory.context, "b", datetime.now(UTC)).gap is not None
+
+
+def test_a_dry_run_neither_notes_nor_holds_anything(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 35)
+    before = memory.rows("select at from pass_clock")
+    passed(memory, dry_run=True)
+    assert memory.rows("select at from pass_clock") == before
+    assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
+
+
+def test_a_scheduled_purge_leaves_alone_what_waits_and_an_asked_for_one_does_not(memory: Memory) -> None:
+    id_ = store(memory, "Tea is at four.", 60, None)
+    memory.rows("update facts set forgotten_at = clock_timestamp() - interval '50 days', forgotten_reason = 'asked'")
+    last_pass(memory, 45)
+    gaps.check(memory.context, everywhere=False)
+    now = datetime.now(UTC)
+    assert purge.purge_batch(memory.context, now, None, in_gaps=False).facts == 0
+    assert purge.purge_batch(memory.context, now, "a").facts == 1
+    assert memory.value("select count(*) from facts where id = %s", id_) == 0
+
+
+def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    """A jump by a year: the pass there held all, and the pass after finds the clock a year before the last one."""
+    id_ = store(memory, "Tea is at four.", 0.5)
+    passed(memory)
+    memory.rows("update pass_clock set at = at + interval '365 days'")
+    memory.rows("update namespaces set gap_from = now(), gap_until = now() + interval '365 days'")
+    memory.rows("update activity set held = true, due_at = 'infinity' where fact = %s", id_)
+    caplog.set_level(logging.WARNING)
+    passed(memory)
+    assert "was set back" in caplog.text
+    assert memory.rows("select gap_until, held_since from namespaces where name = 'a'") == [(None, None)]
+    assert memory.value("select due_at < clock_timestamp() + interval '1 day' from activity where fact = %s", id_)
+    memory.rows("update pass_clock set at = clock_timestamp() - interval '20 hours'")
+    late = datetime.now(UTC) + timedelta(days=0.6)
+    run = uuid4()
+    for part in decay.plan(memory.context, run, late):
+        decay.apply(memory.context, part, lambda: None)
+    assert decay.finish(memory.context, run).counters.forgotten == 1
+
+
+def test_a_simulation_has_no_gaps(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 35)
+    gaps.check(memory.having(time_travel=True).context, everywhere=True)
+    assert memory.value("select count(*) from namespaces where gap_until is not null") == 0

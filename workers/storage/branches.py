@@ -1,0 +1,201 @@
+"""Branches: copies of namespaces whose instants lie earlier, and what takes them away again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.rows import class_row
+
+from workers.core import spells
+from workers.storage.connection import Connection
+
+OF_FACTS = ("activity", "vectors", "signatures", "events")
+"""Tables whose rows belong to one fact."""
+
+BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
+"""Tables whose rows name two facts, and by which columns."""
+
+OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors")
+"""Tables whose rows belong to the namespace as a whole."""
+
+DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "decay_allowances", "decay_runs")
+"""Tables of which a branch gets rows of its own.
+
+A key opens one namespace, triggers count what a branch holds, and passes over the original were none over the branch.
+"""
+
+LEFT = ("erasures",)
+"""What notes that pages are to be cleaned of a branch that was dropped."""
+
+BEGIN = """
+    insert into namespaces (name, salt, turns, settings, counted_facts, counted_words, branch_of, branch_age)
+    select %(branch)s, salt, turns, settings, counted_facts, counted_words, name, %(age)s
+    from namespaces where name = %(original)s
+    on conflict (name) do nothing
+"""
+
+FIND = """
+    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete
+    from namespaces where name = %(name)s
+"""
+
+LISTED = """
+    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete
+    from namespaces where branch_of = %(original)s or (branch_of is not null and %(original)s::text is null)
+    order by name
+"""
+
+COMPLETE = "update namespaces set branched_at = %(now)s where id = %(branch)s and branched_at is null"
+
+FOLLOWING = """
+    select id from facts where namespace = %(namespace)s and id > %(after)s order by id limit %(limit)s
+"""
+
+# An identity is given by the table, a generated column follows from the others.
+COLUMNS = """
+    select attname, atttypid = 'timestamptz'::regtype from pg_attribute
+    where attrelid = %(table)s::text::regclass and attnum > 0 and not attisdropped
+        and attgenerated = '' and attidentity = '' and attname <> 'namespace'
+        and not (%(table)s::text = 'links' and attname = 'id')
+    order by attnum
+"""
+
+COPY = """
+    insert into {table} (namespace, {columns})
+    select %(branch)s, {older} from {table} as old
+    where namespace = %(original)s and {wanted}
+    {order}
+    on conflict do nothing
+    {returning}
+"""
+
+BOTH_COPIED = """
+    {first} = any(%(ids)s) and exists (
+        select from facts where facts.namespace = %(branch)s and facts.id = old.{second}
+    )
+"""
+
+SPELLS = """
+    select fact, spells from activity
+    where namespace = %(namespace)s and fact = any(%(ids)s) and spells is not null
+"""
+
+WRITE_SPELLS = """
+    update activity set spells = new.spells
+    from unnest(%(ids)s::uuid[], %(spells)s::bytea[]) as new (fact, spells)
+    where namespace = %(namespace)s and activity.fact = new.fact
+"""
+
+DROP_FACTS = """
+    delete from facts where namespace = %(namespace)s and id in (
+        select id from facts where namespace = %(namespace)s limit %(limit)s
+    )
+"""
+
+DROP_ROWS = "delete from {table} where namespace = %(branch)s"
+
+DROP = "delete from namespaces where id = %(branch)s and branch_of is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A namespace that is a copy of another, or none if `original` is nothing; complete once all of it is copied."""
+
+    id: int
+    name: str
+    original: str | None
+    age: timedelta | None
+    complete: bool
+
+
+def begin(db: Connection, original: str, branch: str, age: timedelta) -> Branch | None:
+    """Add the namespace of a branch unless it is there; return what is there, or nothing if there is no original."""
+    db.execute(BEGIN, {"original": original, "branch": branch, "age": age})
+    return find(db, branch)
+
+
+def find(db: Connection, name: str) -> Branch | None:
+    """Return a namespace and whose branch it is, if any."""
+    with db.cursor(row_factory=class_row(Branch)) as cursor:
+        return cursor.execute(FIND, {"name": name}).fetchone()
+
+
+def listed(db: Connection, original: str | None) -> list[Branch]:
+    """Return the branches of a namespace, or of all, by their names."""
+    with db.cursor(row_factory=class_row(Branch)) as cursor:
+        return cursor.execute(LISTED, {"original": original}).fetchall()
+
+
+def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[UUID]:
+    """Return the ids of the next facts of a namespace, forgotten ones too."""
+    rows = db.execute(FOLLOWING, {"namespace": namespace, "after": after, "limit": limit})
+    return [id_ for (id_,) in rows]
+
+
+def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> int:
+    """Copy facts that the branch has not yet, with all rows that are theirs alone; return how many.
+
+    All statements of the transaction must see one state of the original.
+    """
+    given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
+    of_fact = sql.SQL("{} = any(%(ids)s)")
+    added = [id_ for (id_,) in db.execute(_copy(db, "facts", of_fact.format(sql.Identifier("id")), "id"), given)]
+    for table in OF_FACTS:
+        db.execute(_copy(db, table, of_fact.format(sql.Identifier("fact"))), given | {"ids": added})
+    _age_spells(db, branch, added)
+    return len(added)
+
+
+def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> None:
+    """Copy what lies between these facts and others, where the branch has both."""
+    given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
+    for table, (first, second) in BETWEEN_FACTS.items():
+        wanted = sql.SQL(BOTH_COPIED).format(first=sql.Identifier(first), second=sql.Identifier(second))
+        db.execute(_copy(db, table, wanted), given)
+
+
+def copy_rest(db: Connection, original: int, branch: Branch) -> None:
+    """Copy what belongs to the namespace as a whole."""
+    given = {"original": original, "branch": branch.id, "age": branch.age}
+    for table in OF_NAMESPACES:
+        db.execute(_copy(db, table, sql.SQL("true")), given)
+
+
+def complete(db: Connection, branch: Branch, now: datetime) -> None:
+    """Note that all of a branch is copied."""
+    db.execute(COMPLETE, {"branch": branch.id, "now": now})
+
+
+def drop_facts(db: Connection, branch: Branch, limit: int) -> int:
+    """Remove some facts of a branch with all that belongs to them; return how many."""
+    return db.execute(DROP_FACTS, {"namespace": branch.id, "limit": limit}).rowcount
+
+
+def drop(db: Connection, branch: Branch) -> None:
+    """Remove a branch without facts: every row that names it, and the namespace itself."""
+    for table in (*OF_NAMESPACES, *DROPPED):
+        db.execute(sql.SQL(DROP_ROWS).format(table=sql.Identifier(table)), {"branch": branch.id})
+    db.execute(DROP, {"branch": branch.id})
+
+
+def _copy(db: Connection, table: str, wanted: sql.Composable, returned: str | None = None) -> sql.Composed:
+    """Return the statement that copies rows of a table with every instant made older."""
+    columns = db.execute(COLUMNS, {"table": table}).fetchall()
+    older = [sql.SQL("old.{} - %(age)s" if dated else "old.{}").format(sql.Identifier(name)) for name, dated in columns]
+    return sql.SQL(COPY).format(
+        table=sql.Identifier(table),
+        columns=sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns),
+        older=sql.SQL(", ").join(older),
+        wanted=wanted,
+        order=sql.SQL("order by id" if table == "events" else ""),
+        returning=sql.SQL("returning {}").format(sql.Identifier(returned)) if returned else sql.SQL(""),
+    )
+
+
+def _age_spells(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
+    rows = db.execute(SPELLS, {"namespace": branch.id, "ids": list(ids)}).fetchall()
+    seconds = (branch.age or timedelta()).total_seconds()
+    older = [spells.older(packed, seconds) for _, packed in rows]
+    db.execute(WRITE_SPELLS, {"namespace": branch.id, "ids": [id_ for id_, _ in rows], "spells": older})
