@@ -1,5 +1,6 @@
 """The sender: how a task reaches the workers behind a Redis, and its result whoever waits for it."""
 
+import time
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -88,9 +89,15 @@ class Sender:
         Raises:
             UnavailableError: Redis does not answer.
         """
-        options["headers"] = {SENT_AT: self.seconds()} | options.get("headers", {})
+        options["headers"] = {SENT_AT: self._sent_at()} | options.get("headers", {})
         options |= deadlines.stamped(options, self._clock)
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
+
+    def _sent_at(self) -> float:
+        try:
+            return self._clock.now().timestamp()
+        except redis.exceptions.RedisError:  # it may come back until the message is sent
+            return time.time()
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
         """Return a task's result, and forget it.

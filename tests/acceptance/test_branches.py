@@ -80,10 +80,9 @@ def test_a_branch_whose_worker_is_killed_is_completed(idle: LiveSystem) -> None:
             client.store_many([{"text": f"Guest {part} {number} has tea."} for number in range(1_000)], classify=False)
         result = idle.send("memory.branch", {"namespace": client.namespace, "older": "365d"})
         copied = "select count(*) from facts where namespace in (select id from namespaces where branch_of is not null)"
-        for least in (0, 1_500):
-            eventually(lambda least=least: idle.rows(copied)[0][0] > least, "some are copied")  # type: ignore[misc]
-            for request in idle.active("memory.branch"):
-                kill_child(request["worker_pid"])
-        assert result.get(timeout=120)["facts"] == 4_000
+        eventually(lambda: idle.rows(copied)[0][0] > 0, "some are copied")
+        for request in idle.active("memory.branch"):
+            kill_child(request["worker_pid"])
+        assert result.get(timeout=240)["facts"] == 4_000
         assert client.branches()["branches"][0]["complete"]
         assert client.doctor(everywhere=True)["faults"] == []
