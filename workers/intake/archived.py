@@ -10,7 +10,18 @@ from workers.core import spells
 from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 from workers.intake.facts import DERIVED, NewFact, new_fact
-from workers.intake.values import MOST_TIMES, ClassSource, Document, Instant, Name, Share, Text, Times, faults
+from workers.intake.values import (
+    MOST_TIMES,
+    ClassSource,
+    Document,
+    Instant,
+    KeptInstant,
+    Name,
+    Share,
+    Text,
+    Times,
+    faults,
+)
 
 Never = Literal["infinity"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
@@ -41,26 +52,26 @@ class State(BaseModel):
 
     base: Share
     coactivations: ManyTimes = 0
-    last_seen_at: Instant
+    last_seen_at: KeptInstant
     confidence: Share = 1.0
-    last_confirmed_at: Instant
-    expires_at: Instant | Never = "infinity"
+    last_confirmed_at: KeptInstant
+    expires_at: KeptInstant | Never = "infinity"
     decay_class: DecayClass | None = None
     decay_class_source: ClassSource | None = None
     halvings: Annotated[int, Field(ge=0, lt=2**15)] = 0
     confirmations: ManyTimes = 0
     compared: bool = False
     recall_count: ManyTimes = 0
-    last_accessed_at: Annotated[Instant | None, BeforeValidator(_infinite)] = None
+    last_accessed_at: Annotated[KeptInstant | None, BeforeValidator(_infinite)] = None
     spells: Annotated[str, Field(pattern=SPELLS)] | None = None
     held: bool = False
     stale: bool = False
     branch: Annotated[int, Field(ge=0, le=3)] = 0
-    pinned_until: Annotated[Instant | Never | None, BeforeValidator(_infinite)] = None
+    pinned_until: Annotated[KeptInstant | Never | None, BeforeValidator(_infinite)] = None
     kept_lifetime: Annotated[FiniteFloat, Field(ge=0)] | Never | None = None
-    encoded_at: Instant | None = None
+    encoded_at: KeptInstant | None = None
     occurred: Big | None = None
-    outrun_at: Instant | Never | None = None
+    outrun_at: KeptInstant | Never | None = None
 
 
 class Event(BaseModel):

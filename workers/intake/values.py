@@ -20,6 +20,7 @@ from workers.core.text import strip_injected
 from workers.errors import InvalidInputError
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+BEYOND_CALENDAR = re.compile(r"\d{5,}-")
 FEW_DIGITS = re.compile(r"\d{1,8}")
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 LONGEST_FIELD = 1_024
@@ -80,6 +81,23 @@ def _in_utc(instant: datetime) -> datetime:
     if not known:
         raise ValueError("must lie in the years 1 to 9999, a day from their ends at least")
     return instant
+
+
+def _in_calendar(value: Any) -> Any:
+    """Return an instant beyond Python's calendar, as PostgreSQL writes it, as the end of that calendar."""
+    if not isinstance(value, str):
+        return value
+    if value.endswith(" BC"):
+        return FIRST_INSTANT
+    return LAST_INSTANT if BEYOND_CALENDAR.match(value) else value
+
+
+def _clamped(instant: datetime) -> datetime:
+    """Return the instant, or the end of the calendar that it lies beyond."""
+    try:
+        return min(max(instant.astimezone(UTC), FIRST_INSTANT), LAST_INSTANT)
+    except OverflowError:
+        return FIRST_INSTANT if instant.year == 1 else LAST_INSTANT
 
 
 def _session(value: Any) -> Any:
@@ -190,6 +208,10 @@ Shallow = AfterValidator(shallow)
 Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
+KeptInstant = Annotated[
+    AwareDatetime, BeforeValidator(_in_calendar), BeforeValidator(_midnight), AfterValidator(_clamped)
+]
+"""An instant of an archive, which an earlier version may have let in beyond the calendar."""
 
 
 def cleaned_tags(given: Iterable[str]) -> list[str]:
