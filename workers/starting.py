@@ -68,7 +68,10 @@ def prune_at_start(**_: Any) -> None:
 @heartbeat_sent.connect
 def leave_mark(sender: Any, **_: Any) -> None:
     """Note that this worker lives, for whoever asks whether the system is ready."""
-    signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+    try:
+        signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+    except RefusedError as error:
+        log.warning("%s", error)
 
 
 @beat_init.connect

@@ -138,7 +138,10 @@ def _redis(settings: "Settings", _: "Client") -> str:
             signals.try_write(keys)
         except UnavailableError as error:
             raise UnavailableError(f"{error} {said}") from None
-    return "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
+    told = "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
+    if condition.is_nearly_full():
+        raise UnavailableError(told)
+    return told
 
 
 @contextlib.contextmanager

@@ -1,0 +1,107 @@
+"""A Redis with little memory under a whole system: callers are told, workers go on, and nothing accepted is lost."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import pytest
+import redis
+from live_api import serving
+from live_system import LiveSystem, eventually
+from redis.exceptions import OutOfMemoryError
+
+from api.system import servers
+from workers.errors import BusyError
+from workers.storage import outbox
+
+pytestmark = pytest.mark.acceptance
+
+ROOM = 32 * 1024**2
+"""Bytes that the server may use beyond what it does when the workers run."""
+
+
+@pytest.fixture
+def small(database_url: str, server_folder: Path, tmp_path: Path) -> Iterator[LiveSystem]:
+    """Return a system on a Redis of its own, whose memory a test may limit."""
+    server = servers.Redis(data=server_folder / f"redis-{uuid4().hex}", port=servers.free_port())
+    servers.prepare_redis(server)
+    log = tmp_path / "redis.log"
+    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        system = LiveSystem(database_url, server.url(), tmp_path)
+        system.own_keys.hset("ebb:keys", "copied", "1")
+        yield system
+        system.stop()
+
+
+def limited(system: LiveSystem) -> redis.Redis:
+    keys = redis.Redis.from_url(system.redis_url)
+    keys.config_set("maxmemory", keys.info("memory")["used_memory"] + ROOM)
+    return keys
+
+
+def fill(keys: redis.Redis) -> None:
+    """Fill it to the last hundred bytes; what connections give back afterwards is filled by the next call."""
+    for size in (100_000, 1_000, 100):
+        try:
+            while True:
+                keys.rpush("ballast", "x" * size)
+        except OutOfMemoryError:
+            continue
+
+
+def supervise(system: LiveSystem) -> None:
+    """Start workers again that have ended, as Celery's do when a full Redis refuses their own bookkeeping."""
+    for name, worker in system.workers.items():
+        if worker.poll() is not None:
+            system.workers[name] = system._launch(name)
+
+
+def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_when_it_is_not(small: LiveSystem) -> None:
+    small.start("worker", "maintenance")
+    with serving(small) as api, limited(small) as keys:
+        assert api.get("/health/ready").status_code == 200
+
+        def refuses() -> httpx2.Response | None:
+            fill(keys)
+            answer = api.get("/health/ready")
+            return answer if "Redis is full" in answer.json()["checks"]["redis"] else None
+
+        ready = eventually(refuses, "it is not ready")
+        assert ready is not None
+        assert ready.status_code == 503
+        refused = api.post("/memory/facts", params={"wait": "false"}, json={"text": "An otter."})
+        assert refused.status_code in (429, 503), refused.text
+        assert int(refused.headers["retry-after"]) > 0
+        told = small.ebb("doctor")
+        assert told.returncode == 1
+        assert "nine tenths" in told.stdout or "Redis is full" in told.stdout
+        assert "Traceback" not in told.stdout + told.stderr
+        keys.delete("ballast")
+        eventually(lambda: supervise(small) or api.get("/health/ready").status_code == 200, "it is ready again", 120)
+        assert api.post("/memory/facts", json={"text": "An otter."}).status_code == 201
+
+
+def test_a_flood_is_refused_before_redis_is_full_and_all_that_was_accepted_is_stored(small: LiveSystem) -> None:
+    accepted = []
+    with limited(small) as keys, small.client("mira") as client:
+        with pytest.raises(BusyError, match=r"`maxmemory`"):  # noqa: PT012 - the flood ends by it
+            while True:
+                accepted.append(client.store(f"Fact {len(accepted)} {'x' * 60_000}", wait=False)["id"])
+        small.start("worker", "maintenance")
+        eventually(lambda: outbox.size(small.own_keys) == 0, "all are stored", 240)
+        assert keys.llen("store") == 0
+    assert sorted(id_ for id_, _ in small.facts("mira")) == sorted(accepted)
+    assert "OutOfMemoryError" not in small.logs()
+
+
+def test_a_namespace_with_too_many_writes_is_answered_429_and_others_are_not(small: LiveSystem) -> None:
+    outbox.publish_bounds(small.own_keys, outbox.Bounds(2, 10_000))
+    with serving(small) as api:
+        answers = [
+            api.post("/memory/facts", params={"wait": "false"}, json={"text": f"Otter {place}."}) for place in range(3)
+        ]
+        assert [one.status_code for one in answers] == [202, 202, 429]
+        assert "EBB_MAX_OUTBOX_WRITES=2" in answers[2].json()["detail"]
+        assert int(answers[2].headers["retry-after"]) > 0
