@@ -41,6 +41,7 @@ class Progress:
     unchanged: NonNegativeInt = 0
     retracted: NonNegativeInt = 0
     forgotten: NonNegativeInt = 0
+    restored: NonNegativeInt = 0
     kept: NonNegativeInt = 0
     beside: NonNegativeInt = 0
     rejected: NonNegativeInt = 0
@@ -67,6 +68,7 @@ class Window:
     given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
+    again: bool = False
 
     @property
     def needs_others(self) -> bool:
@@ -119,9 +121,9 @@ def import_file(
     """Store every good line of a file and report every bad one; return what became of them all.
 
     Each fact goes into the namespace `into`, else into its line's own, else into the client's. What `ebb export` wrote
-    becomes what it was, forgotten and superseded facts included. With `again`, all of it is stored as if it were new,
-    what was forgotten on request too. A fact without decay class stays so unless `classify` is true: an archive
-    must not be given a lifetime unasked.
+    becomes what it was, forgotten and superseded facts included; what has ended by itself since lives again. With
+    `again`, all of it is stored as if it were new, what was forgotten on request too. A fact without decay class stays
+    so unless `classify` is true: an archive must not be given a lifetime unasked.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
@@ -148,7 +150,7 @@ def import_file(
 
 
 def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
-    window = Window(begin.offset, begin.lines, begin.begun)
+    window = Window(begin.offset, begin.lines, begin.begun, again=again)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
         try:
@@ -162,7 +164,7 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
                 window.given.setdefault((task, into or own), []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
-            window = Window(window.end, window.lines, window.begun)
+            window = Window(window.end, window.lines, window.begun, again=again)
     yield window
 
 
@@ -263,6 +265,8 @@ def _settle(
     results: list[tuple[int, dict[str, Any]]] = []
     for whose, sent in window.sent.items():
         answers = client.wait(sent, BATCH_SECONDS)["results"]
+        if window.again:
+            answers = _restored(client, whose[1], answers)
         results += zip((number for number, _ in window.given[whose]), answers, strict=True)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
@@ -278,6 +282,7 @@ def _settle(
         unchanged=progress.unchanged + actions.count("unchanged"),
         retracted=progress.retracted + actions.count("retracted"),
         forgotten=progress.forgotten + actions.count("forgotten"),
+        restored=progress.restored + actions.count("restored"),
         kept=progress.kept + actions.count("kept"),
         beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
         rejected=progress.rejected + len(bad),
@@ -289,6 +294,17 @@ def _settle(
         checkpoint.save(progress)
     on_progress(progress)
     return progress
+
+
+def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Restore what is known by its id but forgotten or superseded; return the answers with what became of it."""
+    known = [answer["id"] for answer in answers if answer.get("action") == "unchanged"]
+    if not known:
+        return answers
+    arguments = {"ids": known, "namespace": namespace, "now": None}
+    done = client.wait(client.send("memory.restore", arguments), BATCH_SECONDS)["results"]
+    back = {one["id"] for one in done if one.get("action") == "restored"}
+    return [answer | {"action": "restored"} if answer.get("id") in back else answer for answer in answers]
 
 
 def size_of(file: BinaryIO) -> int | None:

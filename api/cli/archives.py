@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from api.importing import BadLine, Checkpoint
 
 COUNTED = (
-    "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "kept", "beside", "rejected",
-    "without_vector",
+    "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "restored", "kept", "beside",
+    "rejected", "without_vector",
 )  # fmt: skip
 
 
@@ -43,7 +43,8 @@ def import_(
 ) -> None:
     """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
 
-    What `ebb export` wrote becomes what it was: with its past, links and relations, and what was forgotten stays so.
+    What `ebb export` wrote becomes what it was, with its past, links and relations. A fact that was live then and has
+    ended by itself since lives again; what was forgotten on request stays so, unless --again is given.
     Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
     """
     from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command

@@ -250,3 +250,47 @@ def test_merged_facts_come_back_by_the_run_that_merged_them(memory: Memory) -> N
 def test_a_selection_of_nothing_restores_nothing(memory: Memory) -> None:
     assert memory.restore_selected(at=1, since=0) == memory.restore_selected(at=1, since=0, namespace="nobody") == []
     assert not any(isinstance(one, InvalidInputError) for one in memory.restore_selected(at=1, since=0))
+
+
+# Import ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_earlier_archive_brings_back_what_ended_by_itself_since(memory: Memory) -> None:
+    facts = [memory.add(f"Note {i}.", decay_class="session") for i in range(3)]
+    memory.add("Tea at four.", decay_class="permanent")
+    lines = memory.archive(0)
+    memory.decay(3_650, force=True)
+    assert sorted(memory.bring_back(lines, at=1)) == ["restored"] * 3 + ["unchanged"]
+    assert {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")} >= set(facts)
+    assert memory.bring_back(lines, at=1) == memory.bring_back(lines, at=1.1) == ["unchanged"] * 4
+    assert memory.examine(1.1) == {}
+
+
+def test_an_archive_brings_back_neither_what_was_asked_for_nor_what_was_superseded(
+    memory: Memory, cities: tuple[UUID, UUID]
+) -> None:
+    asked = memory.add(TEXT, at=3)
+    lines = memory.archive(4)
+    for line in lines:
+        line |= {"superseded_at": None, "superseded_by": None}
+    memory.forget(asked, at=5)
+    done = dict(zip([line.get("id") for line in lines], memory.bring_back(lines, at=6), strict=True))
+    assert (done[str(asked)], done[str(cities[0])]) == ("forgotten", "unchanged")
+    assert asked not in memory.ids("spare key", at=6)
+
+
+def test_what_an_archive_brings_back_is_not_pinned_however_often(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    lines = memory.archive(0)
+    for at in (3, 6, 9):
+        memory.decay(at)
+        assert memory.bring_back(lines, at=at + 1) == ["restored"]
+    assert (memory.row(id_)["pinned_until"], memory.stats(10).pinned) == (None, 0)
+
+
+def test_an_archive_does_not_bring_back_what_a_live_fact_says(memory: Memory) -> None:
+    memory.add(TEXT, decay_class="session")
+    lines = memory.archive(0)
+    memory.decay(3)
+    memory.add(TEXT, at=4)
+    assert memory.bring_back(lines, at=5) == ["duplicate"]

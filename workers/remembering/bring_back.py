@@ -1,4 +1,4 @@
-"""Bring back: what an archive has becomes what it was, with its past; forgotten facts stay forgotten."""
+"""Bring back: what an archive has becomes what it was, with its past; what was live and ended since lives again."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -15,6 +15,8 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
+from workers.forgetting.forget import Fate
+from workers.forgetting.restore import restore_ended_within
 from workers.forgetting.terms import rules_for
 from workers.intake.archived import (
     ArchivedContradiction,
@@ -48,8 +50,9 @@ PAST = (
 def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Outcome]:
     """Write what an archive has of a namespace as it was; return what became of each record, in order.
 
-    A fact whose id is there already stays as it is there, and a live one whose text is there or unwanted is not
-    written. Vectors are made anew from the text, and shrink at the next pass. Repeating it changes nothing.
+    A fact whose id is there already stays as it is there, but lives again if it has ended by itself since the archive
+    was written; a live one whose text is there or unwanted is not written. Vectors are made from the text again, and
+    shrink at the next pass. Repeating it changes nothing.
 
     Raises:
         UnavailableError: the database does not answer; nothing was written.
@@ -57,9 +60,9 @@ def bring_back(context: Context, namespace: str, records: Sequence[Record], now:
     outcomes: dict[int, Outcome] = {}
     found = [(place, record) for place, record in enumerate(records) if isinstance(record, ArchivedFact)]
     if found:
-        outcomes |= zip(
-            (place for place, _ in found), _facts(context, namespace, [f for _, f in found], now), strict=True
-        )
+        given = [fact for _, fact in found]
+        done = _restored(context, namespace, given, _facts(context, namespace, given, now), now)
+        outcomes |= zip((place for place, _ in found), done, strict=True)
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         for kind, write in WRITERS:
@@ -91,6 +94,34 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
         else:
             outcomes.append(InvalidInputError(f"id: what {one.id} says was just stored by another: import it again."))
     return outcomes
+
+
+def _restored(
+    context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Outcome], now: datetime
+) -> list[Outcome]:
+    """Restore facts that were live when the archive was written and have ended by themselves since."""
+    there = [
+        isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
+        for one, outcome in zip(given, outcomes, strict=True)
+    ]
+    ids = [one.id for one, is_there in zip(given, there, strict=True) if is_there]
+    if not ids:
+        return outcomes
+    with transaction(context.database_url) as db:
+        owner = namespaces.find_or_add(db, namespace)
+        fates, faded = restore_ended_within(context, db, owner, ids, now, by="import")
+    return [
+        _outcome(one.id, fates[one.id], faded=one.id in faded) if is_there else outcome
+        for one, outcome, is_there in zip(given, outcomes, there, strict=True)
+    ]
+
+
+def _outcome(id_: UUID, fate: Fate | InvalidInputError, *, faded: bool) -> Stored:
+    """Return what an import answers of a fact that is known already."""
+    if isinstance(fate, InvalidInputError):  # a live fact says the same
+        return Stored(id_, "duplicate", embedded=True)
+    action = "forgotten" if fate.reason in facts.WISHED else fate.action
+    return Stored(id_, action, embedded=True, faded=faded)
 
 
 def _refused(

@@ -93,8 +93,10 @@ def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = 
     name, at = intake.namespace_name(namespace), write_instant(self, now)
     checked = [_archived(record) for record in records]
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
-    done = iter(bringing.bring_back(context, name, good, at))
+    outcomes = bringing.bring_back(context, name, good, at)
     signals.mark_grown(context.redis, name)
+    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    done = iter(outcomes)
     return answers.brought_back([one if isinstance(one, InvalidInputError) else next(done) for one in checked])
 
 
