@@ -50,18 +50,22 @@ class Client(Operator, Keeper, Viewer):
         wait: bool = True,
         touch: bool = True,
         classify: bool = True,
+        count_turns: bool = True,
         **fact: Unpack[FactFields],
     ) -> Answer:
-        """Store one fact; return `{"id", "action", "embedded"}`, or with `wait=False` `{"id", "task"}`.
+        """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
 
         `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false;
         `unchanged` where the same was sent again; `updated` where it took the place of `supersedes`; `forgotten` where
         its owner wished that forgotten and `again` is not given: then nothing was stored. Without `embedded` it is
         found by its words until its vector is made. Without `decay_class` it gets one by its words, or none with
-        `classify=False`, and so no lifetime.
+        `classify=False`, and so no lifetime; `class_reason` says which words decided, or `given`. `ends_at` is when
+        the fact ends if it is never used, `ends_for` why: `expired`, `faded` (soft decay), `culled` or `aged`; both are
+        null if it never does. `ended_at_once` is true where `last_seen_at` lies so far back that it has ended already.
+        With `wait=False` the answer is `{"id", "task"}`. Without `count_turns` the fact's turn ages no episodes.
         """
         arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": None}
-        arguments |= {"id": str(uuid7()), **_sealed(fact)}
+        arguments |= {"id": str(uuid7()), **_uncounted(count_turns), **_sealed(fact)}
         done = self.write("memory.store", arguments, wait=wait)
         return done if wait else {"id": arguments["id"], **done}
 
@@ -71,20 +75,27 @@ class Client(Operator, Keeper, Viewer):
         *,
         touch: bool = True,
         classify: bool = True,
+        count_turns: bool = True,
         wait: bool = True,
     ) -> Answer:
         """Store up to 10,000 facts as one task; return `{"results"}`, in order, each as from `store`.
 
         What cannot be stored is answered by `{"error", "index"}` and does not keep the others out.
         """
-        arguments = self._many(facts, touch=touch, classify=classify)
+        arguments = self._many(facts, touch=touch, classify=classify, count_turns=count_turns)
         return self.write("memory.store_many", arguments, wait=wait, seconds=BATCH_SECONDS)
 
     def send_many(
-        self, facts: Sequence[Any], *, touch: bool = True, classify: bool = True, namespace: str | None = None
+        self,
+        facts: Sequence[Any],
+        *,
+        touch: bool = True,
+        classify: bool = True,
+        count_turns: bool = True,
+        namespace: str | None = None,
     ) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result. Unlike `wait=False` that is not kept safe."""
-        arguments = self._many(facts, touch=touch, classify=classify)
+        arguments = self._many(facts, touch=touch, classify=classify, count_turns=count_turns)
         return self.send("memory.store_many", arguments | {"namespace": namespace or self.namespace})
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
@@ -96,9 +107,10 @@ class Client(Operator, Keeper, Viewer):
         """Return `{"results", "by_meaning"}`: the facts that fit a question best; that is use, and strengthens them.
 
         A result has `id, text, summary, score, found_by, tier, fidelity, kind, source, session, turn, entity, key,
-        value, category, tags, importance, decay_class, source_date, created_at`, best first. With `explain` it has that
-        too, and the answer `left_out`. Scores compare within one answer only. `by_meaning` is false where words alone
-        decided: a tag was given, the embedder does not answer, or the vectors are those of another one.
+        value, category, tags, importance, decay_class, source_date, created_at, ends_at, ends_for`, best first. With
+        `explain` it has that too, and the answer `left_out`. Scores compare within one answer only. `by_meaning` is
+        false where words alone decided: a tag was given, the embedder does not answer, or the vectors are those of
+        another one.
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
@@ -359,7 +371,7 @@ class Client(Operator, Keeper, Viewer):
         arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": None}
         return self.write("memory.settings", arguments, wait=wait)
 
-    def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool) -> dict[str, Any]:
+    def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool, count_turns: bool) -> dict[str, Any]:
         with_ids = [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
         return {
             "facts": with_ids,
@@ -367,7 +379,13 @@ class Client(Operator, Keeper, Viewer):
             "touch": touch,
             "classify": classify,
             "now": None,
+            **_uncounted(count_turns),
         }
+
+
+def _uncounted(count_turns: bool) -> dict[str, bool]:
+    """Return the argument that leaves turns uncounted, which workers of earlier versions do not know."""
+    return {} if count_turns else {"count_turns": False}
 
 
 def _sealed(fact: Mapping[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
         "metadata": metadata or None,
         "created_at": created,
-        "last_seen_at": updated or created,
+        "source_date": updated,
         "source": "mem0",
         "forgotten_at": _forgotten_at(record, updated or created or now.isoformat(), now),
     }

@@ -46,6 +46,8 @@ class Progress:
     beside: NonNegativeInt = 0
     rejected: NonNegativeInt = 0
     without_vector: NonNegativeInt = 0
+    ended_at_once: NonNegativeInt = 0
+    """Facts whose `last_seen_at` lies so far back that they had ended when they were stored."""
     begun: NonNegativeInt = 0
     """The line in which an archive began that has not ended yet."""
 
@@ -246,7 +248,7 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for (task, namespace), numbered in window.given.items():
         lines = [line for _, line in numbered]
         window.sent[task, namespace] = (
-            client.send_many(lines, touch=False, classify=classify, namespace=namespace)
+            client.send_many(lines, touch=False, classify=classify, count_turns=False, namespace=namespace)
             if task == NEW
             else client.send_archived(lines, namespace=namespace)
         )
@@ -287,6 +289,7 @@ def _settle(
         beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
         rejected=progress.rejected + len(bad),
         without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
+        ended_at_once=progress.ended_at_once + sum("ended_at_once" in answer for _, answer in results),
     )
     for one in bad:
         on_bad(one)

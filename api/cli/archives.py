@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COUNTED = (
     "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "restored", "kept", "beside",
-    "rejected", "without_vector",
+    "rejected", "without_vector", "ended_at_once",
 )  # fmt: skip
 
 
@@ -43,9 +43,11 @@ def import_(
 ) -> None:
     """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
 
-    What `ebb export` wrote becomes what it was, with its past, links and relations. A fact that was live then and has
-    ended by itself since lives again; what was forgotten on request stays so, unless --again is given.
-    Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies them later.
+    A fact lives from now on, however old it is; `source_date` and `created_at` keep its age. Only a `last_seen_at` says
+    that its time began earlier. What `ebb export` wrote becomes what it was, with its past, links and relations. A fact
+    that was live then and has ended by itself since lives again; what was forgotten on request stays so, unless --again
+    is given. Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies
+    them later.
     """
     from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command
 

@@ -41,7 +41,7 @@ def facts(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str
 def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
     """Remember many facts as one task; each is answered for itself, in order."""
     facts = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(batch.facts)]
-    return memory.store_many(facts, touch=batch.touch, classify=batch.classify)
+    return memory.store_many(facts, touch=batch.touch, classify=batch.classify, count_turns=batch.count_turns)
 
 
 @routes.get("/{id}", response_model=schemas.Fact, responses=responses(404))

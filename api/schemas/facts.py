@@ -26,6 +26,7 @@ class StoreRequest(NewFact):
 
     touch: bool = True
     classify: bool = True
+    count_turns: bool = True
 
     def arguments(self) -> dict[str, Any]:
         """Return what was given, as plain JSON."""
@@ -44,6 +45,7 @@ class BatchRequest(Request):
     )
     touch: bool = True
     classify: bool = True
+    count_turns: bool = Field(default=True, description="whether their turns age episodes")
 
 
 class ReinforceRequest(Request):
@@ -68,6 +70,10 @@ class Stored(Answer):
     id: UUID = Field(examples=[EXAMPLE_ID])
     action: str = Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")
     embedded: bool = Field(description="whether it has its vector; without, it is found by its words until it has")
+    decay_class: str | None = None
+    class_reason: str | None = Field(None, description="`given`, or which words gave it its class")
+    ends_at: datetime | None = Field(None, description="when it ends if it is never used; null if it never does")
+    ends_for: str | None = Field(None, description="why it ends then: expired, faded, culled or aged")
 
 
 class StoredMany(Answer):
@@ -86,6 +92,8 @@ class Fact(Answer):
     salience: float
     retention: float
     effective_confidence: float
+    ends_at: datetime | None = None
+    ends_for: str | None = None
 
 
 class Facts(Page):
@@ -158,4 +166,6 @@ class History(Page):
     id: UUID
     text: str
     state: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
     events: list[dict[str, Any]]

@@ -1,5 +1,6 @@
 """Schemas of what asks: recall, lookup, and the context for a prompt."""
 
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -65,6 +66,8 @@ class Result(Answer):
     score: float
     tier: str
     fidelity: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
 
 
 class Recalled(Answer):
@@ -82,6 +85,8 @@ class Known(Answer):
     confidence: float
     tier: str
     fidelity: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
 
 
 class LookedUp(Page):

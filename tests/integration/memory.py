@@ -111,6 +111,7 @@ class Memory:
         namespace: str = "default",
         touch: bool = True,
         classify: bool = False,
+        count_turns: bool = True,
     ) -> list[Stored | InvalidInputError]:
         """Store facts given as texts or as objects, checked as every door checks them.
 
@@ -118,7 +119,8 @@ class Memory:
         """
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
         facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
-        return store.store_many(self.context, namespace, facts, day(at), touch=touch, classify=classify)
+        flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+        return store.store_many(self.context, namespace, facts, day(at), **flags)
 
     def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
         """Store one new fact and return its id."""

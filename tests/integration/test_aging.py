@@ -67,7 +67,7 @@ def test_turns_are_counted_once_however_often_and_in_what_kinds_they_are_told(me
         {"text": "No sugar.", "session": "a", "turn": 2}, {"text": "No turn.", "session": "a"}, "Nor a session."
     )
     assert memory.stats().turns == 3
-    assert memory.rows("select occurred from activity where branch = 1") == [(2,)]
+    assert memory.rows("select occurred from activity where branch = 1") == [(3,)]
 
 
 def test_a_turn_that_many_tell_at_once_is_counted_once(memory: Memory) -> None:
@@ -81,11 +81,39 @@ def test_a_turn_that_many_tell_at_once_is_counted_once(memory: Memory) -> None:
     assert memory.value("select count(*) from activity where occurred between 1 and 3") == 30
 
 
-def test_one_import_of_many_turns_lets_its_own_first_ones_age_out(memory: Memory) -> None:
+def conversation(turns: int, session: str = "a") -> list[dict[str, Any]]:
+    return [{"text": f"{session} turn {i}.", "session": session, "turn": i, "kind": "episodic"} for i in range(turns)]
+
+
+def test_a_conversation_stored_in_one_batch_does_not_age_its_own_first_episodes(memory: Memory) -> None:
+    memory.store(*conversation(600))
+    memory.decay(1)
+    assert memory.stats(1).turns == 600
+    assert memory.value("select count(*) from facts where forgotten_at is null") == 600
+
+
+def test_many_turns_in_one_batch_age_the_episodes_before_it(memory: Memory) -> None:
     memory.choose({LIMIT: 10})
-    memory.store(*[{"text": f"Turn {i}.", "session": "a", "turn": i, "kind": "episodic"} for i in range(1_500)])
-    assert memory.value("select count(*) from activity where ends_at <= %s", day(0)) == 1_489
-    assert memory.value("select min(occurred) from activity where outrun_at is null") == 1_490
+    memory.store(*conversation(1_500))
+    memory.store(*conversation(11, "b"), at=1)
+    assert memory.value("select count(*) from activity where ends_at <= %s", day(1)) == 1_500
+
+
+def test_turns_that_are_not_counted_age_no_episode(memory: Memory) -> None:
+    memory.choose({LIMIT: 10})
+    id_ = episode(memory, session="train", turn=1)
+    for session in "ab":
+        memory.store(*conversation(600, session), count_turns=False)
+    assert memory.stats().turns == 1
+    assert memory.row(id_)["ends"] == pytest.approx(90)
+    assert memory.decay(1).counters.aged == 0
+
+
+def test_an_episode_that_is_stated_again_is_as_young_as_a_new_one(memory: Memory) -> None:
+    id_ = episode(memory)
+    memory.store({"text": "We missed the last train to Basel.", "kind": "episodic"}, at=89)
+    assert memory.decay(178).counters.aged == 0
+    assert memory.row(id_)["ends"] == pytest.approx(179)
 
 
 def test_with_and_both_limits_are_needed(memory: Memory) -> None:

@@ -41,7 +41,7 @@ EMPTY = "truncate facts, decay_runs cascade"
 remembered = st.lists(
     st.fixed_dictionaries(
         {
-            "created_at": st.floats(0, 100).map(lambda number: day(number).isoformat()),
+            "last_seen_at": st.floats(0, 100).map(lambda number: day(number).isoformat()),
             "decay_class": st.sampled_from([None, None, None, *LIFETIMES]),
             "confidence": st.sampled_from([1.0, 0.7, 0.3, 0.1]),
             "coactivations": st.sampled_from([0, 0, 1, 7]),
@@ -316,7 +316,7 @@ def test_a_run_is_finished_and_logged_by_one_caller_only(memory: Memory, caplog:
 
 def test_a_ratio_takes_the_oldest_share_of_what_is_due(memory: Memory) -> None:
     half = memory.having(segments=1, decay_ratio=0.5)
-    half.store(*[{"text": f"Tea at {i}.", "created_at": day(i / 100).isoformat()} for i in range(20)])
+    half.store(*[{"text": f"Tea at {i}.", "last_seen_at": day(i / 100).isoformat()} for i in range(20)])
     assert half.decay(100).counters.processed == 10
     shrunk = memory.rows("select text from facts join activity on fact = id where fidelity <> 1")
     assert {text for (text,) in shrunk} == {f"Tea at {i}." for i in range(10)}

@@ -32,7 +32,7 @@ bounded = settings(max_examples=15, deadline=None, suppress_health_check=[Health
 aging = st.lists(
     st.fixed_dictionaries(
         {
-            "created_at": st.floats(0, 20).map(lambda number: day(number).isoformat()),
+            "last_seen_at": st.floats(0, 20).map(lambda number: day(number).isoformat()),
             "decay_class": st.sampled_from([None, *LIFETIMES]),
             "confidence": st.sampled_from([1.0, 0.8, 0.3, 0.1]),
         }
@@ -77,7 +77,7 @@ def test_a_hard_prune_leaves_cooling_and_shrinking_to_decay(memory: Memory) -> N
 
 def test_a_soft_prune_leaves_what_has_expired_and_removes_what_lost_its_confidence(memory: Memory) -> None:
     over = memory.add("The ticket is in the car.", decay_class="checkpoint")
-    faded, halved = normal(memory), normal(memory, "Cake on Sunday.", created_at=day(0.1).isoformat())
+    faded, halved = normal(memory), normal(memory, "Cake on Sunday.", last_seen_at=day(0.1).isoformat())
     assert counts(memory, SOFT + 3.5 * HOUR, "soft prune") == (0, 2, 1)
     assert memory.row(over)["forgotten_at"] is None
     assert (memory.row(faded)["forgotten_reason"], memory.row(halved)["forgotten_at"]) == ("faded", None)

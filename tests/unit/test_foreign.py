@@ -89,7 +89,7 @@ def test_a_memory_of_mem0_keeps_what_a_fact_can_have() -> None:
         "tags": ["travel"],
         "metadata": {"chat": 7, "agent_id": "skipper", "expiration_date": "2099-01-01"},
         "created_at": "2025-01-01T00:00:00+00:00",
-        "last_seen_at": "2025-02-01T00:00:00.500000-07:00",
+        "source_date": "2025-02-01T00:00:00.500000-07:00",
         "source": "mem0",
     }
 

@@ -93,23 +93,47 @@ SEPARATORS = re.compile(r"[\s_.-]+")
 HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def classify_decay(entity: str | None, key: str | None, value: str | None, text: str) -> DecayClass:  # noqa: ARG001
+NO_RULE = "no rule matched"
+"""Why a fact has the class that is left when no rule gives one."""
+
+
+def classify_decay(entity: str | None, key: str | None, value: str | None, text: str) -> DecayClass:
     """Return the decay class of a fact that was given none, by what it is about and what it says (D16-D26, C-D7-C-D9).
 
+    The value is an argument as documented, though no rule looks at it.
+    """
+    return classified(entity, key, value, text)[0]
+
+
+def classified(
+    entity: str | None,
+    key: str | None,
+    value: str | None,  # noqa: ARG001
+    text: str,
+) -> tuple[DecayClass, str]:
+    """Return the decay class of a fact that was given none, and which of its words decided.
+
     Key and entity are compared word by word, so that `apiKey` and `openai_api_key` hold an `api_key`, but `hostname`
-    no `name`; texts by whole words. The value is an argument as documented, though no rule looks at it.
+    no `name`; texts by whole words.
     """
     about, named, said = _words(entity), _words(key), " ".join(text.lower().split())
     of_entity, of_key = _sequences(about), _sequences(named)
     for rule in RULES:
-        if (
-            not rule.identifiers.isdisjoint(of_key)
-            or (rule.entity_too and not rule.identifiers.isdisjoint(of_entity))
-            or "_".join(about) in rule.entities
-            or _says(said, rule.phrases)
-        ):
-            return rule.decay_class
-    return OTHERWISE
+        if reason := _reason(rule, of_key, of_entity, "_".join(about), said):
+            return rule.decay_class, reason
+    return OTHERWISE, NO_RULE
+
+
+def _reason(rule: Rule, of_key: set[str], of_entity: set[str], about: str, said: str) -> str | None:
+    """Return which words of a fact fulfil a rule, or nothing."""
+    if named := rule.identifiers & of_key:
+        return f"key: {min(named)}"
+    if rule.entity_too and (named := rule.identifiers & of_entity):
+        return f"entity: {min(named)}"
+    if about in rule.entities:
+        return f"entity: {about}"
+    phrase = _said(said, rule.phrases)
+    return f"words: {phrase}" if phrase else None
 
 
 def _words(identifier: str | None) -> list[str]:
@@ -124,9 +148,9 @@ def _sequences(words: list[str]) -> set[str]:
     return {"_".join(words[start : start + length]) for start in starts for length in range(1, LONGEST + 1)}
 
 
-def _says(text: str, phrases: tuple[str, ...]) -> bool:
+def _said(text: str, phrases: tuple[str, ...]) -> str | None:
     # Few texts hold any of the phrases, and a plain string is found several times as fast as an expression.
-    return any(phrase in text and re.search(rf"\b{phrase}\b", text) for phrase in phrases)
+    return next((phrase for phrase in phrases if phrase in text and re.search(rf"\b{phrase}\b", text)), None)
 
 
 def lifetime(decay_class: str | None) -> Lifetime:

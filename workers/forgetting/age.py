@@ -1,9 +1,8 @@
 """Age: episodes are as old as the turns that were told since; each new turn of a session is one more (C-H3)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID
 
 import numpy as np
 
@@ -22,29 +21,23 @@ AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How many turns a namespace was told, whether new facts told some of them, and how many had been with each."""
+    """How many turns a namespace was told, and whether new facts told some of them."""
 
     turns: int = 0
     grown: bool = False
-    occurred: dict[UUID, int] = field(default_factory=dict)
 
 
-def tell_within(db: Connection, tenant: int, added: Sequence[Fact]) -> Told:
-    """Count the turns that new facts tell.
+def tell_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Told:
+    """Count the turns that new facts tell, all at the same moment, so that one batch does not age its own episodes.
 
     A turn that any fact of the namespace tells already, or a fact without session or turn, counts no further, so that
-    storing again counts nothing twice.
+    storing again counts nothing twice. Without `count_turns` none counts.
     """
-    if not any(row.session is not None and row.turn is not None for row in added):
+    if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
         return Told(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
     before = outrunning.lock(db, tenant)
     new = outrunning.advance(db, tenant, [row.id for row in added])
-    told = set[tuple[str | int | None, int | None]]()
-    occurred = {}
-    for row in added:
-        told |= {(row.session, row.turn)} & new
-        occurred[row.id] = before + len(told)
-    return Told(before + len(new), bool(new), occurred)
+    return Told(before + len(new), bool(new))
 
 
 def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:

@@ -46,6 +46,11 @@ def terms(context: Context, db: Connection, namespaces: Ints) -> Terms:
     return Terms(_rules(context, own, places), turns[places], most[places])
 
 
+def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
+    """Return by which rules n facts fade whose namespaces have these numbers, one for each fact."""
+    return _rules(context, own, np.arange(len(own)))
+
+
 def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRules:
     if all(one == context.hygiene for one in own):
         return context.rules

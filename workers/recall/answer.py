@@ -1,6 +1,7 @@
 """What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,9 +13,12 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.arrays import Ints
 from workers.core.tiers import Tier
-from workers.forgetting.terms import hygiene
+from workers.forgetting.ending import Ending, endings
+from workers.forgetting.terms import hygiene, rules_of
 from workers.recall.scoring import Scores
+from workers.storage import activity
 from workers.storage.candidates import Candidate, Candidates, Description
+from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 
@@ -44,6 +48,8 @@ class Result:
     stale: bool
     source_date: datetime | None
     created_at: datetime
+    ends_at: datetime | None
+    ends_for: str | None
     explain: dict[str, Any] | None
 
 
@@ -63,16 +69,30 @@ def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime
     return None if math.isinf(days) else now - timedelta(days=days)
 
 
+def ending(context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID]) -> dict[UUID, Ending]:
+    """Return when those of these facts end by themselves that are live, and why."""
+    rules = rules_of(context, hygiene(context, tenant.settings))
+    return endings(activity.read_live(db, tenant.id, ids), rules)
+
+
 def order(found: Candidates, scores: Scores) -> Ints:
     """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
     return np.lexsort((-found["told_at"], found["tier"], -scores.total))
 
 
 def result(
-    one: Candidate, shown: Description, tier: int, score: float, found_by: str, explain: dict[str, Any] | None
+    one: Candidate,
+    shown: Description,
+    ending: Ending,
+    tier: int,
+    score: float,
+    found_by: str,
+    explain: dict[str, Any] | None,
 ) -> Result:
     """Return a candidate as a result."""
     return Result(
+        ends_at=ending.at,
+        ends_for=ending.reason,
         found_by=found_by,
         score=round(score, 6),
         tier=Tier(tier).name.lower(),

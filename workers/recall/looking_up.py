@@ -10,6 +10,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import confidence
 from workers.core.arrays import Floats
+from workers.forgetting.ending import NEVER
 from workers.recall import answer, scoring
 from workers.recall.answer import Result
 from workers.storage import candidates, lexemes, lookups, namespaces
@@ -63,9 +64,18 @@ def lookup(
         page = left[:limit]
         ids = [found[place]["id"] for place in page]
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))
+        ends = answer.ending(context, db, tenant, ids)
     tiers = scoring.current_tiers(found, now)
     results = [
-        answer.result(found[place], shown[found[place]["id"]], int(tiers[place]), float(believed[place]), BY_NAME, None)
+        answer.result(
+            found[place],
+            shown[found[place]["id"]],
+            ends.get(found[place]["id"], NEVER),
+            int(tiers[place]),
+            float(believed[place]),
+            BY_NAME,
+            None,
+        )
         for place in page
     ]
     ended = len(page) == len(left)

@@ -8,6 +8,7 @@ from workers.beside import beside
 from workers.context import Context
 from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
+from workers.forgetting.ending import NEVER
 from workers.recall import answer, arms, explaining, scoring
 from workers.recall.answer import Recalled, Result
 from workers.recall.arms import Found, TextArm
@@ -100,11 +101,13 @@ def _results(asked: Asked) -> list[Result]:
     places = asked.order[: asked.question.limit]
     chosen = weighed.seen[places]
     shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist(), asked.silent_since)
+    ends = answer.ending(asked.context, asked.db, asked.tenant, list(shown))
     ranks = answer.ranks(scores) if asked.question.explain else None
     return [
         answer.result(
             one,
             shown[one["id"]],
+            ends.get(one["id"], NEVER),
             tier,
             float(scores.total[place]),
             weighed.found_by[place],

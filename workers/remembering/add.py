@@ -1,7 +1,7 @@
 """Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from workers.errors import InvalidInputError, UnavailableError
 from workers.forgetting.age import Told, outrun_within, tell_within
 from workers.forgetting.terms import hygiene, rules_of
 from workers.intake import NewFact
+from workers.remembering.life import UNKNOWN, Life
 from workers.remembering.regenerate import keep_vectors
 from workers.storage import activity, embedders, facts, pending
 from workers.storage.connection import Connection
@@ -30,13 +31,17 @@ from workers.storage.namespaces import Namespace
 class Stored:
     """What became of one given fact: its id or that of the one that says the same, and whether it has a vector.
 
-    `faded` is one that was there, was touched, and has less than its full vector.
+    `faded` is one that was there, was touched, and has less than its full vector. Of a known fact `changed` names what
+    the given one changed, `ignored` what of it was left out.
     """
 
     id: UUID
     action: str
     embedded: bool
     faded: bool = False
+    life: Life = UNKNOWN
+    changed: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
 
 def add_within(
@@ -47,6 +52,8 @@ def add_within(
     given: Sequence[NewFact],
     embedded: dict[bytes, Vectors | None],
     now: datetime,
+    *,
+    count_turns: bool = True,
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
     tenant, own = owner.id, hygiene(context, owner.settings)
@@ -56,7 +63,7 @@ def add_within(
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
     some = any(vector is not None for _, _, vector in new)
     usable = some and embedders.holds(db, context.embedder.name)
-    told = tell_within(db, tenant, [row for row, _, _ in new])
+    told = tell_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
     with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
     without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
     rules = rules_of(context, own)
@@ -93,22 +100,24 @@ def _add_activity(
     if not new:
         return
     classes = [fact.decay_class for _, fact in new]
-    anchors = activity.anchors_for(_starts(new), classes, fidelity)
+    anchors = activity.anchors_for(_starts(new, now), classes, fidelity)
     faded = written(anchors, now.timestamp(), rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
     sources = [fact.decay_class_source for _, fact in new]
-    occurred = [told.occurred.get(id_, told.turns) for id_ in ids]
-    activity.add(db, tenant, ids, segments, anchors, classes, sources, occurred, faded)
+    activity.add(db, tenant, ids, segments, anchors, classes, sources, [told.turns] * len(ids), faded)
 
 
-def _starts(new: Sequence[tuple[Fact, NewFact]]) -> dict[str, Any]:
-    """Return by column where facts' forgetting starts: at their last use, or else at their creation (C-O24)."""
-    created = [row.created_at.timestamp() for row, _ in new]
-    seen = [(fact.last_seen_at or row.created_at).timestamp() for row, fact in new]
+def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
+    """Return by column where facts' forgetting starts: now, for storing confirms them, or else at a given last use.
+
+    An archive gives that; what lives on from its creation whatever its use then does so, as it did there.
+    """
+    encoded = [_encoded_at(fact, now).timestamp() for _, fact in new]
+    seen = [(fact.last_seen_at or now).timestamp() for _, fact in new]
     confirmed = [
         max(told, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else told
-        for (_, fact), told, used in zip(new, created, seen, strict=True)
+        for (_, fact), told, used in zip(new, encoded, seen, strict=True)
     ]
     strength = np.array([fact.salience if fact.strength is None else fact.strength for _, fact in new])
     coactivations = np.array([fact.coactivations for _, fact in new])
@@ -119,9 +128,14 @@ def _starts(new: Sequence[tuple[Fact, NewFact]]) -> dict[str, Any]:
         "confidence": [fact.confidence for _, fact in new],
         "confirmed_at": confirmed,
         "branch": [branch(row.kind, fact.durability) for row, fact in new],
-        "encoded_at": created,
+        "encoded_at": encoded,
         "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
     }
+
+
+def _encoded_at(fact: NewFact, now: datetime) -> datetime:
+    """Return when a fact's lifetime begins that no use prolongs."""
+    return now if fact.last_seen_at is None else fact.created_at or fact.last_seen_at
 
 
 def answers_for(

@@ -21,9 +21,12 @@ from workers.remembering import supersede
 from workers.remembering.add import Stored, add_within, answers_for
 from workers.remembering.classify import judge
 from workers.remembering.contradictions import find_within
+from workers.remembering.life import lives
+from workers.remembering.restate import restate_within
 from workers.remembering.supersede import Decision, Settled
 from workers.remembering.touch import touch_within
 from workers.storage import facts, forgotten_hashes, namespaces, pending
+from workers.storage.classes import Classed
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -47,14 +50,16 @@ def store_many(
     *,
     touch: bool = True,
     classify: bool = True,
+    count_turns: bool = True,
     use: UUID | None = None,
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return what became of each, in order.
 
-    A fact that is there already is touched, as if it had been recalled, unless `touch` is false: once by the id `use`;
-    `regenerate` is then for the caller to ask for, where it had faded. A fact without decay
-    class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What its
-    owner wished forgotten is not stored, unless the fact says `again`.
+    A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
+    is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
+    decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What its
+    owner wished forgotten is not stored, unless the fact says `again`. Without `count_turns` the facts' turns age no
+    episodes, as those of an archive must not.
 
     Raises:
         UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
@@ -81,12 +86,34 @@ def store_many(
     with writing(context.database_url) as db:
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
-        answers = _merged(rows, unwanted, _write(context, db, owner, *wanted, embedded, now))
+        done = _write(context, db, owner, *wanted, embedded, now, count_turns=count_turns)
+        answers = _merged(rows, unwanted, done)
         faded = _follow_up(context, db, tenant, rows, answers, told_again, now, use, touch=touch)
+        answers = _with_lives(context, db, owner, rows, given, answers, now)
     return [
         replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
         for answer in answers
     ]
+
+
+def _with_lives(
+    context: Context,
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    answers: Sequence[Stored | InvalidInputError],
+    now: datetime,
+) -> list[Stored | InvalidInputError]:
+    """Return answers that say how long the facts live; what had ended when it was stored is over at once."""
+    stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
+    added = {
+        row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
+        for row, fact in zip(rows, given, strict=True)
+        if stored.get(row.id) in NEW
+    }
+    found = lives(context, db, owner, added, list(stored), now)
+    return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
 
 
 def _follow_up(
@@ -110,7 +137,10 @@ def _follow_up(
     stored = [row for row in rows if row.id in new]
     _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
     repeated = [answer.id for answer in done if answer.action == "duplicate"]
-    touched = touch_within(context, db, tenant, repeated, now, use).faded if touch and repeated else []
+    touched: list[UUID] = []
+    if touch and repeated:
+        restate_within(context, db, tenant, repeated, now)
+        touched = touch_within(context, db, tenant, repeated, now, use).faded
     find_within(db, tenant, stored, now)
     return set(touched)
 
@@ -221,6 +251,8 @@ def _write(
     intents: Sequence[Intent],
     embedded: dict[bytes, Vectors | None],
     now: datetime,
+    *,
+    count_turns: bool,
 ) -> list[Stored | InvalidInputError]:
     """Write facts as if each were stored by itself, in order; return what became of each."""
     tenant = owner.id
@@ -234,7 +266,9 @@ def _write(
         adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
         if adding:
             own = [rows[i] for i in adding]
-            added = add_within(context, db, owner, own, [given[i] for i in adding], embedded, now)
+            added = add_within(
+                context, db, owner, own, [given[i] for i in adding], embedded, now, count_turns=count_turns
+            )
             answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
         answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
     return [answers[i] for i in range(len(rows))]

@@ -42,6 +42,14 @@ READ = """
     order by fact
 """
 
+READ_LIVE = """
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+    from anchors
+    where namespace = %(namespace)s and fact = any(%(ids)b) and not retired
+    order by fact
+"""
+
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
@@ -196,6 +204,11 @@ def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that exist."""
     return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def read_live(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
+    """Return the activity of those facts of a namespace that are neither forgotten nor superseded."""
+    return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
 def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:

@@ -1,5 +1,7 @@
 """Decay classes: the facts whose class nobody chose, and what becomes of them by another one."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
@@ -34,6 +36,13 @@ SAID = """
     where forgotten_at is null and superseded_at is null and kind <> 'chunk'
 """
 
+CLASSED = """
+    select id, kind, decay_class_source as source, entity, key, value, text
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)b)
+"""
+
 WRITE = """
     update activity
     set decay_class = new.decay_class, decay_class_source = 'auto', expires_at = to_timestamp(new.expires_at),
@@ -44,6 +53,26 @@ WRITE = """
         as new (namespace, fact, decay_class, expires_at, halvings, tier, ends_at, due_at)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Classed:
+    """What gave a fact its decay class: who chose it (`explicit`, or `auto` for its words), and what it says."""
+
+    kind: str
+    source: str | None
+    entity: str | None
+    key: str | None
+    value: str | None
+    text: str
+
+
+def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Classed]:
+    """Return what gave these facts their decay classes, by id."""
+    if not ids:
+        return {}
+    rows = db.execute(CLASSED, {"namespace": namespace, "ids": list(ids)}, binary=True)
+    return {id_: Classed(*said) for id_, *said in rows}
 
 
 def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime) -> Activity:

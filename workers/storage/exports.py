@@ -21,7 +21,9 @@ ROWS = """
         date_part('epoch', due_at) as due_at, coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
         forgotten_at, forgotten_reason, forgotten_by, tombstone_at, valid_from, valid_until, superseded_at,
         superseded_by, supersedes_id, full_dims, vector_dims(embedding) as dims, settings,
-        case branch when 1 then 'persistent' when 2 then 'permanent' end as durability, occurred,
+        case branch when 1 then 'persistent' when 2 then 'permanent' end as durability, occurred, branch, halvings,
+        coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
+        coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, retired,
         date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since,
         to_jsonb(activity) - array['namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired']
             as state

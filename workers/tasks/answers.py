@@ -11,6 +11,7 @@ from workers.core.fading import REASONS
 from workers.errors import InvalidInputError, NotFoundError
 from workers.forgetting.backfill import Backfilled
 from workers.forgetting.decay import Report
+from workers.forgetting.ending import Ending
 from workers.forgetting.forecast import CHANGES, Day
 from workers.forgetting.forget import Fate
 from workers.forgetting.pin import Pinned
@@ -29,8 +30,21 @@ OVER_BUDGET = "over the token budget"
 
 
 def stored(answer: Stored) -> dict[str, Any]:
-    """Return what became of one given fact."""
-    return {"id": str(answer.id), "action": answer.action, "embedded": answer.embedded}
+    """Return what became of one given fact, how long it lives, and what was changed or ignored, if anything was."""
+    told: dict[str, Any] = {"id": str(answer.id), "action": answer.action, "embedded": answer.embedded}
+    told |= {"decay_class": answer.life.decay_class, "class_reason": answer.life.reason, **ending(answer.life.ending)}
+    if answer.changed:
+        told["changed"] = answer.changed
+    if answer.ignored:
+        told["ignored"] = answer.ignored
+    if answer.life.over:
+        told["ended_at_once"] = True
+    return told
+
+
+def ending(of: Ending) -> dict[str, Any]:
+    """Return when a fact ends by itself if it is never used, and why; nothing if it never does."""
+    return {"ends_at": None if of.at is None else shown(of.at), "ends_for": of.reason}
 
 
 def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any]:
@@ -100,6 +114,7 @@ def history(told: History) -> dict[str, Any]:
         "state": told.state,
         "pinned": told.pinned,
         "pinned_until": None if told.pinned_until is None else shown(told.pinned_until),
+        **ending(told.ending),
         "events": [{"at": shown(one.at), "what": one.what, "details": one.details} for one in told.happenings],
         "next": cursors.following(told.rest),
     }
@@ -225,6 +240,8 @@ def _injected(line: Line) -> dict[str, Any]:
         "score": fact.score,
         "found_by": fact.found_by,
         "summarised": line.summarised,
+        "ends_at": None if fact.ends_at is None else shown(fact.ends_at),
+        "ends_for": fact.ends_for,
     }
 
 
@@ -275,7 +292,7 @@ def _result(result: Result) -> dict[str, Any]:
     if told["explain"] is None:
         del told["explain"]
     told["id"] = str(result.id)
-    for name in ("source_date", "created_at"):
+    for name in ("source_date", "created_at", "ends_at"):
         told[name] = None if told[name] is None else shown(told[name])
     if result.kind == "chunk":  # a file's path and the headings above (S122)
         told |= {"path": result.source, "section": result.key or ""}

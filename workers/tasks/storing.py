@@ -60,11 +60,13 @@ def store(
     namespace: Any = "default",
     touch: bool = True,
     classify: bool = True,
+    count_turns: bool = True,
     now: Any = None,
     **fact: Any,
 ) -> dict[str, Any]:
-    """Store one fact; return its id, what it became, and whether it has a vector."""
-    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, touch=touch, classify=classify)
+    """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, **flags)
     if isinstance(answer, InvalidInputError):
         raise answer
     return answers.stored(answer)
@@ -77,12 +79,14 @@ def store_many(
     namespace: Any = "default",
     touch: bool = True,
     classify: bool = True,
+    count_turns: bool = True,
     now: Any = None,
 ) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
     if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
         raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
-    return answers.stored_many(_store(self, facts, namespace, now, touch=touch, classify=classify))
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    return answers.stored_many(_store(self, facts, namespace, now, **flags))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.bring_back")
@@ -114,7 +118,7 @@ def sweep_outbox() -> None:
 
 
 def _store(
-    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool
+    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool, count_turns: bool
 ) -> list[Stored | InvalidInputError]:
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
     task_id = task.request.id or ""
@@ -122,7 +126,8 @@ def _store(
     at = write_instant(task, now)
     checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-    options: dict[str, Any] = {"touch": touch, "classify": classify, "use": use_of(task)}
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    options: dict[str, Any] = flags | {"use": use_of(task)}
     stored = iter(storing.store_many(context, name, good, at, **options) if good else [])
     if good:
         signals.mark_grown(context.redis, name)

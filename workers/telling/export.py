@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from workers.context import Context
-from workers.core import confidence, episodes, fidelity, summary, tiers
+from workers.core import confidence, episodes, fading, fidelity, summary, tiers
 from workers.core.arrays import Floats
+from workers.core.fading import Anchors
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
 from workers.errors import DamagedError
-from workers.forgetting.terms import hygiene
+from workers.forgetting.ending import endings_at
+from workers.forgetting.terms import hygiene, rules_of_each
 from workers.storage import archives, exports, lenient
+from workers.storage.activity import PERMANENT
 from workers.storage.connection import snapshot
 
 BATCH = 1_000
@@ -66,6 +69,7 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     own = [hygiene(context, row["settings"]) for row in rows]
     believed = _effective_confidence(rows, instant, own)
+    ends = endings_at(*fading.ends(_anchors(rows), rules_of_each(context, own)))
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
             "access_count": row["recall_count"],
@@ -80,6 +84,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "effective_confidence": float(believed[i]),
             "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
             "expires_at": _instant(row["expires_at"]),
+            "ends_at": None if row["retired"] else ends[i].at,
+            "ends_for": None if row["retired"] else ends[i].reason,
             "due_at": _instant(row["due_at"]),
             "stale": _is_stale(row, own[i], instant),
             "pinned": row["pinned_until"] > instant,
@@ -89,6 +95,24 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "forgotten_by": row["forgotten_by"],
             "tombstone_at": row["tombstone_at"],
         }
+
+
+def _anchors(rows: list[dict[str, Any]]) -> Anchors:
+    """Return what facts were at their last use; their vectors and staleness do not say when they end."""
+    given: dict[str, Any] = {
+        name: np.array([row[name] for row in rows])
+        for name in (
+            "base", "coactivations", "last_seen_at", "confidence", "confirmed_at", "expires_at", "fidelity",
+            "pinned_until", "halvings", "branch", "encoded_at", "outrun_at",
+        )
+    }  # fmt: skip
+    permanent = np.array([row["decay_class"] == PERMANENT for row in rows], dtype=np.bool_)
+    return Anchors(
+        **given,
+        permanent=permanent | (given["branch"] == episodes.Branch.PERMANENT),
+        silent_since=given["last_seen_at"],
+        stale=np.zeros(len(rows), dtype=np.bool_),
+    )
 
 
 def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:

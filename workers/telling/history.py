@@ -9,10 +9,13 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.storage import events, links, namespaces
-from workers.storage.connection import reading
+from workers.forgetting.ending import NEVER, Ending, endings
+from workers.forgetting.terms import hygiene, rules_of
+from workers.storage import activity, events, links, namespaces
+from workers.storage.connection import Connection, reading
 from workers.storage.events import Account
 from workers.storage.links import Link
+from workers.storage.namespaces import Namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class History:
     pinned_until: datetime | None
     happenings: list[Happening]
     rest: Place | None = None
+    ending: Ending = NEVER
 
 
 def history(
@@ -66,6 +70,7 @@ def history(
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
+        ends = {} if tenant is None else _endings(context, db, tenant, id_)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
         linked = [] if tenant is None or not with_links else links.of(db, tenant.id, id_)
     if account is None:
@@ -80,7 +85,13 @@ def history(
         pinned_until=account.pinned_until,
         happenings=page,
         rest=rest,
+        ending=ends.get(id_, NEVER),
     )
+
+
+def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> dict[UUID, Ending]:
+    rules = rules_of(context, hygiene(context, tenant.settings))
+    return endings(activity.read_live(db, tenant.id, [id_]), rules)
 
 
 def _page(told: list[Happening], limit: int | None, place: Place | None) -> tuple[list[Happening], Place | None]:

@@ -1,0 +1,151 @@
+"""How long what is stored lives: from now on, as the answer says, and again from each new statement."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory import DAY_0, Memory, day
+
+from workers.core.lifetime import LIFETIMES
+from workers.errors import InvalidInputError
+from workers.recall.looking_up import Name, lookup
+from workers.remembering.add import Stored
+from workers.telling import export, history, show
+
+EMPTY = "truncate facts, decay_runs, decay_allowances cascade"
+MOMENT = timedelta(milliseconds=2) / timedelta(days=1)
+"""Days, a little more than the guard by which a fact is due after its end."""
+
+
+def stored(memory: Memory, *given: str | dict[str, Any], **how: Any) -> list[Stored]:
+    answers = memory.store(*given, **how)
+    assert not any(isinstance(one, InvalidInputError) for one in answers)
+    return [one for one in answers if isinstance(one, Stored)]
+
+
+def ends(one: Stored) -> float:
+    """Return after how many days a fact ends, as its answer says."""
+    at = one.life.ending.at
+    return float("inf") if at is None else (at - DAY_0) / timedelta(days=1)
+
+
+@pytest.mark.parametrize("dated", [{"created_at": "2023-02-01"}, {"source_date": "2023-02-01"}])
+def test_facts_of_long_ago_live_from_now_on(memory: Memory, dated: dict[str, str]) -> None:
+    old = [{"text": f"Guest {i} takes tea."} | dated for i in range(20)]
+    assert {one.action for one in stored(memory, *old, classify=True)} == {"added"}
+    assert memory.decay(1).counters.forgotten == 0
+    found = memory.ask("Which guest takes tea?", at=1, limit=20).results
+    assert len(found) == 20
+    assert {(one.source_date or one.created_at).year for one in found} == {2023}
+
+
+def test_an_explicit_last_use_is_honoured_and_what_is_over_at_once_is_said(memory: Memory) -> None:
+    over, young = stored(
+        memory,
+        {"text": "Guest 1 takes tea.", "decay_class": "stable", "last_seen_at": day(-700).isoformat()},
+        {"text": "Guest 2 takes tea.", "decay_class": "stable", "last_seen_at": day(-7).isoformat()},
+    )
+    assert (over.action, over.life.over, young.life.over) == ("added", True, False)
+    assert ends(over) == pytest.approx(-700 + 67.5 + 2 / 24)
+    assert ends(young) == pytest.approx(-7 + 67.5 + 2 / 24)
+    assert memory.ids("guest takes tea") == [young.id]
+
+
+@pytest.mark.parametrize(
+    ("given", "decay_class", "reason", "days", "ends_for"),
+    [
+        ("Ana likes green tea.", "stable", "no rule matched", 67.5 + 2 / 24, "faded"),
+        ("I need to buy tea.", "active", "words: need to", 10.5 + 3 / 24, "faded"),
+        ({"text": "0341 555", "key": "phone"}, "permanent", "key: phone", float("inf"), None),
+        ({"text": "Tea it is.", "entity": "Decision"}, "permanent", "entity: decision", float("inf"), None),
+        ({"text": "Tea it is.", "decay_class": "session"}, "session", "given", 0.75 + 3 / 24, "faded"),
+        (
+            {"text": "Tea it is.", "decay_class": "checkpoint", "confidence": 0.8},
+            "checkpoint", "given", 4 / 24, "expired",
+        ),
+        ({"text": "Tea it was.", "kind": "episodic"}, None, "an episode ages by turns and days", 90, "aged"),
+    ],
+)  # fmt: skip
+def test_the_answer_has_the_class_its_reason_and_the_end(
+    memory: Memory, given: Any, decay_class: str | None, reason: str, days: float, ends_for: str | None
+) -> None:
+    for action in ("added", "duplicate"):
+        (one,) = stored(memory, given, classify=True, touch=False)
+        assert (one.action, one.life.decay_class, one.life.reason) == (action, decay_class, reason)
+        assert (ends(one), one.life.ending.reason) == (pytest.approx(days), ends_for)
+
+
+def test_every_reader_tells_the_same_end(memory: Memory) -> None:
+    (one,) = stored(memory, {"text": "Ana takes green tea.", "entity": "Ana", "key": "tea"}, classify=True)
+    expected = (one.life.ending.at, one.life.ending.reason)
+    assert expected[1] == "faded"
+    (recalled,) = memory.ask("green tea").results
+    (looked_up,), _ = lookup(memory.context, "default", Name("Ana"), day(0))
+    assert (recalled.ends_at, recalled.ends_for) == (looked_up.ends_at, looked_up.ends_for) == expected
+    (exported,) = export.export(memory.context, "default", day(0))
+    shown = show.show(memory.context, "default", one.id, day(0))
+    (listed,), _ = show.page(memory.context, "default", 10, day(0))
+    assert {(line["ends_at"], line["ends_for"]) for line in (exported, shown, listed)} == {expected}
+    told = history.history(memory.context, "default", one.id, day(0)).ending
+    assert (told.at, told.reason) == expected
+
+
+def test_what_has_ended_has_no_end_before_it(memory: Memory) -> None:
+    id_ = memory.add("Tea it is.", decay_class="session")
+    memory.forget(id_, at=0.1)
+    line = next(export.export(memory.context, "default", day(0.2)))
+    assert (line["ends_at"], line["ends_for"]) == (None, None)
+    assert history.history(memory.context, "default", id_, day(0.2)).ending.at is None
+
+
+@pytest.mark.parametrize("decay_class", [name for name, one in LIFETIMES.items() if one.seconds])
+def test_a_new_statement_starts_the_lifetime_of_any_class_again(memory: Memory, decay_class: str) -> None:
+    fact = {"text": "The train leaves at four.", "decay_class": decay_class}
+    (first,) = stored(memory, fact)
+    later = ends(first) * 0.9
+    (again,) = stored(memory, "The train leaves at four.", at=later)
+    assert (again.id, again.action) == (first.id, "duplicate")
+    assert ends(again) == pytest.approx(ends(first) + later)
+    assert memory.decay(ends(first) + MOMENT).counters.forgotten == 0
+    assert memory.row(first.id)["forgotten_at"] is None
+
+
+def test_the_same_delivery_twice_restarts_a_lifetime_once(memory: Memory) -> None:
+    (first,) = stored(memory, {"text": "Tea at four.", "decay_class": "session"})
+    for _ in range(2):
+        stored(memory, "Tea at four.", at=0.5)
+    before = memory.row(first.id)
+    stored(memory, "Tea at four.", at=0.25)
+    assert memory.row(first.id) == before
+
+
+facts = st.lists(
+    st.fixed_dictionaries(
+        {
+            "decay_class": st.sampled_from([None, *LIFETIMES]),
+            "confidence": st.sampled_from([1.0, 0.81, 0.4, 0.15, 0.1, 0.05]),
+        },
+        optional={"last_seen_at": st.floats(-30, 0).map(lambda number: day(number).isoformat())},
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(facts)
+def test_the_end_that_is_told_is_the_one_at_which_passes_forget(memory: Memory, given: list[dict[str, Any]]) -> None:
+    memory.rows(EMPTY)
+    named = [{"text": f"Guest {i} takes tea."} | fact for i, fact in enumerate(given)]
+    told = sorted((one for one in stored(memory, *named) if ends(one) < float("inf")), key=ends)
+    passed = 0.0
+    for one in told:
+        at = max(ends(one), 0.0)
+        if at - MOMENT > passed:
+            memory.decay(at - MOMENT, force=True)
+            assert memory.row(one.id)["forgotten_at"] is None
+        memory.decay(passed := at + MOMENT, force=True)
+        assert (memory.row(one.id)["forgotten_reason"], one.life.ending.reason) == (one.life.ending.reason,) * 2
+    assert memory.value("select count(*) from facts where forgotten_at is null") == len(named) - len(told)
