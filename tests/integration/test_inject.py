@@ -122,7 +122,7 @@ def test_facts_meant_to_last_can_be_preferred(memory: Memory) -> None:
 
 
 def test_importance_and_recency_can_scale(memory: Memory) -> None:
-    old = {"created_at": day(-45).isoformat(), "importance": 0.5}
+    old = {"last_seen_at": day(-45).isoformat(), "importance": 0.5}
     memory.store({"text": "The lake is calm.", **old}, {"text": "The lake is deep.", "importance": 1.0})
     found = memory.ask("lake", explain=True, preferences=Preferences(importance_recency=True)).results
     factors = {one.text: (one.explain or {})["factor"] for one in found}

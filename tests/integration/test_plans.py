@@ -223,7 +223,7 @@ def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> N
 
 
 def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
-    values = {"namespace": 3, "hashes": [bytes(32), bytes(range(32))]}
+    values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": facts.LAST, "most": 1_000}
     assert "facts_said_once" in indexes(filled, facts.KNOWN_BY_HASH, values)
 
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.text import digest, normalise, strip_injected
+from workers.core.text import (
+    bare,
+    case_matters,
+    digest,
+    normalise,
+    same_statement,
+    says_less,
+    statement_digest,
+    stem,
+    strip_injected,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
@@ -55,3 +65,47 @@ def test_a_text_that_is_all_context_has_nothing_of_its_own() -> None:
 
 def test_a_block_that_is_never_closed_is_the_users_own() -> None:
     assert strip_injected("what is <memory-context>?") == "what is <memory-context>?"
+
+
+@pytest.mark.parametrize(
+    "word", ["Hunter2", "iPhone", "apiKey", "McDonald", "-v", "--Verbose", "$HOME", "C++", "3rd", "a@example.com", "Q3"]
+)
+def test_case_matters_where_it_may_tell_two_things_apart(word: str) -> None:
+    assert case_matters(word)
+    assert case_matters(f"({word},")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "tea",
+        "Tea",
+        "TEA",
+        "Leipzig.",
+        "\u00abTee\u00bb",
+        "O'Brien",
+        "E-Mail",
+        "And/or",
+        "4711",
+        "Covid-19",
+        "*Tea*",
+        "?",
+    ],
+)
+def test_case_does_not_matter_in_ordinary_words(word: str) -> None:
+    assert not case_matters(word)
+
+
+names = st.none() | st.sampled_from(["a", "b", "Hunter2"])
+
+
+@given(texts, st.tuples(names, names, names), st.tuples(names, names, names))
+def test_statements_with_one_text_are_one_unless_something_differs(
+    text: str, one: tuple[str | None, ...], other: tuple[str | None, ...]
+) -> None:
+    differ = any(None not in pair and pair[0] != pair[1] for pair in zip(one, other, strict=True))
+    first, second = statement_digest(text, *one), statement_digest(text, *other)
+    assert same_statement(first, second) == same_statement(second, first) == (not differ)
+    assert stem(first) == stem(second) == digest(text)
+    assert bare(first) == bare(second) == statement_digest(text, None, None, None)
+    assert (second in says_less(first)) == all(said in (None, known) for said, known in zip(other, one, strict=True))

@@ -149,6 +149,7 @@ def _restore(
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
     """Return the activity of facts, locked; those that are over have become tombstones, as by a pass."""
     rows = activity.lock(db, tenant, ids)
+    facts.identify(db, tenant, rows.ids)
     live = {one.id for one in tombstones.standings(db, tenant, rows.ids).values() if one.live}
     forget_over(context, db, rows.among(live), now)
     return activity.lock(db, tenant, ids)

@@ -11,7 +11,7 @@ from pydantic import (
 )
 
 from workers.core.lifetime import DecayClass
-from workers.core.text import chunk_digest, digest, item_digest
+from workers.core.text import chunk_digest, item_digest, statement_digest
 from workers.errors import InvalidInputError
 from workers.intake.values import (
     ClassSource,
@@ -79,13 +79,13 @@ class NewFact(BaseModel):
 
     @property
     def digest(self) -> bytes:
-        """Return what tells whether two facts are the same: their words, or for documents where they are kept."""
+        """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
         match self.kind:
             case "chunk":
                 return chunk_digest(self.source, self.key, self.text)
             case "item":
                 return item_digest(self.entity, self.key)
-        return digest(self.text)
+        return statement_digest(self.text, self.entity, self.key, self.value)
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:

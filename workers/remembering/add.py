@@ -1,6 +1,6 @@
 """Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from workers.core.arrays import Vectors
 from workers.core.episodes import branch
 from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
 from workers.forgetting.age import Told, outrun_within, tell_within
 from workers.forgetting.terms import hygiene, rules_of
@@ -57,7 +58,8 @@ def add_within(
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
     tenant, own = owner.id, hygiene(context, owner.settings)
-    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])))
+    said = facts.known_by_hash(db, tenant, [row.hash for row in rows])
+    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
     added = facts.add(db, tenant, [row for row, _ in once.values()])
     new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
@@ -76,12 +78,14 @@ def add_within(
     return added
 
 
-def _once(rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID]) -> dict[bytes, tuple[Fact, NewFact]]:
-    """Return by hash the first of the facts that say each thing, among those whose id is free."""
+def _once(
+    rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID], said: Collection[bytes]
+) -> dict[bytes, tuple[Fact, NewFact]]:
+    """Return by hash the first of the facts that make each new statement, among those whose id is free."""
     once: dict[bytes, tuple[Fact, NewFact]] = {}
     ids = set(taken)
     for row, fact in zip(rows, given, strict=True):
-        if row.hash not in once and row.id not in ids:
+        if row.hash not in once and row.hash not in said and row.id not in ids:
             once[row.hash] = (row, fact)
             ids.add(row.id)
     return once
@@ -168,6 +172,6 @@ def _first_told(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
 def _not_live(row: Fact, taken: Known | None) -> Stored | InvalidInputError:
     if taken is None:
         raise UnavailableError("A fact that said the same was forgotten at this very moment: try again.")
-    if taken.hash == row.hash:
+    if same_record(taken.hash, row.hash):
         return Stored(row.id, "unchanged", embedded=False)
     return InvalidInputError(f"id: {row.id} belongs to another fact already; leave it out, or give a new one.")

@@ -13,6 +13,7 @@ from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
+from workers.core.text import same_record
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.forgetting.forget import Fate
@@ -129,12 +130,12 @@ def _refused(
 ) -> dict[int, Stored | InvalidInputError]:
     """Return what is not written, and what it is already or why it must not be."""
     known = facts.known_by_id(db, tenant, [one.id for one in given])
-    said = facts.known_by_hash(db, tenant, hashes)
+    said = facts.known_exactly(db, tenant, hashes)
     unwanted = forgotten_hashes.among(db, tenant, hashes)
     refused: dict[int, Stored | InvalidInputError] = {}
     ids: set[UUID] = set()
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
-        if one.id in known and known[one.id].hash != hash_:
+        if one.id in known and not same_record(known[one.id].hash, hash_):
             refused[place] = InvalidInputError(f"id: {one.id} belongs to another fact already.")
         elif one.id in known or one.id in ids:
             refused[place] = Stored(one.id, "unchanged", embedded=True)

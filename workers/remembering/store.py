@@ -14,6 +14,7 @@ from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.tags import extract_tags
+from workers.core.text import says_less, stem
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.forgetting.forget import forget_ended
 from workers.intake import NewFact
@@ -67,13 +68,14 @@ def store_many(
     """
     until = time.monotonic() + JUDGED_SECONDS
     given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in given]
-    rows = [_row(context, fact, now) for fact in given]
+    rows = _aligned([_row(context, fact, now) for fact in given])
     hashes = [row.hash for row in rows]
     told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
         tenant = owner.id
         forget_ended(context, db, tenant, hashes, now)
+        facts.identify_stated(db, tenant, hashes)
         known = facts.known_by_hash(db, tenant, hashes)
         unwanted = _unwanted(db, tenant, rows, known, told_again)
     # What is about to be superseded may be said anew, and then needs a vector of its own.
@@ -233,6 +235,19 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),
     )
+
+
+def _aligned(rows: Sequence[Fact]) -> list[Fact]:
+    """Return facts where one that says no more than an earlier one has the identity of that."""
+    met: dict[bytes, list[bytes]] = {}
+    aligned = []
+    for row in rows:
+        said = met.setdefault(stem(row.hash), [])
+        known = next((one for one in said if row.hash in says_less(one)), None)
+        if known is None:
+            said.append(row.hash)
+        aligned.append(row if known is None else replace(row, hash=known))
+    return aligned
 
 
 def _summary(fact: NewFact, threshold: int) -> str | None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.core.intent import Action, Intent
+from workers.core.text import same_record
 from workers.errors import InvalidInputError
 from workers.forgetting.forget import retire_within
 from workers.storage import activity, facts, supersession
@@ -88,7 +89,7 @@ def _replace(
     row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None, now: datetime
 ) -> Decision:
     """Decide on a fact that is to replace `target`; `own` has its id already, and `saying` says the same."""
-    if own is not None and own.hash == row.hash and own.supersedes_id == intent.target:
+    if own is not None and same_record(own.hash, row.hash) and own.supersedes_id == intent.target:
         return Decision(Settled(own.id, "updated"))
     fault = _fault(row, intent, target, own, saying)
     if fault is not None:
@@ -100,7 +101,7 @@ def _replace(
 
 def _fault(row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None) -> str | None:
     """Return why a fact cannot replace another, or nothing if it can, or another that says the same has."""
-    if own is not None and own.hash != row.hash:
+    if own is not None and not same_record(own.hash, row.hash):
         return f"id: {row.id} belongs to another fact already; leave it out, or give a new one."
     if own is not None and not own.live:
         return f"id: {row.id} was superseded or forgotten already; leave it out, or give a new one."

@@ -8,11 +8,12 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.core import spells
+from workers.core import spells, text
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
 from workers.storage.connection import Connection
+from workers.storage.facts import LAST, MOST_OF_ONE_TEXT
 
 PERMANENT = "permanent"
 
@@ -101,10 +102,16 @@ RETIRE = """
 
 ENDED_AMONG = """
     select fact
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null
-        and superseded_at is null and is_over(ends_at, held, %(now)s)
+    from unnest(%(stems)b::bytea[]) as said (stem)
+    cross join lateral (
+        select namespace, id from facts
+        where namespace = %(namespace)s and hash >= stem and hash <= stem || %(last)b
+            and forgotten_at is null and superseded_at is null
+        order by hash
+        limit %(most)s
+    ) as known
+    join activity on activity.namespace = known.namespace and activity.fact = known.id
+    where is_over(ends_at, held, %(now)s)
     order by fact
 """
 
@@ -245,8 +252,10 @@ def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> No
 
 
 def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
-    """Return the facts that say one of these things and are over though not forgotten yet."""
-    rows = db.execute(ENDED_AMONG, {"namespace": namespace, "hashes": list(hashes), "now": now})
+    """Return the facts with the texts of these statements that are over though not forgotten yet."""
+    stems = list(dict.fromkeys(map(text.stem, hashes)))
+    given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
+    rows = db.execute(ENDED_AMONG, given)
     return [fact for (fact,) in rows]
 
 

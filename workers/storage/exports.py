@@ -13,7 +13,7 @@ ROWS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
         facts.turn, facts.source_date, facts.created_at,
-        encode(facts.hash, 'hex') as normalized_hash, base, coactivations,
+        encode(substring(facts.hash for 32), 'hex') as normalized_hash, base, coactivations,
         recall_count, last_accessed_at, date_part('epoch', last_accessed_at) as last_accessed,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
