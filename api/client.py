@@ -30,7 +30,7 @@ from typing import Any, Unpack
 from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
-from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
+from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
 from api.keeping import Keeper
 from api.operating import DECAY_SECONDS, Operator
 from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
@@ -55,14 +55,17 @@ class Client(Operator, Keeper, Viewer):
     ) -> Answer:
         """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
 
-        `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false;
-        `unchanged` where the same was sent again; `updated` where it took the place of `supersedes`; `forgotten` where
-        its owner wished that forgotten and `again` is not given: then nothing was stored. Without `embedded` it is
-        found by its words until its vector is made. Without `decay_class` it gets one by its words, or none with
-        `classify=False`, and so no lifetime; `class_reason` says which words decided, or `given`. `ends_at` is when
-        the fact ends if it is never used, `ends_for` why: `expired`, `faded` (soft decay), `culled` or `aged`; both are
-        null if it never does. `ended_at_once` is true where `last_seen_at` lies so far back that it has ended already.
-        With `wait=False` the answer is `{"id", "task"}`. Without `count_turns` the fact's turn ages no episodes.
+        `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false, and
+        whose lifetime starts again; `unchanged` where the same was sent again; `updated` where it took the place of
+        `supersedes`, or where what was given beside the text changed the known fact in the fields that `changed` names
+        (tags are added to those it has); `forgotten` where its owner wished that forgotten and `again` is not given:
+        then nothing was stored. `ignored` names what was left out of a known fact, such as `case` or `session`.
+        Without `embedded` it is found by its words until its vector is made. Without `decay_class` it gets one by its
+        words, or none with `classify=False`, and so no lifetime; `class_reason` says which words decided, or `given`.
+        `ends_at` is when the fact ends if it is never used, `ends_for` why: `expired`, `faded` (soft decay), `culled`
+        or `aged`; both are null if it never does. `ended_at_once` is true where `last_seen_at` lies so far back that it
+        has ended already. With `wait=False` the answer is `{"id", "task"}`. Without `count_turns` the fact's turn ages
+        no episodes.
         """
         arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": None}
         arguments |= {"id": str(uuid7()), **_uncounted(count_turns), **_sealed(fact)}
@@ -264,6 +267,18 @@ class Client(Operator, Keeper, Viewer):
         """
         arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": None}
         return self.write("memory.pin", arguments, wait=wait)
+
+    def edit(self, id: str, *, wait: bool = True, **changes: Unpack[EditFields]) -> Answer:  # noqa: A002
+        """Change what a fact says beside its text; history keeps what it was before.
+
+        Return `{"id", "action", "changed", "decay_class", "class_reason", "ends_at", "ends_for"}`; `action` is
+        `updated` or `unchanged`, `changed` names the fields.
+
+        Raises:
+            NotFoundError: the namespace has no such live fact.
+        """
+        arguments = {"id": id, "namespace": self.namespace, "now": now_text(), **_sealed(changes)}
+        return self.write("memory.edit", arguments, wait=wait)
 
     def forecast(self, days: int = 7, shown: int = 3) -> Answer:
         """Return `{"days"}`: what passes will do on each of 1 to 366 coming days, if nobody recalls anything meanwhile.

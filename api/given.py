@@ -42,6 +42,25 @@ class FactFields(TypedDict, total=False):
     again: bool
 
 
+class EditFields(TypedDict, total=False):
+    """What to change of a fact; null removes it, and gives the class back to the words.
+
+    `tags` replace those that the fact has. With another `decay_class` or `confidence` its lifetime starts again.
+    """
+
+    category: str | None
+    entity: str | None
+    key: str | None
+    value: str | None
+    summary: str | None
+    source: str | None
+    metadata: Mapping[str, Any] | str | None
+    tags: list[str] | str | None
+    importance: float
+    confidence: float
+    decay_class: DecayClass | None
+
+
 class Fact(FactFields):
     """A fact to store with others."""
 

@@ -34,9 +34,16 @@ def lookup(
             f"Nothing in {memory.namespace!r} is about {output.as_it_is(about)}. Ask in words with `ebb recall`."
         )
         return
-    columns = ["key", "value", "confidence", "tags", "text"]
+    columns = ["key", "value", "confidence", "ends", "tags", "text"]
     rows = [
-        [one["key"], one["value"], f"{one['confidence']:.2f}", ",".join(one["tags"]) or None, one["text"]]
+        [
+            one["key"],
+            one["value"],
+            f"{one['confidence']:.2f}",
+            output.ending(one),
+            ",".join(one["tags"]) or None,
+            one["text"],
+        ]
         for one in found["results"]
     ]
     output.print_table(columns, rows)

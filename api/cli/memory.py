@@ -1,4 +1,4 @@
-"""`ebb store`, `recall`, `reinforce` and `stats`: one memory at the prompt."""
+"""`ebb store`, `edit`, `recall`, `reinforce` and `stats`: one memory at the prompt."""
 
 import sys
 from collections.abc import Callable
@@ -21,13 +21,13 @@ def store(
     value: Annotated[str | None, typer.Option(help="That property's value.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
     tags: Annotated[str | None, typer.Option(help="Topics, with commas between.")] = None,
-    importance: Annotated[float, typer.Option(help="0 to 1.")] = 0.5,
-    salience: Annotated[float, typer.Option(help="How strongly to remember it, 0 to 1.")] = 0.5,
-    confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
+    importance: Annotated[float | None, typer.Option(help="0 to 1; else 0.5.")] = None,
+    salience: Annotated[float | None, typer.Option(help="How strongly to remember it, 0 to 1; else 0.5.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="How sure it is, 0 to 1; else 1.")] = None,
     decay_class: Annotated[
         str | None, typer.Option(help="Its lifetime, such as permanent or session; else by its words.")
     ] = None,
-    kind: Annotated[str, typer.Option(help="semantic, episodic or chunk.")] = "semantic",
+    kind: Annotated[str | None, typer.Option(help="semantic, episodic or chunk; else semantic.")] = None,
     durability: Annotated[str | None, typer.Option(help="Of an episode: persistent or permanent.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it is from.")] = None,
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
@@ -62,7 +62,55 @@ def store(
             )
             return
         note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
-        output.console().print(f"[green]{action}[/green] {answer['id']}{note}")
+        changed = f": {', '.join(answer['changed'])}" if answer.get("changed") else ""
+        output.console().print(f"[green]{action}[/green] {answer['id']}{changed}{note}")
+        _print_life(answer)
+
+
+def _print_life(answer: dict[str, Any]) -> None:
+    """Print which class a fact has, why, when it ends if it is never used, and what of it was ignored."""
+    if "ends_at" not in answer:
+        return
+    ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless used" if answer["ends_at"] else "never ends"
+    given = f"{answer['decay_class'] or 'no class'} ({answer['class_reason']})" if answer["class_reason"] else ""
+    ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
+    over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
+    output.console().print(", ".join(part for part in (output.as_it_is(given), over, ignored) if part), style="dim")
+
+
+def edit(
+    id: Annotated[str, typer.Argument(help="The fact's id.")],  # noqa: A002 - the contract's name
+    category: Annotated[str | None, typer.Option(help="Such as preference or decision.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
+    key: Annotated[str | None, typer.Option(help="Which of the entity's properties.")] = None,
+    value: Annotated[str | None, typer.Option(help="That property's value.")] = None,
+    summary: Annotated[str | None, typer.Option(help="What is shown in place of a long text.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="A tag; all given ones replace those it has.")] = None,
+    importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="How sure it is, 0 to 1.")] = None,
+    decay_class: Annotated[str | None, typer.Option(help="Its lifetime, which starts again.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="An object as JSON.")] = None,
+    clear: Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")] = None,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Change what a fact says beside its text; its history keeps what it was before."""
+    given = {
+        "category": category, "entity": entity, "key": key, "value": value, "summary": summary, "source": source,
+        "tags": tags or None, "importance": importance, "confidence": confidence, "decay_class": decay_class,
+        "metadata": metadata,
+    }  # fmt: skip
+    changes: Any = {name: one for name, one in given.items() if one is not None} | dict.fromkeys(clear or [])
+    with client(home, namespace) as memory:
+        answer = memory.edit(id, **changes)
+    if as_json:
+        output.print_json(answer)
+        return
+    changed = f": {', '.join(answer['changed'])}" if answer["changed"] else ""
+    output.console().print(f"[green]{answer['action']}[/green] {answer['id']}{changed}")
+    _print_life(answer)
 
 
 def recall(
@@ -94,8 +142,11 @@ def recall(
         print_why(answer["why"])
         return
     if answer["results"]:
-        rows = [[f"{one['score']:.3f}", one["tier"], one["fidelity"], _told(one)] for one in answer["results"]]
-        output.print_table(["score", "tier", "fidelity", "text"], rows)
+        rows = [
+            [f"{one['score']:.3f}", one["tier"], one["fidelity"], output.ending(one), _told(one)]
+            for one in answer["results"]
+        ]
+        output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
     else:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
     if not tag:
@@ -148,4 +199,10 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"store": store, "recall": recall, "reinforce": reinforce, "stats": stats}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "store": store,
+    "edit": edit,
+    "recall": recall,
+    "reinforce": reinforce,
+    "stats": stats,
+}

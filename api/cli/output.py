@@ -88,6 +88,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     console().print(table)
 
 
+def ending(fact: dict[str, Any]) -> str | None:
+    """Return the day on which a fact ends if it is never used, and why; nothing if it never does."""
+    return f"{fact['ends_at'][:10]} {fact['ends_for']}" if fact["ends_at"] else None
+
+
 def as_it_is(text: str) -> str:
     """Return text that is shown as it is beside markup: what somebody wrote in brackets is none."""
     from rich.markup import escape  # noqa: PLC0415  see console

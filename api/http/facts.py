@@ -1,4 +1,4 @@
-"""Routes of single facts: store, read, forget, restore, reinforce, pin, and their history."""
+"""Routes of single facts: store, read, edit, forget, restore, reinforce, pin, and their history."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dic
     given = fact.arguments()
     memory.new_fact = given.setdefault("id", memory.new_id(given))
     answer = memory.store(**given)
-    if answer["action"] in MADE:
+    if answer["action"] in MADE and not answer.get("changed"):
         response.status_code = HTTPStatus.CREATED
         response.headers["Location"] = f"{routes.prefix}/{answer['id']}"
     return answer
@@ -48,6 +48,12 @@ def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
 def show(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002  the contract's name
     """Return a fact as it is now; reading it so is no use of it."""
     return memory.fact(str(id))
+
+
+@routes.patch("/{id}", response_model=schemas.Edited, responses=ACCEPTED | responses(404))
+def edit(id: Id, changes: schemas.EditRequest, memory: Writer) -> dict[str, Any]:  # noqa: A002
+    """Change what a fact says beside its text; its history keeps what it was before."""
+    return memory.edit(str(id), **changes.arguments())
 
 
 @routes.delete("/{id}", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))

@@ -22,7 +22,7 @@ from api.sender import Answer
 from workers.core.lifetime import DecayClass
 
 if TYPE_CHECKING:
-    from api.given import FactFields
+    from api.given import EditFields, FactFields
 
 Entity = Annotated[str, Field(description="A person, project or thing, by its name.")]
 
@@ -39,8 +39,10 @@ def store(
     decay_class: Annotated[
         DecayClass | None,
         Field(
-            description="How long it matters: permanent; stable or durable 90 days, normal or active 14 days, anew "
-            "with each use; short 2 days; session 24 hours; ephemeral or checkpoint 4 hours. Left out: by its words."
+            description="How long it matters: permanent; stable or durable 90 days, normal or active 14 days, from "
+            "each use; from each statement only: short 2 days, session 24 hours, ephemeral or checkpoint 4 hours. In "
+            "the last quarter confidence halves every hour, so a fact that is never used ends soon after its begin: "
+            "stable after 67 days. Left out: by its words. `ends_at` says when."
         ),
     ] = None,
     source: Annotated[str | None, Field(description="Where it comes from.")] = None,
@@ -50,15 +52,43 @@ def store(
 ) -> Answer:
     """Remember one fact for later sessions: who people are, what they prefer, what was decided and why.
 
-    Returns {"id", "action"}. `added`; `duplicate` of the fact with that id, which is strengthened; `updated` where it
-    took the place of `supersedes`; `forgotten` where its owner wished that forgotten: then nothing is stored, and
-    `again` is for when they say so.
+    Returns {"id", "action", "decay_class", "class_reason", "ends_at", "ends_for"}: when it ends unless it is used, and
+    why. `added`; `duplicate` of the fact with that id, which is strengthened; `updated` where it took the place of
+    `supersedes`, or changed what `changed` names of a known fact; `ignored` names what was left out; `forgotten` where
+    its owner wished that forgotten: then nothing is stored, and `again` is for when they say so.
     """
     fact: FactFields = given(  # type: ignore[assignment]  # of the names of these parameters
         tags=tags, category=category, entity=entity, key=key, value=value, importance=importance,
         decay_class=decay_class, source=source, source_date=source_date, supersedes=supersedes, again=again or None,
     )  # fmt: skip
-    return written(call).store(text, **fact)
+    answer: Answer = brief(written(call).store(text, **fact))
+    return answer
+
+
+def update(
+    call: Call,
+    id: Id,  # noqa: A002 - the contract's name
+    tags: Annotated[list[str] | None, Field(description="All tags that it shall have.")] = None,
+    category: Annotated[str | None, Field(description="Such as preference, decision or fact.")] = None,
+    entity: Annotated[str | None, Field(description="Whom or what it is about.")] = None,
+    key: Annotated[str | None, Field(description="Which of the entity's properties, such as phone.")] = None,
+    value: Annotated[str | None, Field(description="That property's value.")] = None,
+    importance: Annotated[float | None, Field(description="0 to 1.", ge=0, le=1)] = None,
+    confidence: Annotated[float | None, Field(description="How sure it is, 0 to 1.", ge=0, le=1)] = None,
+    decay_class: Annotated[DecayClass | None, Field(description="How long it matters, as for `store`.")] = None,
+    source: Annotated[str | None, Field(description="Where it comes from.")] = None,
+) -> Answer:
+    """Change what a fact says beside its text, such as how long it matters; what is left out stays.
+
+    Returns {"id", "action", "changed", "decay_class", "ends_at", "ends_for"}. A text that is not true any more is
+    better stored again with `supersedes`.
+    """
+    changes: EditFields = given(  # type: ignore[assignment]  # of the names of these parameters
+        tags=tags, category=category, entity=entity, key=key, value=value, importance=importance,
+        confidence=confidence, decay_class=decay_class, source=source,
+    )  # fmt: skip
+    answer: Answer = brief(written(call).edit(id, **changes))
+    return answer
 
 
 def link(
@@ -133,4 +163,12 @@ def restore(
     return answer
 
 
-TOOLS = (writes(store), writes(link), writes(relate), writes(reinforce), removes(forget), writes(restore))
+TOOLS = (
+    writes(store),
+    writes(update),
+    writes(link),
+    writes(relate),
+    writes(reinforce),
+    removes(forget),
+    writes(restore),
+)

@@ -5,6 +5,8 @@ What workers answer passes through as it is: a field that is new there needs no 
 
 from api.schemas.facts import (
     BatchRequest,
+    Edited,
+    EditRequest,
     Fact,
     Facts,
     Fate,
@@ -96,6 +98,8 @@ __all__ = [
     "EdgeRequest",
     "EdgesDecayRequest",
     "EdgesDecayed",
+    "EditRequest",
+    "Edited",
     "Fact",
     "Facts",
     "Fate",

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from api.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
 from workers.intake import NewFact
 from workers.intake.archived import Reason
+from workers.intake.edits import FactEdit
 from workers.intake.values import Instant, Shallow
 
 
@@ -64,8 +65,32 @@ class PinRequest(Request):
     until: Instant | None = None
 
 
+class EditRequest(FactEdit):
+    """What to change of a fact; what is left out stays, and null removes."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"decay_class": "permanent", "tags": ["home"], "importance": 0.9}]}
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what was given, as plain JSON."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Edited(Answer):
+    """Which fields of a fact changed, and how long it lives since."""
+
+    id: UUID
+    action: str = Field(description="updated or unchanged")
+    changed: list[str]
+    decay_class: str | None = None
+    class_reason: str | None = None
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+
+
 class Stored(Answer):
-    """What became of a fact."""
+    """What became of a fact; of a known one `changed` names what was changed, `ignored` what was left out."""
 
     id: UUID = Field(examples=[EXAMPLE_ID])
     action: str = Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")

@@ -82,6 +82,7 @@ WRITES: dict[str, Callable[[Client, str], Any]] = {
     "store_many": lambda memory, _: memory.store_many([{"text": "A third otter"}], wait=False),
     "reinforce": lambda memory, id_: memory.reinforce(id_, wait=False),
     "pin": lambda memory, id_: memory.pin(id_, wait=False),
+    "edit": lambda memory, id_: memory.edit(id_, importance=0.9, wait=False),
     "restore": lambda memory, id_: memory.restore([id_], wait=False),
     "forget": lambda memory, id_: memory.forget([id_], wait=False),
     "relate": lambda memory, _: memory.relate("otter", "harbour", "lives_in", wait=False),

@@ -20,7 +20,7 @@ def ago(days: float) -> str:
 
 def doubtful(client: Client, text: str) -> str:
     """Store what nobody believes any more; return its id."""
-    (stored,) = client.store_many([{"text": text, "confidence": 0.2, "created_at": ago(300)}], classify=False)[
+    (stored,) = client.store_many([{"text": text, "confidence": 0.2, "last_seen_at": ago(300)}], classify=False)[
         "results"
     ]
     return str(stored["id"])
@@ -122,7 +122,7 @@ def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: s
 
 
 def test_episodes_that_age_out_or_get_stale_are_told_apart_from_facts(live: LiveSystem, namespace: str) -> None:
-    old = {"kind": "episodic", "created_at": ago(300)}
+    old = {"kind": "episodic", "last_seen_at": ago(300)}
     facts = [{"text": "Ana came to tea.", **old}, {"text": "Ana was born.", "durability": "permanent", **old}]
     with live.client(namespace) as client:
         aged, stale = (one["id"] for one in client.store_many(facts, classify=False)["results"])

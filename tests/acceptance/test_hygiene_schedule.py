@@ -22,7 +22,7 @@ RUNS = "select coalesce(sum(total_runs), 0)::int from janitors"
 def doubtful(client: Client) -> str:
     """Store what nobody believes any more; return its id."""
     long_ago = (datetime.now(UTC) - timedelta(days=300)).isoformat()
-    rumour = {"text": "A rumour.", "confidence": 0.2, "created_at": long_ago}
+    rumour = {"text": "A rumour.", "confidence": 0.2, "last_seen_at": long_ago}
     (stored,) = client.store_many([rumour], classify=False)["results"]
     return str(stored["id"])
 

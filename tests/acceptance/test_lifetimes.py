@@ -31,9 +31,10 @@ def facts_of_all_ages() -> list[dict[str, Any]]:
     """Return three facts that have expired, two that soft decay has begun to halve, and two that stay."""
     aged = [("checkpoint", 1), ("session", 2), ("stable", 100), ("stable", 67.52), ("normal", 10.52), ("stable", 1)]
     facts: list[dict[str, Any]] = [
-        {"text": f"A {name} fact of {days} days.", "decay_class": name, "created_at": ago(days)} for name, days in aged
+        {"text": f"A {name} fact of {days} days.", "decay_class": name, "last_seen_at": ago(days)}
+        for name, days in aged
     ]
-    return [*facts, {"text": "The permanent one.", "decay_class": "permanent", "created_at": ago(500)}]
+    return [*facts, {"text": "The permanent one.", "decay_class": "permanent", "last_seen_at": ago(500)}]
 
 
 def classes(live: LiveSystem, namespace: str) -> list[tuple[str, str, str]]:
@@ -129,7 +130,7 @@ def test_two_beats_that_prune_in_the_same_minute_prune_once(live: LiveSystem, cl
 
 
 def test_a_backfill_at_the_command_line(live: LiveSystem, client: Client) -> None:
-    old = {"text": "Coffee is at ten.", "created_at": ago(200)}
+    old = {"text": "Coffee is at ten.", "last_seen_at": ago(200)}
     client.store_many([{"text": "Tea is at four."}, {"text": "Ana decided to stay."}, old], classify=False)
     client.store("We decided nothing.", decay_class="short")
     namespace = ("-n", client.namespace)

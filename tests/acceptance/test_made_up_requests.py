@@ -49,6 +49,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "link": {"source": ONE, "target": ONE, "type": "RELATED_TO"},
     "relate": {"source": "Mira", "type": "sails_to", "target": "Halle"},
     "reinforce": {"id": ONE},
+    "update": {"id": ONE, "tags": ["a"], "importance": 0.5},
     "forget": {"ids": [ONE]},
     "restore": {"ids": [ONE]},
 }
@@ -63,6 +64,7 @@ COMMANDS: dict[str, list[str]] = {
     "forgotten": ["--since", "2026-01-01", "--reason", "expired", "--limit", "3"],
     "history": [ONE],
     "pin": [ONE, "--until", "2030-01-01"],
+    "edit": [ONE, "--tag", "a", "--importance", "0.5", "--clear", "category"],
     "link": [ONE, ONE, "PART_OF", "--strength", "0.5"],
     "unlink": [ONE, ONE],
     "relate": ["Mira", "sails_to", "Halle", "--weight", "0.5"],

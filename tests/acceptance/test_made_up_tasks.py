@@ -54,6 +54,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.forgotten": {"namespace": NAME, "since": AT, "until": AT, "reason": "expired", "run": ONE, "limit": 3,
                          "asked": True},
     "memory.pin": HERE | {"id": ONE, "until": AT, "off": False},
+    "memory.edit": HERE | {"id": ONE, "tags": ["a"], "importance": 0.5, "decay_class": "stable", "metadata": {"a": 1}},
     "memory.history": HERE | {"id": ONE, "limit": 3, "links": True},
     "memory.purge": HERE | {"dry_run": True, "scheduled": False, "everywhere": False},
     "memory.branch": {"namespace": NAME, "older": "30d"},

@@ -34,6 +34,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "stats": {},
         "forgotten": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
+        "update": {"id": two, "tags": ["travel"]},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
         "relate": {"source": "Mira", "type": "sails_to", "target": SECRET},
         "reinforce": {"id": two},

@@ -61,7 +61,7 @@ def fidelity(live: LiveSystem, id_: str) -> tuple[int, int | None]:
 def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
     """Store facts that nobody used for so long that their vectors are due to go; return their ids."""
     facts = [
-        {"text": f"The {WORDS[i % 12]} number {i} of {client.namespace}.", "created_at": ago(days), "salience": 0.3}
+        {"text": f"The {WORDS[i % 12]} number {i} of {client.namespace}.", "last_seen_at": ago(days), "salience": 0.3}
         for i in range(count)
     ]
     return [answer["id"] for answer in client.store_many(facts, classify=False)["results"]]
@@ -182,6 +182,7 @@ REPEATED: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "memory.regenerate": lambda fresh, faded: {"ids": [fresh, faded]},
     "memory.forget": lambda fresh, faded: {"ids": [fresh, faded]},
     "memory.pin": lambda _fresh, faded: {"id": faded},
+    "memory.edit": lambda fresh, _faded: {"id": fresh, "decay_class": "session", "tags": ["harbour"]},
 }
 
 

@@ -143,7 +143,7 @@ class Author:
                 "id": id_,
                 "text": f"In {cell.name} stone {place} lies beside {self.rng.choice(('moss', 'sand', 'ice', 'reed'))}.",
                 "entity": cell.name,
-                "created_at": born.isoformat(),
+                "last_seen_at": born.isoformat(),
                 "session": cell.name,
                 "turn": place,
                 "salience": round(self.rng.random(), 3),

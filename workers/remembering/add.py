@@ -58,7 +58,7 @@ def add_within(
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
     tenant, own = owner.id, hygiene(context, owner.settings)
-    said = facts.known_by_hash(db, tenant, [row.hash for row in rows])
+    said = _said_otherwise(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
     added = facts.add(db, tenant, [row for row, _ in once.values()])
     new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
@@ -76,6 +76,15 @@ def add_within(
     if told.turns > own.persistent_turns and told.grown:
         outrun_within(context, db, tenant, told.turns - int(own.persistent_turns), now)
     return added
+
+
+def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return which statements live facts make in more or less detail; these wait for whoever forgets one just then."""
+    said = facts.known_otherwise(db, tenant, hashes)
+    if said:
+        activity.lock(db, tenant, list(said.values()))
+        said = facts.known_otherwise(db, tenant, hashes)
+    return said
 
 
 def _once(

@@ -15,11 +15,11 @@ from workers.storage.facts import Fact
 from workers.storage.supersession import Closed, State
 
 
-def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime) -> None:
-    """Note what contradicts facts just written, as far as they have entity, key and value; do it last of all."""
+def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
+    """Note what contradicts facts just written or edited that have entity, key and value; do it last of all."""
     told = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
-    if told:
-        contradictions.find(db, tenant, told, now)
+    if told or edited:
+        contradictions.find(db, tenant, [*told, *edited], now)
 
 
 @dataclass(frozen=True, slots=True)

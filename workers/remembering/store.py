@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -22,11 +23,13 @@ from workers.remembering import supersede
 from workers.remembering.add import Stored, add_within, answers_for
 from workers.remembering.classify import judge
 from workers.remembering.contradictions import find_within
+from workers.remembering.edit import edit_within, united
+from workers.remembering.given import explicit, ignored
 from workers.remembering.life import lives
 from workers.remembering.restate import restate_within
 from workers.remembering.supersede import Decision, Settled
 from workers.remembering.touch import touch_within
-from workers.storage import facts, forgotten_hashes, namespaces, pending
+from workers.storage import edits, facts, forgotten_hashes, namespaces, pending
 from workers.storage.classes import Classed
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
@@ -41,6 +44,7 @@ JUDGED_SECONDS = 25.0
 """After this nobody is asked to judge a fact any more, for the same reason."""
 
 NEW = ("added", "updated")
+IDENTIFYING = frozenset({"entity", "key", "value"})
 
 
 def store_many(
@@ -67,6 +71,7 @@ def store_many(
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
+    said = given
     given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in given]
     rows = _aligned([_row(context, fact, now) for fact in given])
     hashes = [row.hash for row in rows]
@@ -90,7 +95,7 @@ def store_many(
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         done = _write(context, db, owner, *wanted, embedded, now, count_turns=count_turns)
         answers = _merged(rows, unwanted, done)
-        faded = _follow_up(context, db, tenant, rows, answers, told_again, now, use, touch=touch)
+        answers, faded = _follow_up(context, db, tenant, rows, said, answers, told_again, now, use, touch=touch)
         answers = _with_lives(context, db, owner, rows, given, answers, now)
     return [
         replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
@@ -109,10 +114,11 @@ def _with_lives(
 ) -> list[Stored | InvalidInputError]:
     """Return answers that say how long the facts live; what had ended when it was stored is over at once."""
     stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
+    again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
     added = {
         row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
         for row, fact in zip(rows, given, strict=True)
-        if stored.get(row.id) in NEW
+        if stored.get(row.id) in NEW and row.id not in again
     }
     found = lives(context, db, owner, added, list(stored), now)
     return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
@@ -123,16 +129,17 @@ def _follow_up(
     db: Connection,
     tenant: int,
     rows: Sequence[Fact],
+    said: Sequence[NewFact],
     answers: Sequence[Stored | InvalidInputError],
     told_again: set[bytes],
     now: datetime,
     use: UUID | None,
     *,
     touch: bool,
-) -> set[UUID]:
-    """Do what follows from storing: revoked wishes end, what was there is touched, and contradictions are noted.
+) -> tuple[list[Stored | InvalidInputError], set[UUID]]:
+    """Do what follows from storing: revoked wishes end, what was there is changed and touched, contradictions noted.
 
-    Returns those that were touched and have less than their full vector.
+    Returns the answers, and the facts that were touched and have less than their full vector.
     """
     done = [answer for answer in answers if isinstance(answer, Stored)]
     new = {answer.id for answer in done if answer.action in NEW}
@@ -143,8 +150,46 @@ def _follow_up(
     if touch and repeated:
         restate_within(context, db, tenant, repeated, now)
         touched = touch_within(context, db, tenant, repeated, now, use).faded
-    find_within(db, tenant, stored, now)
-    return set(touched)
+    edited = _edited(context, db, tenant, rows, said, answers, now)
+    moved = [one.id for one in edited if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
+    find_within(db, tenant, stored, now, moved)
+    return edited, set(touched)
+
+
+def _edited(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Sequence[Fact],
+    said: Sequence[NewFact],
+    answers: Sequence[Stored | InvalidInputError],
+    now: datetime,
+) -> list[Stored | InvalidInputError]:
+    """Apply what was given of facts that are there, tags to those they have; return answers that name it."""
+    again = {
+        place: one
+        for place, (row, one) in enumerate(zip(rows, answers, strict=True))
+        if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
+    }
+    known = edits.read(db, tenant, [one.id for one in again.values()])
+    wanted: dict[UUID, dict[str, Any]] = {}
+    for place, one in again.items():
+        own = explicit(said[place])
+        if one.id in known and own:
+            tags = united(wanted.get(one.id, {}).get("tags", known[one.id].tags), own.get("tags", []))
+            wanted[one.id] = wanted.get(one.id, {}) | own | ({"tags": tags} if "tags" in own else {})
+    changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
+    edited = list(answers)
+    for place, one in again.items():
+        if one.id in known:
+            done = [name for name in changed.get(one.id, []) if name in explicit(said[place]) or name == "decay_class"]
+            edited[place] = replace(
+                one,
+                action="updated" if done else one.action,
+                changed=done,
+                ignored=ignored(said[place], known[one.id]),
+            )
+    return edited
 
 
 def _unwanted(

@@ -188,6 +188,13 @@ def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> di
     return {hash_: one.id for hash_, one in found.items() if one is not None}
 
 
+def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the live fact that makes each of these statements with more or less detail, so that no index says so."""
+    known = _stated(db, namespace, hashes)
+    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
+    return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
+
+
 def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes just each of these statements, where there is one."""
     known = [one for stated in _stated(db, namespace, hashes).values() for one in stated]

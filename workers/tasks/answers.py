@@ -19,6 +19,7 @@ from workers.intake import cursors
 from workers.recall import Recalled, Result
 from workers.remembering.add import Stored
 from workers.remembering.contradictions import Page as Pairs
+from workers.remembering.edit import Edited
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
 from workers.telling.forgotten import Page
@@ -40,6 +41,13 @@ def stored(answer: Stored) -> dict[str, Any]:
     if answer.life.over:
         told["ended_at_once"] = True
     return told
+
+
+def edited(done: Edited) -> dict[str, Any]:
+    """Return which fields of a fact an edit changed, if any, and how long it lives since."""
+    action = "updated" if done.changed else "unchanged"
+    life = {"decay_class": done.life.decay_class, "class_reason": done.life.reason, **ending(done.life.ending)}
+    return {"id": str(done.id), "action": action, "changed": done.changed, **life}
 
 
 def ending(of: Ending) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tasks by which owners decide what stays: forget, pin, history and purge."""
+"""The tasks by which owners decide what stays: forget, pin, edit, history and purge."""
 
 import time
 from datetime import datetime
@@ -16,6 +16,8 @@ from workers.forgetting import pin as pinning
 from workers.forgetting import purge as purging
 from workers.forgetting import scrub as scrubbing
 from workers.intake import cursors
+from workers.intake.edits import fact_edit
+from workers.remembering import edit as editing
 from workers.remembering import touch as touching
 from workers.storage import signals
 from workers.tasks import answers
@@ -56,6 +58,22 @@ def pin(
     done = pinning.pin(context, name, fact, None if until is None else intake.instant(until, "until"), at)
     _regenerate(name, [fact] if done.faded else [])
     return answers.pinned(done)
+
+
+@app.task(base=EbbTask, bind=True, name="memory.edit")
+def edit(
+    self: Task,
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    now: Any = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """Change what a fact says beside its text; return which fields changed, and how long it lives since."""
+    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    fact, name = intake.fact_id(id), intake.namespace_name(namespace)
+    done = editing.edit(context, name, fact, fact_edit(changes), at)
+    signals.mark_grown(context.redis, name)
+    return answers.edited(done)
 
 
 @app.task(base=EbbTask, name="memory.history")

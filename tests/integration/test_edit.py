@@ -1,0 +1,181 @@
+"""Edits: what is given of a known fact applies, by storing it again or by an edit; history keeps what was before."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day
+
+from workers.errors import InvalidInputError, NotFoundError
+from workers.intake.edits import fact_edit
+from workers.remembering import edit
+from workers.remembering.add import Stored
+from workers.remembering.contradictions import contradicting
+from workers.storage import edits
+from workers.storage.connection import transaction
+from workers.telling import history
+
+TEXT = "The spare key hangs behind the clock."
+
+
+def stored(memory: Memory, *given: str | dict[str, Any], **how: Any) -> list[Stored]:
+    return [one for one in memory.store(*given, **how) if isinstance(one, Stored)]
+
+
+def edited(memory: Memory, id_: UUID, at: float = 0, **changes: Any) -> edit.Edited:
+    return edit.edit(memory.context, "default", id_, fact_edit(changes), day(at))
+
+
+def fact(memory: Memory, id_: UUID) -> edits.Editable:
+    with transaction(memory.context.database_url) as db:
+        return edits.read(db, 1, [id_])[id_]
+
+
+def noted(memory: Memory, id_: UUID) -> list[dict[str, Any]]:
+    told = history.history(memory.context, "default", id_, day(9)).happenings
+    return [one.details for one in told if one.what == "edited"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("decay_class", "permanent"), ("decay_class", "session"), ("confidence", 0.4), ("importance", 0.9),
+        ("entity", "Mira"), ("key", "spare key"), ("value", "clock"), ("category", "home"), ("summary", "A key."),
+        ("source", "diary"), ("metadata", {"z": 1, "a": [2]}), ("tags", ["home", "keys"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("by_storing", [True, False])
+def test_what_is_given_of_a_known_fact_applies(memory: Memory, name: str, value: Any, by_storing: bool) -> None:
+    first = memory.add(TEXT)
+    before = getattr(fact(memory, first), name)
+    if by_storing:
+        (again,) = stored(memory, {"text": TEXT, name: value}, at=0.5)
+        assert (again.id, again.action, again.changed) == (first, "updated", [name])
+    else:
+        assert edited(memory, first, 0.5, **{name: value}).changed == [name]
+    assert getattr(fact(memory, first), name) == value
+    assert noted(memory, first) == [{"was": {name: before}, "is": {name: value}}]
+    (same,) = stored(memory, {"text": TEXT, name: value}, at=0.6)
+    assert (same.id, same.action, same.changed) == (first, "duplicate", [])
+    assert edited(memory, first, 0.6, **{name: value}).changed == []
+
+
+def test_a_lifetime_given_for_a_known_text_is_the_one_it_lives(memory: Memory) -> None:
+    (first,) = stored(memory, TEXT, classify=True)
+    (again,) = stored(memory, {"text": TEXT, "decay_class": "permanent"}, at=50)
+    assert (again.life.decay_class, again.life.reason, again.life.ending.at) == ("permanent", "given", None)
+    memory.decay(3_000, force=True)
+    assert memory.row(first.id)["forgotten_at"] is None
+
+
+@pytest.mark.parametrize(("name", "days"), [("session", 0.75 + 3 / 24), ("short", 1.5 + 3 / 24)])
+def test_another_class_starts_its_lifetime_at_the_edit(memory: Memory, name: str, days: float) -> None:
+    id_ = memory.add(TEXT, decay_class="permanent")
+    done = edited(memory, id_, 5, decay_class=name)
+    assert done.life.ending.at is not None
+    assert (done.life.ending.at - day(5)).total_seconds() / 86_400 == pytest.approx(days)
+    assert memory.row(id_)["ends"] == pytest.approx(5 + days)
+    assert memory.stats(5).decay_classes[name] == 1
+
+
+def test_a_class_of_a_pinned_fact_begins_when_its_pin_ends(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="permanent")
+    memory.pin(id_, at=1)
+    assert edited(memory, id_, 2, decay_class="session").life.ending.at is None
+    memory.unpin(id_, at=10)
+    assert memory.row(id_)["expires"] == pytest.approx(11)
+
+
+def test_an_episode_for_ever_is_permanent_and_any_other_is_not(memory: Memory) -> None:
+    id_ = memory.add(TEXT, kind="episodic")
+    edited(memory, id_, 1, decay_class="permanent")
+    assert memory.stats(1).episodes["permanent"] == 1
+    edited(memory, id_, 2, decay_class="stable")
+    assert memory.stats(2).episodes == {"persistent": 1, "permanent": 0, "stale": 0}
+
+
+def test_tags_of_a_statement_are_added_and_those_of_an_edit_replace(memory: Memory) -> None:
+    (first,) = stored(memory, {"text": TEXT, "tags": ["home"]})
+    stored(memory, {"text": TEXT, "tags": ["keys", "home"]})
+    assert fact(memory, first.id).tags == ["home", "keys"]
+    edited(memory, first.id, tags=["clock"])
+    assert fact(memory, first.id).tags == ["clock"]
+    assert memory.ids("spare", tag="clock") == [first.id]
+
+
+def test_null_removes_and_gives_the_class_back_to_the_words(memory: Memory) -> None:
+    id_ = memory.add(TEXT, category="home", entity="Key", key="phone", decay_class="session")
+    done = edited(memory, id_, category=None, decay_class=None)
+    assert (done.changed, done.life.decay_class, done.life.reason) == (
+        ["category", "decay_class"], "permanent", "key: phone"
+    )  # fmt: skip
+    done = edited(memory, id_, key=None)
+    assert (done.changed, done.life.decay_class) == (["key", "decay_class"], "stable")
+    assert fact(memory, id_).category is None
+
+
+def test_what_it_is_about_can_be_given_later_and_then_contradicts(memory: Memory) -> None:
+    door = {"text": "The code of the door", "entity": "Door", "key": "code"}
+    one, other = memory.add(**door, value="1111"), memory.add("The code is another one.")
+    edited(memory, other, entity="Door", key="code", value="2222")
+    assert contradicting(memory.context, "default", day(0), 10).total == 1
+    (bare,) = stored(memory, "A code.")
+    stored(memory, {"text": "A code.", "entity": "Door", "key": "code", "value": "3333"})
+    assert contradicting(memory.context, "default", day(0), 10).total == 3
+    assert stored(memory, {"text": "A code.", "value": "4444"})[0].action == "added"
+    assert {one, other, bare.id} < set(memory.ids("code", limit=10))
+
+
+def test_an_edit_by_which_two_facts_say_the_same_is_refused(memory: Memory) -> None:
+    door = {"text": "The code of the door", "entity": "Door", "key": "code"}
+    one, other = memory.add(**door, value="1111"), memory.add(**door, value="2222")
+    with pytest.raises(InvalidInputError, match=f"say the same as fact {one}"):
+        edited(memory, other, value="1111")
+    assert fact(memory, other).value == "2222"
+
+
+def test_a_late_repeat_of_a_store_does_not_undo_a_later_edit(memory: Memory) -> None:
+    given = {"id": str(uuid4()), "text": TEXT, "importance": 0.3, "category": "home"}
+    (first,) = stored(memory, given)
+    edited(memory, first.id, 1, importance=0.9)
+    (again,) = stored(memory, given, at=0.5)
+    assert (again.action, again.changed, fact(memory, first.id).importance) == ("unchanged", [], 0.9)
+    with pytest.raises(InvalidInputError, match="was edited at"):
+        edited(memory, first.id, 0.5, importance=0.1)
+
+
+def test_the_answer_names_what_it_ignored(memory: Memory) -> None:
+    stored(memory, {"text": TEXT, "session": "a", "turn": 1})
+    given = {"session": "b", "turn": 1, "salience": 0.9, "source_date": "2025-01-01", "tags": ["home"]}
+    (again,) = stored(memory, {"text": TEXT.upper(), **given}, at=1)
+    assert (again.action, again.changed) == ("updated", ["tags"])
+    assert again.ignored == ["case", "session", "source_date", "salience"]
+    (again,) = stored(memory, TEXT.replace(" ", "  "), at=2)
+    assert (again.action, again.ignored) == ("duplicate", ["spacing"])
+
+
+def test_what_is_no_live_fact_cannot_be_edited(memory: Memory) -> None:
+    over, gone = memory.add(TEXT, decay_class="session"), memory.add("Tea at four.")
+    memory.forget(gone, at=1)
+    for id_ in (over, gone, uuid4()):
+        with pytest.raises(NotFoundError):
+            edited(memory, id_, 2, importance=0.9)
+    chunk = memory.add("# Notes", kind="chunk")
+    with pytest.raises(InvalidInputError, match="is a chunk"):
+        edited(memory, chunk, importance=0.9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "nothing is to be changed"),
+        ({"text": "Another."}, "text: is no field"),
+        ({"importance": None}, "importance: cannot be removed"),
+        ({"confidence": 2}, "confidence: "),
+        ({"decay_class": "forever"}, "decay_class: "),
+        ({"tags": ["a,b"]}, "tags"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        fact_edit(changes)
