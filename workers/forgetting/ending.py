@@ -9,8 +9,10 @@ import numpy as np
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import REASONS, FadingRules, ends
 from workers.storage.activity import Activity
+from workers.storage.lenient import FIRST, LAST
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_SECOND, LAST_SECOND = FIRST.timestamp(), LAST.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ def endings(rows: Activity, rules: FadingRules) -> dict[UUID, Ending]:
 def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
     """Return endings from instants (epoch seconds, infinite if never) and indexes into `REASONS`."""
     return [
-        Ending(EPOCH + timedelta(seconds=at), REASONS[reason]) if np.isfinite(at) else NEVER
+        Ending(EPOCH + timedelta(seconds=min(max(at, FIRST_SECOND), LAST_SECOND)), REASONS[reason])
+        if np.isfinite(at)
+        else NEVER
         for at, reason in zip(ends_at.tolist(), reasons.tolist(), strict=True)
     ]
