@@ -62,9 +62,9 @@ def store_many(
 
     A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
     is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
-    decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires. What
-    its owner wished forgotten is not stored, unless the fact says `again`. Without `count_turns` the facts' turns age no
-    episodes, as those of an archive must not.
+    decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires.
+    What its owner wished forgotten is not stored, unless the fact says `again`. Without `count_turns` the turns of the
+    facts age no episodes, as those of an archive must not.
 
     Raises:
         UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
