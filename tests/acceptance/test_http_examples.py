@@ -27,7 +27,7 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/graph/edges": {"json": EDGE},
     "GET /memory/facts": {},
     "GET /memory/facts/{id}": {},
-    "PATCH /memory/facts/{id}": {"json": {"decay_class": "permanent", "tags": ["home"], "importance": 0.9}},
+    "PATCH /memory/facts/{id}": {"json": {"tags": ["home"], "importance": 0.9}},
     "POST /memory/facts/{id}/reinforce": {"json": {"boost": 0.2}},
     "POST /memory/facts/{id}/pin": {},
     "DELETE /memory/facts/{id}/pin": {},
