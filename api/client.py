@@ -277,7 +277,7 @@ class Client(Operator, Keeper, Viewer):
         Raises:
             NotFoundError: the namespace has no such live fact.
         """
-        arguments = {"id": id, "namespace": self.namespace, "now": now_text(), **_sealed(changes)}
+        arguments = {"id": id, "namespace": self.namespace, "now": None, **_sealed(changes)}
         return self.write("memory.edit", arguments, wait=wait)
 
     def forecast(self, days: int = 7, shown: int = 3) -> Answer:

@@ -69,7 +69,7 @@ def edit(
     **changes: Any,
 ) -> dict[str, Any]:
     """Change what a fact says beside its text; return which fields changed, and how long it lives since."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     fact, name = intake.fact_id(id), intake.namespace_name(namespace)
     done = editing.edit(context, name, fact, fact_edit(changes), at)
     signals.mark_grown(context.redis, name)
