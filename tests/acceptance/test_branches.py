@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 from live_api import make_key, serving
-from live_system import LiveSystem, eventually, kill_child
+from live_system import LiveSystem
 
 from api.client import Client
 from workers.errors import InvalidInputError, NotFoundError
@@ -71,18 +71,3 @@ def test_over_http_a_key_branches_its_own_namespace_alone(real: LiveSystem, clie
         assert other.branches()["total"] == 1
         reader = make_key(real, client.namespace, "read")
         assert api.post("/memory/branches", json={"days": 1}, headers=reader).status_code == 403
-
-
-def test_a_branch_whose_worker_is_killed_is_completed(idle: LiveSystem) -> None:
-    idle.start("worker", "maintenance")
-    with idle.client() as client:
-        for part in range(4):
-            client.store_many([{"text": f"Guest {part} {number} has tea."} for number in range(1_000)], classify=False)
-        result = idle.send("memory.branch", {"namespace": client.namespace, "older": "365d"})
-        copied = "select count(*) from facts where namespace in (select id from namespaces where branch_of is not null)"
-        eventually(lambda: idle.rows(copied)[0][0] > 0, "some are copied")
-        for request in idle.active("memory.branch"):
-            kill_child(request["worker_pid"])
-        assert result.get(timeout=240)["facts"] == 4_000
-        assert client.branches()["branches"][0]["complete"]
-        assert client.doctor(everywhere=True)["faults"] == []
