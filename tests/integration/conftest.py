@@ -14,7 +14,7 @@ from workers.storage.connection import close_pools
 
 @pytest.fixture
 def context(database_url: str, redis_url: str) -> Iterator[Context]:
-    context = Context(Settings(database_url=database_url, redis_url=redis_url))
+    context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True))
     check_embedder(context)
     yield context
     close_pools()

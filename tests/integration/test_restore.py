@@ -294,3 +294,14 @@ def test_an_archive_does_not_bring_back_what_a_live_fact_says(memory: Memory) ->
     memory.decay(3)
     memory.add(TEXT, at=4)
     assert memory.bring_back(lines, at=5) == ["duplicate"]
+
+
+# Purge ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_tombstone_with_a_date_long_past_is_kept_for_its_retention(memory: Memory) -> None:
+    id_ = memory.add(TEXT)
+    forget_for(memory, "faded", id_, at=1)
+    assert memory.having(time_travel=False).purge(at=100) == 0
+    memory.rows("update facts set tombstone_at = forgotten_at")
+    assert memory.having(time_travel=False).purge(at=100) == 1

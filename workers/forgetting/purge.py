@@ -32,7 +32,9 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
         if namespace is not None and tenant is None:
             return Purged(0, [])
         own = tenant.id if tenant else None
-        claimed = tombstones.claim_old(db, before(context, now), BATCH, own, in_gaps=in_gaps)
+        claimed = tombstones.claim_old(
+            db, before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
+        )
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
         return Purged(erased, namespaces.names(db, sorted(set(tenants))))
@@ -44,7 +46,9 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
         tenant = None if namespace is None else namespaces.find(db, namespace)
         if namespace is not None and tenant is None:
             return 0
-        return tombstones.count_old(db, before(context, now), tenant.id if tenant else None)
+        return tombstones.count_old(
+            db, before(context, now), tenant.id if tenant else None, simulated=context.settings.time_travel
+        )
 
 
 def before(context: Context, now: datetime) -> datetime:

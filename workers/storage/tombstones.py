@@ -63,7 +63,8 @@ CLAIM_OLD = """
     select activity.namespace, activity.fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where forgotten_at < %(before)s and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
         ))
@@ -74,7 +75,8 @@ CLAIM_OLD = """
 
 COUNT_OLD = """
     select count(*) from facts
-    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
+    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
 # All other tables' rows of a fact go with it.
@@ -187,19 +189,21 @@ def _given(namespace: int, selection: Selection) -> dict[str, Any]:
 
 
 def claim_old(
-    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool
+    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool, simulated: bool
 ) -> list[tuple[int, UUID]]:
     """Return (namespace, fact) of what was forgotten before an instant, oldest first, locked until the commit.
 
-    It is that of one namespace, or of all; with `in_gaps` also of those with a gap to be confirmed.
+    It is that of one namespace, or of all; with `in_gaps` also of those with a gap to be confirmed. Its tombstone must
+    have been written before that instant as well, unless `simulated` says that instants are not the clock's.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
+    given |= {"simulated": simulated}
     return db.execute(CLAIM_OLD, given).fetchall()
 
 
-def count_old(db: Connection, before: datetime, namespace: int | None) -> int:
+def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
     """Return how many facts of a namespace, or of all, were forgotten before an instant."""
-    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace}).fetchone()
+    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace, "simulated": simulated}).fetchone()
     return int(row[0]) if row else 0
 
 
