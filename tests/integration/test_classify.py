@@ -212,6 +212,17 @@ def test_an_update_inherits_what_it_does_not_say(judged: Memory, llm: StandIn) -
     assert row == [("Ana", "home", None, "people", 0.9, "permanent")]
 
 
+@pytest.mark.parametrize("source", ["auto", "explicit"])
+def test_an_update_keeps_who_chose_the_class_and_the_tags(judged: Memory, llm: StandIn, source: str) -> None:
+    judged.add(PORTO, decay_class="normal", decay_class_source=source, tags=["people", "home"])
+    llm.always = always("UPDATE")
+    ((_, new),) = stored(judged, {"text": LISBON, "tags": ["moved", "home"]})
+    row = judged.rows(
+        "select decay_class, decay_class_source, tags from facts, activity where fact = id and id = %s", new
+    )
+    assert row == [("normal", source, ["moved", "home", "people"])]
+
+
 def test_an_update_says_itself_what_it_says(judged: Memory, llm: StandIn) -> None:
     judged.add(PORTO, entity="Ana", key="home", category="people", decay_class="permanent", importance=0.1)
     llm.always = always("UPDATE")

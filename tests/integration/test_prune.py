@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.core.confidence import soft_decay_halvings
+from workers.core.fading import REASONS
 from workers.core.lifetime import LIFETIMES
 from workers.forgetting import decay
+from workers.storage.due import Work
 from workers.telling import export
 
 HOUR = 1 / 24
@@ -90,10 +92,32 @@ def test_a_prune_does_both(memory: Memory) -> None:
     assert memory.stats(20).forgotten == 2
 
 
-def test_a_fact_that_nobody_looked_at_until_it_expired_counts_as_expired(memory: Memory) -> None:
+def test_a_fact_that_lost_its_confidence_before_it_expired_counts_as_faded(memory: Memory) -> None:
     id_ = normal(memory)
-    assert counts(memory, 15) == (1, 0, 0)
+    assert counts(memory, 15) == (0, 0, 1)
     assert memory.row(id_)["forgotten_reason"] == "faded"
+
+
+@pytest.mark.parametrize("work", ["decay", "prune", "hard prune", "soft prune"])
+def test_at_the_very_expiry_a_dry_run_and_a_pass_both_keep_a_fact(memory: Memory, work: Work) -> None:
+    id_ = memory.add("The ticket is in the car.", decay_class="checkpoint")
+    assert memory.decay(4 * HOUR, work=work, dry_run=True).counters.forgotten == 0
+    assert memory.decay(4 * HOUR, work=work).counters.forgotten == 0
+    assert memory.row(id_)["forgotten_at"] is None
+    assert memory.decay(5 * HOUR).counters.expired == 1
+
+
+@bounded
+@given(facts=aging, at=st.floats(0, 200))
+def test_a_run_counts_each_reason_as_its_tombstones_have_it(
+    memory: Memory, facts: list[dict[str, Any]], at: float
+) -> None:
+    memory.rows("truncate facts, decay_runs cascade")
+    memory.store(*(fact | {"text": f"Guest {i} takes tea."} for i, fact in enumerate(facts)))
+    done = memory.decay(at, force=True).counters
+    counted = {reason: getattr(done, reason) for reason in REASONS if getattr(done, reason)}
+    buried = "select forgotten_reason, count(*) from facts where forgotten_at is not null group by 1"
+    assert counted == dict(memory.rows(buried))
 
 
 def test_soft_decay_halves_once_an_hour_however_many_prunes_come(memory: Memory) -> None:

@@ -150,6 +150,13 @@ def test_what_starts_below_the_floor_is_culled_at_once() -> None:
     assert culled(0.0) == 0.0
 
 
+@pytest.mark.parametrize(("confidence", "floor"), [(1.0, 0.5), (0.8, 0.1), (0.1, 0.1), (0.4, 0.1)])
+def test_a_fact_exactly_at_the_floor_survives(confidence: float, floor: float) -> None:
+    halvings = math.log2(confidence / floor)
+    at_the_floor = 180 * DAY * halvings
+    assert at_the_floor < culled(confidence, floor=floor) <= at_the_floor + 1e-5
+
+
 def test_halvings_count_towards_the_floor() -> None:
     # 0.8 is halved to 0.4, 0.2 and 0.1; ten days of a half-life take it below 0.1 with the third halving.
     assert culled(0.8, FORTNIGHT) == 0.75 * FORTNIGHT + 2 * HOUR

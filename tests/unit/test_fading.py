@@ -326,6 +326,12 @@ def test_a_fact_of_full_confidence_fades_with_its_fourth_halving() -> None:
     assert ending(fact(lifetime=14 * DAY)) == (10.5 * DAY + 3 * 3600, "faded")
 
 
+def test_a_doubted_fact_lives_until_it_expires_where_confidence_never_fades() -> None:
+    doubted = fact(belief=0.05, lifetime=14 * DAY)
+    assert ending(doubted, FadingRules(half_life=math.inf, cull_floor=0.0)) == (14 * DAY, "expired")
+    assert ending(doubted)[1] == "faded"
+
+
 def test_a_fact_whose_halvings_stop_at_a_tenth_lives_until_it_expires() -> None:
     assert ending(fact(belief=0.8, lifetime=14 * DAY)) == (14 * DAY, "expired")
 

@@ -282,6 +282,8 @@ def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
     id_ = UUID("018f6b2e-7c3d-7000-8000-000000000001")
 
     assert intake.fact_id(str(id_)) == intake.fact_id(id_) == id_
+    assert intake.fact_id(f"mem_{id_.hex}") == intake.fact_ids([f"mem_{id_.hex}"], 1)[0] == id_
+    assert intake.new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
 
 
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])

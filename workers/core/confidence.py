@@ -13,6 +13,9 @@ SOFT_DECAY_STEP = 3_600.0
 SOFT_DECAY_FLOOR = 0.1
 HALF = 0.5
 REINFORCEMENT = 0.05
+MOMENT = 1e-6
+"""Seconds, as fine as PostgreSQL keeps instants: what sinks to a floor is below it a moment later."""
+
 MOST_HALVINGS = 4
 """From 1.0, four halvings lead below the floor, where the fact is removed."""
 
@@ -79,7 +82,10 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
 
 
 def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: Each, floor: Each) -> Floats:
-    """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0."""
+    """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0.
+
+    At the floor itself a fact is still believed.
+    """
     starts = soft_decay_starts(confirmed_at, expires_at)
     earliest = np.full_like(confidence, np.inf)
     applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
@@ -88,6 +94,7 @@ def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half
         for halvings in range(MOST_HALVINGS + 1):
             begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
             crossing = confirmed_at + half_life * DAY * (to_floor - halvings)
-            crossed = np.where(halvings <= applied, np.maximum(begins, crossing), np.inf)
+            below = np.where(crossing >= begins, crossing + MOMENT, begins)
+            crossed = np.where(halvings <= applied, below, np.inf)
             earliest = np.minimum(earliest, crossed)
     return np.where(np.asarray(floor) > 0, earliest, np.inf)

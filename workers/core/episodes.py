@@ -8,10 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from workers.core.arrays import Bools, Each, Floats, Ints
-from workers.core.confidence import DAY
-
-MOMENT = 1e-6
-"""Seconds, as fine as PostgreSQL keeps instants: what lasts so many days is over a moment later (C-H1)."""
+from workers.core.confidence import DAY, MOMENT
 
 NOT_YET = np.inf
 

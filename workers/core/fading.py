@@ -12,6 +12,7 @@ import numpy as np
 from workers.core.arrays import Bools, Each, Floats, Ints
 from workers.core.confidence import (
     DAY,
+    SOFT_DECAY_FLOOR,
     culled_at,
     halvings_applied,
     next_halving_at,
@@ -186,11 +187,13 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     """Return the (4, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
 
     A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth (C-X1).
+    Where confidence never fades, one that was below a tenth from the start lives until it expires.
     Confidence culls semantic facts alone, and nothing but episodes ages out (H2).
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
     removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
+    removed = np.where(np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR), np.inf, removed)
     floor = np.where(facts.branch == Branch.SEMANTIC, rules.cull_floor, 0.0)
     halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
     culled = culled_at(confidence, confirmed_at, never, rules.half_life, floor)

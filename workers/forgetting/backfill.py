@@ -63,7 +63,7 @@ def _classify(
     new = _classified(rows, [said[name] for name in names if name in said])
     moved = _differ(rows, new)
     rules = rules_for(context, db, new.namespaces)
-    overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at <= now.timestamp())
+    overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
     moving = moved if prune else moved & ~overdue
     if moving.any() and not dry_run:
         moved_rows = new.only(moving)

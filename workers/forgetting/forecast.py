@@ -13,7 +13,7 @@ from workers.core.arrays import Bools, Ints
 from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade
 from workers.core.fidelity import FINGERPRINT
 from workers.core.tiers import Tier
-from workers.forgetting.decay import forget_limit, newly_stale, reasons
+from workers.forgetting.decay import forget_limit, newly_stale
 from workers.forgetting.terms import hygiene, rules_of
 from workers.storage import due, facts, namespaces, tallies
 from workers.storage.activity import Activity
@@ -86,9 +86,9 @@ def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: Fa
             chosen(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
         )
         faded = fade(before, instant, rules)
-        ended, why = faded.ends_at <= instant, reasons(before, faded, instant)
-        day.limited += int((ended & (faded.lifetime_ends_at > instant)).sum())
-        for change, which in _changes(before, faded, ended, why, tier[places]):
+        ended = faded.ends_at < instant
+        day.limited += int((ended & (faded.lifetime_ends_at >= instant)).sum())
+        for change, which in _changes(before, faded, ended, tier[places]):
             day.counts[change] += int(which.sum())
             room = shown - sum(known == change for _, known in day.examples)
             day.examples += [(rows.ids[i], change) for i in places[which][: max(room, 0)].tolist()]
@@ -97,7 +97,7 @@ def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: Fa
         due_at[places] = np.where(ended, np.inf, faded.due_at)
 
 
-def _changes(before: Anchors, faded: Faded, ended: Bools, reason: Ints, tier: Ints) -> Iterator[tuple[str, Bools]]:
+def _changes(before: Anchors, faded: Faded, ended: Bools, tier: Ints) -> Iterator[tuple[str, Bools]]:
     """Yield each change with a mask of the facts that it happens to, as a pass counts them."""
     stays = ~ended
     for cooler in COOLING:
@@ -108,7 +108,7 @@ def _changes(before: Anchors, faded: Faded, ended: Bools, reason: Ints, tier: In
     yield "fingerprinted", falls & (faded.fidelity == FINGERPRINT)
     yield "stale", stays & newly_stale(before, faded)
     for number, name in enumerate(REASONS):
-        yield name, ended & (reason == number)
+        yield name, ended & (faded.end_reason == number)
 
 
 def _hold(context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:

@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from workers.errors import InvalidInputError
-from workers.intake.values import LONGEST_FIELD, Instant, Tag, fault, own_words, show, storable
+from workers.intake.values import LONGEST_FIELD, Instant, Tag, fault, own_words, show, storable, unprefixed
 
 DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
 MOST_DAYS = 36_525
@@ -34,13 +34,13 @@ def namespace_name(given: Any) -> str:
 
 
 def fact_id(given: Any) -> UUID:
-    """Return a fact's id.
+    """Return a fact's id from a UUID, with or without the prefix `mem_` that the log writes before it.
 
     Raises:
         InvalidInputError: it is no UUID.
     """
     try:
-        return given if isinstance(given, UUID) else UUID(given)
+        return given if isinstance(given, UUID) else UUID(unprefixed(given))
     except (ValueError, AttributeError, TypeError):
         raise InvalidInputError(f"id: {show(given)} is no UUID; give the id that `store` printed.") from None
 

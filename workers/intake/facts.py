@@ -1,7 +1,6 @@
 """What a fact may be that somebody wants stored."""
 
 from typing import Any
-from uuid import UUID
 
 from pydantic import (
     BaseModel,
@@ -17,6 +16,7 @@ from workers.intake.values import (
     ClassSource,
     Count,
     Durability,
+    FactId,
     Instant,
     Kind,
     Metadata,
@@ -51,7 +51,7 @@ class NewFact(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: Text
-    id: UUID | None = None
+    id: FactId | None = None
     kind: Kind = "semantic"
     durability: Durability | None = None
     session: Session | None = None
@@ -74,7 +74,7 @@ class NewFact(BaseModel):
     confidence: Share = 1.0
     decay_class: DecayClass | None = None
     decay_class_source: ClassSource | None = None
-    supersedes: UUID | None = None
+    supersedes: FactId | None = None
     again: StrictBool = False
 
     @property

@@ -5,6 +5,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import (
     AfterValidator,
@@ -49,6 +50,15 @@ NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type
 ClassSource = Literal["auto", "explicit"]
 Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
+
+
+LOGGED = "mem_"
+"""What the log writes before the 32 hexadecimal digits of an id."""
+
+
+def unprefixed(value: Any) -> Any:
+    """Return an id as the log writes it without its prefix, and anything else as it is."""
+    return value.removeprefix(LOGGED) if isinstance(value, str) else value
 
 
 def storable(value: Any) -> Any:
@@ -200,6 +210,7 @@ Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable)
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
+FactId = Annotated[UUID, BeforeValidator(unprefixed)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]

@@ -19,6 +19,7 @@ from workers.core.arrays import Vectors
 from workers.core.intent import Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.intake import NewFact
+from workers.intake.values import MOST_TAGS
 from workers.judging.classification import Case, classify
 from workers.judging.statement import Statement
 from workers.recall import arms
@@ -179,7 +180,8 @@ def _inheriting(row: Fact, fact: NewFact, old: Remembered | None) -> tuple[Fact,
         told |= {"entity": old.entity, "key": old.key}
     missing = {name: value for name, value in told.items() if getattr(fact, name) is None}
     if old.decay_class is not None and fact.decay_class_source != "explicit":
-        missing |= {"decay_class": old.decay_class, "decay_class_source": "explicit"}
-    fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance)})
-    named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance")}
+        missing |= {"decay_class": old.decay_class, "decay_class_source": old.decay_class_source}
+    tags = list(dict.fromkeys([*row.tags, *old.tags]))[:MOST_TAGS]
+    fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance), "tags": tags})
+    named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance", "tags")}
     return replace(row, **named), fact

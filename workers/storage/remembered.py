@@ -12,7 +12,7 @@ from workers.storage.connection import Connection
 
 AMONG = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-        coalesce(pinned_until > %(now)s, false) as pinned
+        decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
 """
@@ -29,7 +29,7 @@ ABOUT = """
 # What is about the same stands together.
 FOLLOWING = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-        coalesce(pinned_until > %(now)s, false) as pinned
+        decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
     where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
         and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
@@ -77,6 +77,8 @@ class Remembered:
     importance: float
     created_at: datetime
     decay_class: str | None
+    decay_class_source: str | None
+    tags: list[str]
     pinned: bool
 
 

@@ -134,8 +134,8 @@ class State:
 class Counters:
     """What a pass, or a part of it, did; tiers are those of the facts that it processed.
 
-    Of what it forgot, it counts as expired whatever was past its expiry; as decayed whatever else soft decay had
-    halved once more since the last pass.
+    Of what it forgot, it counts each fact by the reason on its tombstone, which is what ended it first; as decayed,
+    whatever has not expired and soft decay halved once more since the last pass.
     """
 
     processed: int = 0
