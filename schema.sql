@@ -543,6 +543,8 @@ create table decay_runs (
     force boolean not null default false,
     -- whose facts alone it takes; null for those of all
     namespace integer references namespaces (id),
+    -- the instant of the finished pass before this one; null for the first
+    passed_at timestamptz,
     unique (work, slot)
 );
 
@@ -570,14 +572,35 @@ create table decay_parts (
     primary key (run, segment, part)
 );
 
--- What one pass has forgotten of one namespace for fading, so that all its tasks share one limit.
+-- Up to which fact a pass goes in a namespace where the forget limit holds some back, so that all its tasks agree: the
+-- facts end in order of `ends_at` (epoch seconds) and id. `allowed` is how many may, `used` belongs to earlier versions.
 create table decay_allowances (
     run uuid not null references decay_runs (id) on delete cascade,
     namespace integer not null references namespaces (id),
     allowed bigint not null,
     used bigint not null default 0,
+    last_ends_at double precision,
+    last_fact uuid,
     primary key (run, namespace)
 );
+
+-- How many facts of a namespace ended without having been asked for, and how many more passes ended because they were,
+-- minute by minute, for as long as the forget limit looks back. Without foreign key, as `tally_changes`.
+create table endings (
+    namespace integer not null,
+    at timestamptz not null,
+    facts bigint not null,
+    asked bigint not null default 0,
+    primary key (namespace, at)
+);
+
+-- Which shares of a namespace may end so within a day and a week, as the last pass was told.
+create table forget_limits (
+    only_row boolean primary key default true check (only_row),
+    a_day double precision not null default 0.2,
+    a_week double precision not null default 0.5
+);
+insert into forget_limits default values;
 
 -- What the last run of the janitor has done to a namespace, or passes have since the one before; each run writes it
 -- anew. Of the ids the first ones are kept, of all the number.
@@ -684,6 +707,86 @@ create index forgotten_hashes_fact on forgotten_hashes (namespace, fact);
 
 -- decay_runs: the newest first, and those that never finished
 create index decay_runs_started on decay_runs (started_at desc);
+
+-- the pass before this one
+create index decay_runs_passes on decay_runs (started_at desc)
+    where finished_at is not null and not dry_run and work in ('decay', 'prune', 'hard prune', 'startup prune', 'janitor');
+
+-- The forget limit --------------------------------------------------------------------------------------------------
+
+-- The instant of the last finished pass over a namespace, or over all where none is named.
+create function last_pass(tenant integer) returns timestamptz
+    language sql stable parallel safe
+return (
+    select planned_for from decay_runs
+    where finished_at is not null and not dry_run
+        and work in ('decay', 'prune', 'hard prune', 'startup prune', 'janitor')
+        and (namespace is null or namespace = tenant)
+    order by started_at desc
+    limit 1
+);
+
+-- Whether a fact ends as its owner asked: a lifetime that the owner chose has run out, not later than a day after the
+-- last pass. Before the first pass any time will do.
+create function asked_for(
+    decay_class_source text, expires_at timestamptz, passed_at timestamptz, instant timestamptz
+) returns boolean
+    language sql immutable parallel safe
+return coalesce(decay_class_source = 'explicit', false)
+    and expires_at <= least(instant, passed_at + interval '1 day');
+
+-- How many of a share are left when `lived` facts lived before some of them ended: never fewer than five in all, unless
+-- the share is 0.
+create function share_left(share double precision, lived numeric, ended numeric) returns bigint
+    language sql immutable parallel safe
+return case
+    when share <= 0 then 0
+    else greatest(greatest(floor(share * lived), 5) - ended, 0)
+end;
+
+-- How many more facts of a namespace may end at an instant without having been asked for, as in `core.limit`; null
+-- without limit.
+create function forget_room(tenant integer, instant timestamptz) returns bigint
+    language sql stable parallel safe
+return (
+    select case when a_day < 1 then least(
+        share_left(a_day, live + all_of_day, of_day),
+        case when a_week < 1 then share_left(a_week, live + all_of_week, of_week) end
+    ) end
+    from forget_limits
+    cross join (
+        select coalesce(sum(facts) filter (where at > instant - interval '1 day'), 0) as of_day,
+            coalesce(sum(facts), 0) as of_week,
+            coalesce(sum(facts + asked) filter (where at > instant - interval '1 day'), 0) as all_of_day,
+            coalesce(sum(facts + asked), 0) as all_of_week
+        from endings
+        where namespace = tenant and at > instant - interval '7 days'
+    ) as ended
+    cross join (
+        select coalesce(sum(facts), 0) as live
+        from (
+            select facts from tallies where namespace = tenant and forgotten_reason is null
+            union all
+            select facts from tally_changes where namespace = tenant and forgotten_reason is null
+        ) as counted
+    ) as counted
+);
+
+-- From when on the facts of a namespace that are over stay visible, because they exceed what may still end: the next
+-- pass will hold them. Readers ask this only where they meet a fact that is over and not held.
+create function forget_horizon(tenant integer, instant timestamptz) returns timestamptz
+    language sql stable parallel safe
+return coalesce(
+    (
+        select ends_at from activity
+        where namespace = tenant and due_at <= instant + interval '1 second' and ends_at <= instant and not held
+            and not asked_for(decay_class_source, expires_at, last_pass(tenant), instant)
+        order by ends_at, fact
+        offset coalesce(forget_room(tenant, instant), 9223372036854775807)
+        limit 1
+    ),
+    'infinity'
+);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,12 @@ class Settings(BaseModel):
     regeneration_enabled: bool = Field(default=True, description="a hit restores the full vector")
     cold_threshold: float = Field(0.25, ge=0, le=1, description="retention below which only the signature stays")
     summary_layers: int = Field(3, ge=1, le=3, description="1 truncated, 2 also sentences, 3 also keywords")
-    forget_limit: float = Field(0.2, ge=0, le=1, description="share of a namespace that one pass may forget")
+    forget_limit: float = Field(
+        0.2, ge=0, le=1, description="share of a namespace that may end by itself in a day; 1: no limit"
+    )
+    forget_limit_week: float = Field(
+        0.5, ge=0, le=1, description="share of a namespace that may end by itself in a week; 1: no limit a week"
+    )
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
     retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")

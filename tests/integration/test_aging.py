@@ -180,12 +180,12 @@ def test_no_doubt_culls_episodes_and_chunks(memory: Memory) -> None:
 
 
 def test_what_ages_counts_towards_the_forget_limit_and_is_held(memory: Memory) -> None:
-    facts = [{"text": f"Episode {i}.", "kind": "episodic"} for i in range(130)]
+    facts = [{"text": f"Episode {i}.", "kind": "episodic"} for i in range(30)]
     memory.store(*facts)
     done = memory.decay(91).counters
-    assert (done.aged, done.held) == (100, 30)
-    assert len(memory.ids("episode", at=91, limit=200)) == 30
-    assert memory.decay(92, force=True).counters.aged == 30
+    assert (done.aged, done.held) == (6, 24)
+    assert len(memory.ids("episode", at=91, limit=200)) == 24
+    assert memory.decay(92, force=True).counters.aged == 24
 
 
 def test_the_forecast_tells_what_ages_and_gets_stale(memory: Memory) -> None:

@@ -2,8 +2,11 @@
 
 from collections import Counter
 from dataclasses import asdict
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.core.fading import REASONS
@@ -12,6 +15,16 @@ from workers.forgetting.decay import Report
 
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")
+EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
+bounded = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+storable = st.fixed_dictionaries(
+    {
+        "created_at": st.integers(-30, 10).map(lambda number: day(number).isoformat()),
+        "confidence": st.sampled_from([1.0, 0.2, 0.12]),
+        "decay_class": st.sampled_from(["normal", "active", "short", "session", "checkpoint", "stable"]),
+        "decay_class_source": st.sampled_from(["auto", "explicit"]),
+    }
+)
 
 
 def fill(memory: Memory, facts: int = 60) -> None:
@@ -74,8 +87,27 @@ def test_the_forget_limit_is_foreseen(memory: Memory) -> None:
     ahead = forecast.forecast(memory.context, "default", 60, day(0))
     reports = [memory.decay(at=number) for number in range(1, 61)]
 
-    assert sum(one.held for one in ahead) == 30 == sum(report.counters.held for report in reports)
+    assert sum(one.held for one in ahead) == 104 == sum(report.counters.held for report in reports)
     assert [one.held for one in ahead] == [report.counters.held for report in reports]
+    assert [foreseen(one) for one in ahead] == [counters(report) for report in reports]
+
+
+@bounded
+@given(facts=st.lists(storable, min_size=1, max_size=60), passed=st.lists(st.integers(0, 40), max_size=3))
+def test_passes_do_to_every_namespace_what_was_forecast_limits_and_all(
+    memory: Memory, facts: list[dict[str, Any]], passed: list[int]
+) -> None:
+    memory.rows(EMPTY)
+    memory.store(*({"text": f"Guest {place}.", **one} for place, one in enumerate(facts)))
+    for at in sorted(passed):
+        memory.decay(at)
+    start = max(passed, default=0)
+
+    ahead = forecast.forecast(memory.context, "default", 40, day(start))
+    reports = [memory.decay(at=start + number) for number in range(1, 41)]
+
+    assert [(foreseen(one), one.held) for one in ahead] == [(counters(one), one.counters.held) for one in reports]
+    assert sum(one.held for one in ahead) <= len(facts)
 
 
 def test_other_namespaces_are_not_counted(memory: Memory) -> None:

@@ -95,18 +95,18 @@ def test_a_run_that_comes_again_changes_nothing(memory: Memory) -> None:
 
 def test_ids_are_capped_and_all_are_counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(janitor, "MOST_IDS", 3)
-    ids = doubtful(memory, 8)
+    ids = doubtful(memory, 5)
     told = tidied(memory, FADED)
-    assert (len(told.culled_fact_ids), told.culled_facts) == (3, 8)
+    assert (len(told.culled_fact_ids), told.culled_facts) == (3, 5)
     assert set(told.culled_fact_ids) < ids
 
 
 def test_it_stops_at_the_forget_limit_as_every_pass_does(memory: Memory) -> None:
-    doubtful(memory, 130)
-    assert tidied(memory, FADED).culled_facts == 100
+    doubtful(memory, 30)
+    assert tidied(memory, FADED).culled_facts == 6
     assert tidied(memory, FADED + 1).culled_facts == 0
     memory.decay(FADED + 2, force=True)
-    assert tidied(memory, FADED + 3).culled_facts == 30
+    assert tidied(memory, FADED + 3).culled_facts == 24
 
 
 def test_a_namespace_that_nobody_stored_into_has_no_janitor(memory: Memory) -> None:

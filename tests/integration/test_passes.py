@@ -41,11 +41,11 @@ def test_a_pass_of_a_namespace_that_nobody_stored_into_does_nothing(memory: Memo
 
 def test_forcing_one_namespace_forces_no_other(memory: Memory) -> None:
     for name in ("own", "other"):
-        for place in range(150):
+        for place in range(30):
             memory.store({"text": f"Meadow number {place}.", "confidence": 0.11}, namespace=name)
-    assert memory.decay(400).counters.held == 100
+    assert memory.decay(400).counters.held == 48
     forced = memory.decay(400, namespace="own", force=True).counters
-    assert (forced.processed, forced.forgotten) == (50, 50)
+    assert (forced.processed, forced.forgotten) == (24, 24)
     held = dict(memory.rows("select name, held_since is not null from namespaces where name in ('own', 'other')"))
     assert held == {"own": False, "other": True}
 

@@ -20,8 +20,8 @@ from workers.core.arrays import Ints
 from workers.core.fading import Anchors, chosen, written
 from workers.core.fidelity import FULL, PENDING
 from workers.forgetting.compare import compare
-from workers.forgetting.decay import allowed
 from workers.forgetting.forget import forget_within
+from workers.forgetting.limit import allowed
 from workers.forgetting.passes import check_own
 from workers.forgetting.terms import rules_for
 from workers.intake.values import MOST_TAGS
@@ -30,7 +30,6 @@ from workers.storage import activity, events, likenesses, links, namespaces, run
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Member
-from workers.storage.runs import Part
 
 log = logging.getLogger(__name__)
 
@@ -125,8 +124,7 @@ def merge(
         rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
         wanted = _still_there(db, tenant.id, groups, now)
         total = sum(len(group.merge) for group in wanted)
-        part = Part("consolidation", now, dry_run=False, force=force, quota=0, place=0)
-        granted = total if force else allowed(context, db, run, tenant.id, total, part)
+        granted = total if force else allowed(context, db, tenant.id, total, now)
         going = _within(wanted, granted)
         faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
     if granted < total:

@@ -24,22 +24,18 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
-from workers.forgetting import gaps
+from workers.forgetting import limit
 from workers.forgetting.age import counted, write_counted
 from workers.forgetting.forget import forget_within
 from workers.forgetting.passes import check_own
 from workers.forgetting.terms import terms
-from workers.storage import choices, due, events, namespaces, rules, runs, tallies, vectors
+from workers.storage import choices, due, events, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
 
 log = logging.getLogger(__name__)
-
-EXPIRED = REASONS.index("expired")
-LEAST_FORGET_LIMIT = 100
-"""However small a namespace, one pass may forget as many facts."""
 
 LOST_AFTER_SECONDS = 150.0
 """Longer than the visibility timeout: a part that is still open then has lost its message."""
@@ -87,6 +83,7 @@ def plan(
         if not begun:
             check_own(db, run, work, tenant)
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
+        limit.publish(context, db)
         if work == "decay" and not dry_run:
             _heed_changed_rules(context, db, now, tenant)
         if force and not dry_run:
@@ -172,8 +169,8 @@ def _log(report: Report) -> None:
         log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
     if done.held:
         log.warning(
-            "FORGET LIMIT MET: %d facts would fade for good but are kept. Look at them, then run "
-            "`ebb decay --force`, or raise EBB_FORGET_LIMIT.",
+            "FORGET LIMIT MET: %d facts are over but stay visible. List them with `ebb held`, then let them go with "
+            "`ebb held --let-go` or keep them with `ebb held --keep`.",
             done.held,
         )
 
@@ -199,80 +196,38 @@ def _log_decay(done: Counters) -> None:
 def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
     """Decay the next facts of a part; return how many, 0 when nothing is left."""
     began = time.perf_counter()
-    limit = min(context.settings.decay_batch, part.quota)
-    if limit <= 0:
+    most = min(context.settings.decay_batch, part.quota)
+    if most <= 0:
         return 0
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
         rows = due.preview(
-            db, segment, now, limit, part.place, with_held=part.force, work=part.work, namespace=part.namespace
+            db, segment, now, most, part.place, with_held=part.force, work=part.work, namespace=part.namespace
         )
     else:
-        rows = due.claim(db, segment, now, limit, work=part.work, namespace=part.namespace)
+        rows = due.claim(db, segment, now, most, work=part.work, namespace=part.namespace)
     if not rows.ids:
         return 0
     own, before = terms(context, db, rows.namespaces), rows
     rows = counted(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
-    forgotten, held = _sentence(context, db, part_of[0], part, rows, faded)
+    said = limit.sentence(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
         write_counted(db, before, rows)
-        _write(db, part_of[0], rows, faded, forgotten, held, now)
-    counters = _count(rows, faded, forgotten, held, now)
+        _write(db, part_of[0], rows, faded, said.forgotten, said.held, now)
+    counters = _count(rows, faded, said.forgotten, said.held & ~rows.held, now)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows)
 
 
-def _sentence(
-    context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded
-) -> tuple[Bools, Bools]:
-    """Return who is forgotten now, and who is over but held back because the run met the forget limit.
-
-    A lifetime that is over counts towards no limit, whether by expiry or by soft decay: it was given with the fact.
-    What ended while no pass came for long is held, too.
-    """
-    instant = part.planned_for.timestamp()
-    over = faded.ends_at <= instant
-    waiting = over & gaps.within(db, rows, faded.ends_at) if over.any() and not part.force else np.zeros_like(over)
-    for tenant in np.unique(rows.namespaces[waiting]).tolist() if not part.dry_run else []:
-        namespaces.hold(db, tenant, part.planned_for)
-    forgotten = (faded.lifetime_ends_at <= instant) & ~waiting
-    fading = over & ~forgotten & ~waiting
-    for tenant in np.unique(rows.namespaces[fading]).tolist():
-        wanted = np.flatnonzero(fading & (rows.namespaces == tenant))
-        granted = len(wanted) if part.force else allowed(context, db, run, tenant, len(wanted), part)
-        forgotten[wanted[:granted]] = True
-    return forgotten, over & ~forgotten
-
-
-def forget_limit(context: Context, live: int) -> int:
-    """Return how many of a namespace's live facts one pass may forget for fading."""
-    return max(int(context.settings.forget_limit * live), LEAST_FORGET_LIMIT)
-
-
-def allowed(context: Context, db: Connection, run: UUID, tenant: int, wanted: int, part: Part) -> int:
-    """Return how many of `wanted` facts this run may still forget for fading; past the limit the namespace is held."""
-    if not runs.allowance_exists(db, run, tenant):
-        limit = 0 if namespaces.held(db, tenant) else forget_limit(context, tallies.live(db, tenant))
-        runs.allow(db, run, tenant, limit)
-    granted = runs.use_allowance(db, run, tenant, wanted)
-    if granted < wanted and not part.dry_run:
-        namespaces.hold(db, tenant, part.planned_for)
-    return granted
-
-
 def _write(
     db: Connection, run: UUID, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime
 ) -> None:
-    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next.
-
-    What is held waits for `--force`, or for the end of its lifetime if that is still to come.
-    """
+    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next."""
     stay = ~forgotten
-    lifetime_ends_at = np.where(faded.lifetime_ends_at > now.timestamp(), faded.lifetime_ends_at + GUARD, np.inf)
-    waiting = replace(faded, due_at=np.where(held, lifetime_ends_at, faded.due_at))
+    waiting = limit.waiting(rows, faded, held, now, GUARD)
     _shrink(db, rows.only(stay), faded.fidelity[stay])
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)

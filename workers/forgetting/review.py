@@ -16,16 +16,15 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.forgetting.decay import allowed
 from workers.forgetting.forget import forget_within
+from workers.forgetting.limit import allowed
 from workers.forgetting.passes import check_own
 from workers.judging.review import Because, Reviewed, needless
 from workers.judging.statement import Statement
-from workers.storage import activity, events, namespaces, remembered, runs, signatures, verdicts
+from workers.storage import activity, events, limits, namespaces, remembered, runs, signatures, verdicts
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import Connection, transaction
 from workers.storage.remembered import Remembered
-from workers.storage.runs import Part
 
 log = logging.getLogger(__name__)
 
@@ -196,10 +195,9 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Becau
         return 0, False
     with transaction(context.database_url) as db:
         wanted = _still_needless(db, tenant, found, now)
-        part = Part("review", now, dry_run=False, force=False, quota=0, place=0)
-        namespaces.lock(db, tenant)  # reviews of one namespace share what is left of a day
+        limits.lock(db, tenant)  # reviews of one namespace share what is left of a day
         left = min(len(wanted), _left_today(context, db, tenant, now))
-        granted = allowed(context, db, run, tenant, left, part)
+        granted = allowed(context, db, tenant, left, now)
         gone = wanted[:granted]
         why = [{"because_of": str(found[id_].of), "why": found[id_].why} for id_ in gone]
         forget_within(db, [tenant] * granted, gone, [REASON] * granted, now, run, why)

@@ -37,7 +37,8 @@ ADD = """
 
 READ = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
@@ -53,7 +54,8 @@ READ_LIVE = """
 
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
@@ -116,12 +118,15 @@ ENDED_AMONG = """
 """
 
 
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 20
+NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 21
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Rows of `activity` by column: who they are, their anchors, and what they were when last looked at."""
+    """Rows of `activity` by column: who they are, their anchors, and what they were when last looked at.
+
+    Of an explicit one, its owner chose the decay class.
+    """
 
     namespaces: Ints
     ids: list[UUID]
@@ -131,6 +136,7 @@ class Activity:
     last_accessed_at: Floats
     held: Bools
     occurred: Ints
+    explicit: Bools
 
     def __len__(self) -> int:
         """Return how many facts these are."""
@@ -151,6 +157,7 @@ class Activity:
             self.last_accessed_at[keep],
             self.held[keep],
             self.occurred[keep],
+            self.explicit[keep],
         )
 
 
@@ -307,4 +314,5 @@ def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
         last_accessed_at=accessed_at,
         held=np.array(columns[12], dtype=np.bool_),
         occurred=np.array(columns[17], dtype=np.int64),
+        explicit=np.array([source == "explicit" for source in columns[20]], dtype=np.bool_),
     )

@@ -17,7 +17,8 @@ Said: TypeAlias = tuple[str | None, str | None, str | None, str]
 # episodes live is said by their durability. Locked in the order in which a touch locks.
 UNCHOSEN = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source
     from anchors
     where (%(namespace)s::int is null or namespace = %(namespace)s)
         and (namespace, fact) > (%(after)s, %(fact)s)

@@ -32,11 +32,6 @@ ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do not
 
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
 
-# It holds up whoever locks it too, not those who store.
-LOCK = "select from namespaces where id = %(namespace)s for no key update"
-
-HELD = "select held_since is not null from namespaces where id = %(namespace)s"
-
 RELEASE = """
     update namespaces set held_since = null, gap_from = null, gap_until = null
     where (held_since is not null or gap_until is not null) and (%(namespace)s::int is null or id = %(namespace)s)
@@ -114,22 +109,11 @@ def all_names(db: Connection) -> list[str]:
     return [name for (name,) in db.execute(ALL_NAMES)]
 
 
-def held(db: Connection, namespace: int) -> bool:
-    """Return whether a namespace waits for somebody to force its fading."""
-    row = db.execute(HELD, {"namespace": namespace}).fetchone()
-    return bool(row and row[0])
-
-
-def lock(db: Connection, namespace: int) -> None:
-    """Wait for others that do the same, until they have committed."""
-    db.execute(LOCK, {"namespace": namespace})
-
-
 def hold(db: Connection, namespace: int, now: datetime) -> None:
-    """Let nothing more of a namespace fade into forgetting until somebody forces it."""
+    """Note since when facts of a namespace are held back by the forget limit."""
     db.execute(HOLD, {"namespace": namespace, "now": now})
 
 
 def release(db: Connection, namespace: int | None = None) -> None:
-    """Let fading forget again in a namespace, or everywhere."""
+    """Note that nothing is held any more in a namespace, or anywhere."""
     db.execute(RELEASE, {"namespace": namespace})

@@ -39,7 +39,8 @@ ADVANCE = """
 # What somebody works on at this moment is passed over; the next turn finds it.
 OUTRUN = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source
     from anchors
     where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
     order by occurred

@@ -1,4 +1,4 @@
-"""Decay runs: one row a pass, one a task of it, and what it may still forget of each namespace."""
+"""Decay runs: one row a pass, and one a task of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,8 +11,9 @@ from workers.storage.connection import Connection
 from workers.storage.due import Work
 
 BEGIN = """
-    insert into decay_runs (id, work, planned_for, slot, asked_by, dry_run, force, namespace)
-    values (%(id)s, %(work)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s, %(namespace)s)
+    insert into decay_runs (id, work, planned_for, slot, asked_by, dry_run, force, namespace, passed_at)
+    values (%(id)s, %(work)s, %(now)s, %(slot)s, %(asked_by)s, %(dry_run)s, %(force)s, %(namespace)s,
+        last_pass(%(namespace)s))
     on conflict do nothing
     returning id
 """
@@ -27,7 +28,7 @@ ADD_PARTS = """
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
     select work, planned_for, dry_run, force, namespace, quota - processed as quota,
-        part * quota + processed as place
+        part * quota + processed as place, passed_at
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
@@ -84,31 +85,13 @@ OPEN_PARTS = """
     limit 1000
 """
 
-ALLOW = """
-    insert into decay_allowances (run, namespace, allowed) values (%(run)s, %(namespace)s, %(allowed)s)
-    on conflict do nothing
-"""
-
-ALLOWANCE = "select allowed from decay_allowances where run = %(run)s and namespace = %(namespace)s"
-
-USE_ALLOWANCE = """
-    update decay_allowances set used = new.used
-    from (
-        select used as before, least(allowed, used + %(wanted)s) as used
-        from decay_allowances where run = %(run)s and namespace = %(namespace)s
-        for update
-    ) as new
-    where run = %(run)s and namespace = %(namespace)s
-    returning new.used - new.before
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one task of a run shall do: at which instant, and how many facts at most.
 
     `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order;
-    `namespace` is whose facts alone it takes, if not everybody's.
+    `namespace` is whose facts alone it takes, if not everybody's; `passed_at` the instant of the pass before this one.
     """
 
     work: Work
@@ -118,6 +101,7 @@ class Part:
     quota: int
     place: int
     namespace: int | None = None
+    passed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,19 +216,3 @@ def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, in
     """Return parts of runs that began that long ago and are still not done: their messages may be lost."""
     rows = db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)})
     return [(run, segment, part) for run, segment, part in rows]
-
-
-def allowance_exists(db: Connection, run: UUID, namespace: int) -> bool:
-    """Return whether it is settled how many facts of a namespace this run may forget for fading."""
-    return db.execute(ALLOWANCE, {"run": run, "namespace": namespace}).fetchone() is not None
-
-
-def allow(db: Connection, run: UUID, namespace: int, allowed: int) -> None:
-    """Settle how many facts of a namespace this run may forget for fading; the first to say it counts."""
-    db.execute(ALLOW, {"run": run, "namespace": namespace, "allowed": allowed})
-
-
-def use_allowance(db: Connection, run: UUID, namespace: int, wanted: int) -> int:
-    """Take up to `wanted` from what a run may forget of a namespace; return how many were granted."""
-    row = db.execute(USE_ALLOWANCE, {"run": run, "namespace": namespace, "wanted": wanted}).fetchone()
-    return int(row[0]) if row else 0

@@ -264,13 +264,13 @@ def _cut(line: Line, rank: int) -> dict[str, Any]:
 
 
 def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
-    """Return what passes will do day by day; `forgotten` has all reasons, less what the forget limit holds back."""
+    """Return what passes will do day by day; `forgotten` has all reasons, `held` what the forget limit holds back."""
     return {"days": [_day(day) for day in ahead]}
 
 
 def _day(day: Day) -> dict[str, Any]:
     counts = {change: day.counts[change] for change in CHANGES}
-    forgotten = sum(day.counts[reason] for reason in REASONS) - day.held
+    forgotten = sum(day.counts[reason] for reason in REASONS)
     facts = [{"id": str(fact.id), "change": fact.change, "text": fact.text} for fact in day.facts]
     return {
         "at": shown(day.at),
