@@ -31,13 +31,15 @@ from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
 from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
+from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
+from api.holding import Holder
 from api.keeping import Keeper
 from api.operating import DECAY_SECONDS, Operator
 from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
 from api.viewing import Viewer
 
 
-class Client(Operator, Keeper, Viewer):
+class Client(Operator, Keeper, Holder, Viewer):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.

@@ -53,6 +53,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.keeping",
             "workers.tasks.restoring",
             "workers.tasks.branching",
+            "workers.tasks.holding",
             "workers.tasks.graph",
             "workers.tasks.passing",
             "workers.tasks.choosing",

@@ -31,6 +31,7 @@ ROUTES = {
     "memory.neighbours": RECALL,
     "memory.contradictions": RECALL,
     "memory.forecast": RECALL,
+    "memory.held": RECALL,
     "memory.history": RECALL,
     "memory.forgotten": RECALL,
     "memory.relations": RECALL,

@@ -138,10 +138,10 @@ def say_words_alone(*, by_meaning: bool) -> None:
 
 
 def say_held(facts: int) -> None:
-    """Say loudly that facts would be forgotten, were it not for the forget limit."""
+    """Say loudly that facts are over but stay visible, because the forget limit holds them back."""
     console().print(
-        f"[bold red]Forget limit met:[/bold red] {facts} facts would be forgotten but are kept. "
-        "Look at them, then run `ebb decay --force`, or raise EBB_FORGET_LIMIT."
+        f"[bold red]Forget limit met:[/bold red] {facts} facts are over but stay visible. "
+        "List them with `ebb held`, then let them go with `ebb held --let-go` or keep them with `ebb held --keep`."
     )
 
 

@@ -108,4 +108,17 @@ def forgotten(
     return {"facts": [], **brief(memory.client.forgotten(limit, asked=memory.writes, **chosen))}
 
 
-TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats), reads(forgotten))
+def held(
+    call: Call,
+    limit: Limit = 10,
+    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
+) -> Answer:
+    """List facts that are over but stay visible, because too many would have been forgotten at once.
+
+    Returns {"held": [{"id", "text", "reason", "ended_at", …}], "total", "next"}. Their owner decides: `reinforce` keeps
+    one, `forget` lets it go.
+    """
+    return read(call).client.held(limit, cursor)
+
+
+TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats), reads(held), reads(forgotten))

@@ -56,7 +56,10 @@ from api.schemas.system import (
 )
 from api.schemas.telling import (
     Contradictions,
+    Decided,
+    DecideRequest,
     Forecast,
+    HeldFacts,
     Resolved,
     ResolveRequest,
     Stats,
@@ -94,6 +97,8 @@ __all__ = [
     "Contradictions",
     "DecayRequest",
     "Decayed",
+    "DecideRequest",
+    "Decided",
     "Edge",
     "EdgeRequest",
     "EdgesDecayRequest",
@@ -105,6 +110,7 @@ __all__ = [
     "Fate",
     "Forecast",
     "Forgotten",
+    "HeldFacts",
     "History",
     "Injected",
     "Janitor",

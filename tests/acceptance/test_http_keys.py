@@ -49,6 +49,9 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/stats"): ("read", "/memory/stats", None),
     ("GET", "/memory/forecast"): ("read", "/memory/forecast?days=366&shown=100", None),
     ("GET", "/memory/contradictions"): ("read", "/memory/contradictions", None),
+    ("GET", "/memory/held"): ("read", "/memory/held", None),
+    ("POST", "/memory/held/let-go"): ("write", "/memory/held/let-go", {"everything": True}),
+    ("POST", "/memory/held/keep"): ("write", "/memory/held/keep", {"everything": True}),
     ("POST", "/memory/contradictions/resolve"): (
         "write", "/memory/contradictions/resolve", {"ids": ["{one}"], "keep": "{two}"},
     ),

@@ -33,6 +33,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "lookup": {"entity": "Mira"},
         "stats": {},
         "forgotten": {},
+        "held": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
         "update": {"id": two, "tags": ["travel"]},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
@@ -43,7 +44,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "forgotten", "relate")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "held", "forgotten", "relate")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 

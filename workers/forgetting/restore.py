@@ -208,7 +208,7 @@ def _revive(
     signatures.revive(db, tenant, live.ids)
     likenesses.compare_again(db, tenant, live.ids)
     rules = rules_for(context, db, live.namespaces)
-    anchors = _as_recalled(live, now, rules)
+    anchors = as_recalled(live, now, rules)
     outrunning.encode_anew(db, tenant, live.ids, now)
     activity.write_used(
         db, live, anchors, written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
@@ -241,7 +241,7 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
     return set(rows.ids)
 
 
-def _as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
+def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
     """Return anchors seen and confirmed now, whose lifetimes begin now or when their pins end, of every class.
 
     Episodes are as if they had been stored now.

@@ -1,0 +1,85 @@
+"""What the forget limit holds back is listed, stays visible before and after passes, and its owner decides about it."""
+
+from math import inf
+from uuid import UUID, uuid4
+
+from memory import Memory, day
+
+from workers.core.fading import REASONS
+from workers.forgetting import held
+from workers.remembering.add import Stored
+
+OVER = 68
+"""Days after which a fact of a default user is over."""
+
+
+def default(memory: Memory, count: int, at: float = 0, namespace: str = "default") -> list[UUID]:
+    facts = [{"text": f"Guest number {number} likes tea on day {at}."} for number in range(count)]
+    stored = memory.store(*facts, at=at, classify=True, namespace=namespace)
+    return [one.id for one in stored if isinstance(one, Stored)]
+
+
+def live(memory: Memory, namespace: str = "default") -> set[UUID]:
+    query = "select id from facts join namespaces on namespaces.id = namespace where forgotten_at is null and name = %s"
+    return {id_ for (id_,) in memory.rows(query, namespace)}
+
+
+def test_held_facts_are_listed_page_by_page_in_the_order_of_their_ends(memory: Memory) -> None:
+    for number in range(3):
+        default(memory, 4, at=number)
+    memory.decay(OVER + 3)
+    first = held.listed(memory.context, "default", 4)
+    rest = held.listed(memory.context, "default", 4, first.rest)
+    facts = [*first.facts, *rest.facts]
+    assert (first.total, len(facts), rest.rest) == (7, 7, None)
+    assert facts == sorted(facts, key=lambda one: (one.ended_at, one.id))
+    assert {*first.reasons.values(), *rest.reasons.values()} == {"faded"}
+    assert {one.id for one in facts} == live(memory)
+
+
+def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Memory) -> None:
+    ids = default(memory, 30)
+    memory.decay(OVER)
+    one, *_ = waiting = sorted(live(memory))
+    assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([one], 23)
+    assert memory.row(one)["forgotten_reason"] in REASONS
+    assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([], 23)
+    assert held.let_go(memory.context, "default", None, day(OVER + 1), inf).ids == waiting[1:]
+    assert live(memory) == set()
+    assert memory.value("select sum(facts) from endings") == 6
+    assert memory.value("select count(*) from namespaces where held_since is not null") == 0
+    memory.restore(ids[0], at=OVER + 2)
+    assert live(memory) == {ids[0]}
+
+
+def test_what_is_kept_has_its_whole_life_before_it(memory: Memory) -> None:
+    default(memory, 30)
+    memory.decay(OVER)
+    waiting = live(memory)
+    assert set(held.keep(memory.context, "default", None, day(OVER), inf).ids) == waiting
+    assert memory.stats(OVER).held == 0
+    assert memory.decay(2 * OVER - 1).counters.forgotten == 0
+    assert {memory.row(id_)["expires"] for id_ in waiting} == {OVER + 90}
+    assert ("kept", OVER) in memory.history(waiting.pop(), at=OVER)
+
+
+def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: Memory) -> None:
+    mine, theirs = default(memory, 3), default(memory, 30, namespace="theirs")
+    memory.decay(OVER - 10)
+    memory.decay(OVER, namespace="theirs")
+    for decide in (held.let_go, held.keep):
+        assert decide(memory.context, "default", [*mine, *theirs, uuid4()], day(OVER), inf).ids == []
+        assert decide(memory.context, "nobody", None, day(OVER), inf) == held.Decided([], 0)
+    assert (len(live(memory)), memory.stats(OVER, "theirs").held) == (3, 24)
+    assert held.listed(memory.context, "nobody", 3) == held.Page()
+
+
+def test_use_that_does_not_prolong_a_held_fact_leaves_it_visible(memory: Memory) -> None:
+    memory.store(*[{"text": f"Preflight number {number}."} for number in range(30)], classify=True)
+    memory.decay(0.1)
+    memory.decay(1)
+    id_ = min(live(memory))
+    memory.touch(id_, at=1.5)
+    assert (memory.row(id_)["held"], id_ in memory.ids("preflight", at=1.5, limit=50)) == (True, True)
+    memory.decay(1.6)
+    assert id_ in memory.ids("preflight", at=1.7, limit=50)
