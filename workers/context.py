@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from workers.clock import Clock
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
-from workers.core.hygiene import Hygiene, effective, numbers
+from workers.core.hygiene import Hygiene, by_passes, effective, numbers
 from workers.settings import Settings
 from workers.storage import clock, embedders
 from workers.storage.connection import close_pools, transaction
@@ -99,14 +99,15 @@ class Context:
         with transaction(self.database_url) as db:
             stored = embedders.current(db)
         dims = self.embedder.dims if stored is None else stored.dims
+        hygiene = by_passes(self.hygiene)
         return FadingRules(
             widest_bucket=largest_bucket(dims, self.settings.min_vector_dim),
             cold_threshold=self.settings.cold_threshold,
-            half_life=self.hygiene.half_life,
-            cull_floor=self.hygiene.cull_floor,
-            persistent_days=self.hygiene.persistent_days,
-            both_limits=self.hygiene.both_limits,
-            stale_days=self.hygiene.stale_days,
+            half_life=hygiene.half_life,
+            cull_floor=hygiene.cull_floor,
+            persistent_days=hygiene.persistent_days,
+            both_limits=hygiene.both_limits,
+            stale_days=hygiene.stale_days,
         )
 
     def close(self) -> None:

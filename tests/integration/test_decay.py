@@ -87,6 +87,7 @@ def apply_all(memory: Memory, parts: list[decay.PartOf]) -> None:
 def test_any_passes_in_any_order_leave_what_one_pass_leaves(
     memory: Memory, twin: Memory, facts: list[dict[str, Any]], passes: list[float], last: int
 ) -> None:
+    memory, twin = memory.having(forget_limit=1.0), twin.having(forget_limit=1.0)
     remember(facts, memory, twin)
     for at in [*[at for at in passes if at < last], last, *passes[:2], last]:
         memory.decay(min(at, last))
@@ -99,6 +100,7 @@ def test_any_passes_in_any_order_leave_what_one_pass_leaves(
 def test_two_threads_with_batches_of_their_own_leave_what_one_pass_leaves(
     memory: Memory, twin: Memory, facts: list[dict[str, Any]], passes: list[float], sizes: tuple[int, int]
 ) -> None:
+    memory, twin = memory.having(forget_limit=1.0), twin.having(forget_limit=1.0)
     remember(facts, memory, twin)
     workers = [memory.having(decay_batch=size, segments=1) for size in sizes]
     with ThreadPoolExecutor(2) as pool_of_two:
@@ -298,7 +300,7 @@ def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCapt
 def test_a_dry_run_is_not_logged_as_if_it_had_done_anything(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     memory.add("Tea at four.", decay_class="session")
     with caplog.at_level(logging.INFO, "workers.forgetting.decay"):
-        assert memory.decay(2, dry_run=True).counters.expired == 1
+        assert memory.decay(2, dry_run=True).counters.faded == 1
     assert caplog.messages == []
 
 

@@ -22,7 +22,7 @@ FADED = 200
 
 WORKS: list[Work] = ["decay", "prune", "janitor"]
 EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
-SPENT = st.tuples(st.floats(-10, 0.5), st.integers(1, 80), st.integers(0, 9))
+SPENT = st.tuples(st.integers(-240, 12).map(lambda hours: hours / 24), st.integers(1, 80), st.integers(0, 9))
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

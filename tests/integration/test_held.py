@@ -20,8 +20,8 @@ def default(memory: Memory, count: int, at: float = 0, namespace: str = "default
 
 
 def live(memory: Memory, namespace: str = "default") -> set[UUID]:
-    query = "select id from facts join namespaces on namespaces.id = namespace where forgotten_at is null and name = %s"
-    return {id_ for (id_,) in memory.rows(query, namespace)}
+    named = "namespace = (select id from namespaces where name = %s)"
+    return {id_ for (id_,) in memory.rows(f"select id from facts where forgotten_at is null and {named}", namespace)}
 
 
 def test_held_facts_are_listed_page_by_page_in_the_order_of_their_ends(memory: Memory) -> None:

@@ -3,6 +3,8 @@
 from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.forgetting import decay, janitor
@@ -132,3 +134,66 @@ def test_the_namespaces_turn_is_told(memory: Memory) -> None:
     memory.add("Tea at four.")
     memory.rows("update namespaces set turns = 42")
     assert tidied(memory, 1).last_run_turn == 42
+
+
+MANUAL = {"hygiene.schedule": "manual"}
+DAYS = st.lists(st.floats(1, 400), max_size=6)
+moments = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def filled(memory: Memory) -> None:
+    """Store facts that are culled, that age out, that soft decay removes, that expire and that stay."""
+    memory.store(
+        *({"text": f"Rumour {number}.", "confidence": 0.2} for number in range(3)),
+        *({"text": f"Episode {number}.", "kind": "episodic"} for number in range(3)),
+        {"text": "Tea at four.", "decay_class": "normal"},
+        {"text": "Ticket in the car.", "decay_class": "checkpoint"},
+        {"text": "Ana.", "decay_class": "permanent"},
+    )
+
+
+@moments
+@given(days=DAYS, schedule=st.sampled_from(["manual", "onCapture", "onConsolidation"]))
+def test_passes_leave_culling_and_aging_to_a_janitor_that_is_called_by_hand(
+    memory: Memory, twin: Memory, days: list[float], schedule: str
+) -> None:
+    one, other = memory.having(forget_limit=1.0), twin.having(forget_limit=1.0)
+    for each in (one, other):
+        each.rows("truncate namespaces, decay_runs, tallies, tally_changes, endings cascade")
+        filled(each)
+    one.choose({"hygiene.schedule": schedule})
+    for at in sorted(days):
+        one.decay(at)
+        hidden = {text for text in LEFT if text not in {found.text for found in one.ask(text, at=at, limit=50).results}}
+        assert hidden == (set() if schedule == "manual" else {text for text in LEFT if at > LEFT[text]})
+    one.decay(400)
+    gone = "select forgotten_reason, count(*) from facts where forgotten_at is not null group by 1 order by 1"
+    if schedule == "manual":
+        assert one.rows(gone) == [("expired", 1), ("faded", 1)]
+        tidied(one, 401)
+    other.decay(401)
+    assert one.rows(gone) == other.rows(gone) == [("aged", 3), ("culled", 3), ("expired", 1), ("faded", 1)]
+
+
+LEFT = {"Rumour 0.": 180.0, "Episode 0.": 90.0}
+"""What a janitor ends, and from which day on."""
+
+
+def test_a_janitor_called_by_hand_meets_the_forget_limit_and_the_oldest_go_first(memory: Memory) -> None:
+    memory.choose(MANUAL)
+    for number in range(9):
+        memory.add(f"Rumour {number}.", at=number, confidence=0.2)
+    oldest = memory.rows("select fact from activity order by last_confirmed_at limit 5")
+    memory.decay(FADED)
+    assert memory.stats(FADED).facts == 9
+    assert len(tidied(memory, FADED).culled_fact_ids) == 5
+    assert memory.rows("select id from facts where forgotten_at is not null order by id") == sorted(oldest)
+    memory.decay(FADED + 1)
+    assert (memory.stats(FADED + 1).held, len(memory.ids("rumour", at=FADED + 1))) == (4, 4)
+    assert memory.examine(FADED + 1) == {}
+
+
+def test_under_a_setting_of_all_passes_leave_it_to_the_janitor_too(memory: Memory) -> None:
+    manual = memory.having(hygiene_schedule="manual", forget_limit=1.0)
+    filled(manual)
+    assert (manual.decay(400).counters.culled, tidied(manual, 400).culled_facts) == (0, 3)

@@ -4,7 +4,7 @@ Source: hygiene, H10 and H21-H38.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 Document: TypeAlias = dict[str, Any]
@@ -24,7 +24,10 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Hygiene:
-    """The numbers of one namespace, in days and turns; infinite where a branch is switched off."""
+    """The numbers of one namespace, in days and turns; infinite where a branch is switched off.
+
+    `by_hand` is whether the janitor alone culls and ages, when its owner calls it.
+    """
 
     half_life: float = math.inf
     cull_floor: float = 0.0
@@ -32,6 +35,7 @@ class Hygiene:
     persistent_days: float = math.inf
     both_limits: bool = True
     stale_days: float = math.inf
+    by_hand: bool = False
 
 
 def merged(known: Any, given: Any) -> Any:
@@ -75,7 +79,7 @@ def _section(defaults: Defaults, given: Document, name: str) -> Document | Liter
 def numbers(whole: Document | Literal[False]) -> Hygiene:
     """Return what a complete document comes to."""
     belief, episodes = (whole.get(name) if whole else None for name in SECTIONS)
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {"by_hand": whole["schedule"] == "manual"} if whole else {}
     if belief:
         chosen |= {"half_life": belief["halfLife"], "cull_floor": belief["cullFloor"]}
     if episodes:
@@ -86,3 +90,11 @@ def numbers(whole: Document | Literal[False]) -> Hygiene:
             "stale_days": episodes["permanentStaleDays"],
         }
     return Hygiene(**chosen)
+
+
+def by_passes(own: Hygiene) -> Hygiene:
+    """Return the numbers that passes and readers go by: without culling and aging where the janitor is called by hand.
+
+    The schedule `onCapture` calls the janitor more often; passes do in between what it does.
+    """
+    return replace(own, cull_floor=0.0, persistent_days=math.inf, both_limits=True) if own.by_hand else own

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -212,6 +212,8 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     own, before = terms(context, db, rows.namespaces), rows
     rows = counted(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
+    if part.work == "janitor":
+        faded = _tidied(context, db, rows, faded, now)
     said = limit.sentence(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
         write_counted(db, before, rows)
@@ -220,6 +222,15 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows)
+
+
+def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
+    """Return what the janitor finds: what is over by its own rules too, where passes leave culling and aging to it."""
+    rules = terms(context, db, rows.namespaces, janitor=True).rules
+    found = fade(rows.anchors, now.timestamp(), rules)
+    over = found.ends_at < now.timestamp()
+    both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
+    return Faded(**{name: np.where(over, one, other) for name, one, other in both})
 
 
 def _write(

@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core.fading import REASONS, ends, written
 from workers.forgetting.forget import forget_within
 from workers.forgetting.restore import as_recalled
-from workers.forgetting.terms import rules_for
+from workers.forgetting.terms import rules_for, terms
 from workers.storage import activity, events, held, namespaces, outrunning
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
@@ -103,7 +103,7 @@ def _decide(
 
 
 def _reasons(context: Context, db: Connection, rows: Activity) -> dict[UUID, str]:
-    _, why = ends(rows.anchors, rules_for(context, db, rows.namespaces))
+    _, why = ends(rows.anchors, terms(context, db, rows.namespaces, janitor=True).rules)
     return {id_: REASONS[code] for id_, code in zip(rows.ids, why.tolist(), strict=True)}
 
 

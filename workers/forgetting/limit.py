@@ -139,7 +139,7 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
     endings: list[tuple[float, UUID]] = []
     now = part.planned_for
     for rows, _ in due.coming(db, tenant, now, BATCH):
-        own = terms(context, db, rows.namespaces)
+        own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
         ends_at = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules).ends_at
         counting = (ends_at < now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
         endings += [(float(ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]

@@ -9,7 +9,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
-from workers.core.hygiene import Hygiene, effective, numbers
+from workers.core.hygiene import Hygiene, by_passes, effective, numbers
 from workers.storage import choices
 from workers.storage.connection import Connection
 
@@ -33,17 +33,19 @@ def hygiene(context: Context, own: dict[str, Any]) -> Hygiene:
 
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
     """Return by which rules the facts of one namespace fade."""
-    return replace(context.rules, **{name: getattr(own, name) for name in BY_NAMESPACE})
+    rules = by_passes(own)
+    return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
 
 
-def terms(context: Context, db: Connection, namespaces: Ints) -> Terms:
-    """Return by what n facts fade that belong to these namespaces."""
+def terms(context: Context, db: Connection, namespaces: Ints, *, janitor: bool = False) -> Terms:
+    """Return by what n facts fade that belong to these namespaces, or by what the janitor ends them."""
     tenants, places = np.unique(namespaces, return_inverse=True)
     known = choices.of(db, tenants.tolist())
     own = [hygiene(context, known[id_][0]) for id_ in tenants.tolist()]
     turns = np.array([known[id_][1] for id_ in tenants.tolist()], dtype=np.int64)
     most = np.array([one.persistent_turns for one in own], dtype=np.float64)
-    return Terms(_rules(context, own, places), turns[places], most[places])
+    rules = own if janitor else [by_passes(one) for one in own]
+    return Terms(_rules(context, rules, places), turns[places], most[places])
 
 
 def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
@@ -52,7 +54,7 @@ def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
 
 
 def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRules:
-    if all(one == context.hygiene for one in own):
+    if all(one == by_passes(context.hygiene) for one in own):
         return context.rules
     columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in own])[places] for name in BY_NAMESPACE}
     return replace(context.rules, **columns)

@@ -1,8 +1,9 @@
 """Due: the facts whose next change has come, claimed segment by segment, oldest first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
@@ -83,6 +84,16 @@ TAKE_UP_HELD = """
     update activity set due_at = ends_at
     where held and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
+
+MAKE_DUE = """
+    update activity set due_at = least(due_at, %(now)s)
+    where namespace = %(namespace)s and fact = any(%(ids)s) and not retired
+"""
+
+
+def make_due(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Make facts of a namespace due at an instant, unless they are earlier."""
+    db.execute(MAKE_DUE, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
 def claim(
