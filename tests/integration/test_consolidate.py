@@ -278,6 +278,7 @@ def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
 
 
 def test_many_that_merge_at_once_merge_each_fact_once(memory: Memory) -> None:
+    memory = memory.having(forget_limit=1.0)
     for number in range(20):
         facts = [f"Guest {number} moved {how} the attic and rents it from Mira" for how in ("to", "into")]
         memory.store(*[{"text": text, "confidence": 0.5} for text in facts])

@@ -112,9 +112,7 @@ def test_a_limit_of_one_is_none(memory: Memory) -> None:
 @given(
     shares=st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.99, 1.0]), st.sampled_from([0.0, 0.3, 0.5, 1.0])),
     live=st.integers(0, 500),
-    spent=st.lists(
-        st.tuples(st.floats(-10, 0.5), st.integers(1, 80), st.integers(0, 9)), max_size=6, unique_by=lambda one: one[0]
-    ),
+    spent=st.lists(SPENT, max_size=6, unique_by=lambda one: one[0]),
 )
 def test_what_is_left_is_the_same_in_sql_and_in_python(
     memory: Memory, shares: tuple[float, float], live: int, spent: list[tuple[float, int, int]]

@@ -124,6 +124,12 @@ def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     )
 
 
+def over(faded: Faded, now: float) -> Bools:
+    """Return which facts have ended by `now`; a lifetime includes the instant at which it expires."""
+    ended: Bools = (faded.ends_at < now) | ((faded.ends_at == now) & (faded.end_reason != REASONS.index("expired")))
+    return ended
+
+
 def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     """Return the state of facts just written as they are, due at once where a pass has something to make of them."""
     faded = fade(facts, now, rules)

@@ -20,7 +20,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints
-from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade
+from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, over
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
@@ -228,9 +228,9 @@ def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now:
     """Return what the janitor finds: what is over by its own rules too, where passes leave culling and aging to it."""
     rules = terms(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
-    over = found.ends_at < now.timestamp()
+    ended = over(found, now.timestamp())
     both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
-    return Faded(**{name: np.where(over, one, other) for name, one, other in both})
+    return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
 
 
 def _write(

@@ -10,7 +10,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade
+from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade, over
 from workers.core.fidelity import FINGERPRINT
 from workers.core.limit import room
 from workers.core.tiers import Tier
@@ -109,13 +109,13 @@ def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: Fa
             chosen(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
         )
         faded = fade(before, instant, rules)
-        ended, changes = faded.ends_at < instant, _changes(before, faded, tier[places])
+        ended, changes = over(faded, instant), _changes(before, faded, tier[places])
         for change, which in changes:
             day.counts[change] += int((which & ~ended).sum())
             day.show(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
         if ended.any():
-            over = Ended(rows.only(due_today), faded.ends_at, faded.end_reason, changes)
-            day.ended.append(over.only(ended))
+            those = Ended(rows.only(due_today), faded.ends_at, faded.end_reason, changes)
+            day.ended.append(those.only(ended))
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
         due_at[places] = np.where(ended, np.inf, faded.due_at)
@@ -147,8 +147,8 @@ def _limit(
         going = [one.only(a | g) for one, a, g in zip(day.ended, asked, granted, strict=True)]
         staying = [one.only(w & ~g) for one, w, g in zip(day.ended, wanted, granted, strict=True)]
         waited = [limit.asked_for(one.rows, passed_at, day.at) for one in held]
-        going += [one.only(over) for one, over in zip(held, waited, strict=True)]
-        held = [one.only(~over) for one, over in zip(held, waited, strict=True)] + staying
+        going += [one.only(goes) for one, goes in zip(held, waited, strict=True)]
+        held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
         held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
         _count(day, going, staying, shown)
         ended = sum(len(one.rows) for one in going)
@@ -158,16 +158,16 @@ def _limit(
         passed_at = day.at
 
 
-def _granted(over: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
+def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
     """Return which of the wanted facts go, so many of the oldest ends in all, or every one where there is no limit."""
     if left is None:
         return list(wanted)
     order = sorted(
         (float(one.ends_at[place]), one.rows.ids[place], number, place)
-        for number, (one, which) in enumerate(zip(over, wanted, strict=True))
+        for number, (one, which) in enumerate(zip(ended, wanted, strict=True))
         for place in np.flatnonzero(which).tolist()
     )
-    granted = [np.zeros(len(one.rows), dtype=np.bool_) for one in over]
+    granted = [np.zeros(len(one.rows), dtype=np.bool_) for one in ended]
     for _, _, number, place in order[:left]:
         granted[number][place] = True
     return granted

@@ -12,7 +12,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import Faded, fade
+from workers.core.fading import Faded, fade, over
 from workers.core.limit import Limit
 from workers.forgetting.age import counted
 from workers.forgetting.terms import terms
@@ -68,8 +68,8 @@ def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
     """
     until = now if passed_at is None else min(now, passed_at + REGULAR)
     expires_at = rows.anchors.expires_at
-    over: Bools = rows.explicit & (expires_at < now.timestamp()) & (expires_at <= until.timestamp())
-    return over
+    asked: Bools = rows.explicit & (expires_at < now.timestamp()) & (expires_at <= until.timestamp())
+    return asked
 
 
 def sentence(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Sentence:
@@ -77,16 +77,16 @@ def sentence(context: Context, db: Connection, run: UUID, part: Part, rows: Acti
 
     What is held already waits for its owner, and takes no part.
     """
-    over = faded.ends_at < part.planned_for.timestamp()
-    forgotten = over if part.force else over & asked_for(rows, part.passed_at, part.planned_for)
-    asked, wanted = forgotten.copy(), over & ~forgotten & ~rows.held
+    ended = over(faded, part.planned_for.timestamp())
+    forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
+    asked, wanted = forgotten.copy(), ended & ~forgotten & ~rows.held
     for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
         own = rows.namespaces == tenant
         going = _granted(context, db, run, part, tenant, rows, faded.ends_at, np.flatnonzero(wanted & own))
         forgotten[going] = True
         if not part.dry_run:
             limits.spend(db, tenant, len(going), part.planned_for, asked=int((asked & own).sum()))
-    held = over & ~forgotten
+    held = ended & ~forgotten
     if not part.dry_run:
         for tenant in np.unique(rows.namespaces[held]).tolist():
             namespaces.hold(db, tenant, part.planned_for)
@@ -140,9 +140,9 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
     now = part.planned_for
     for rows, _ in due.coming(db, tenant, now, BATCH):
         own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
-        ends_at = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules).ends_at
-        counting = (ends_at < now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
-        endings += [(float(ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
+        faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
+        counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
+        endings += [(float(faded.ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     endings.sort()
     return endings[number - 1] if len(endings) > number else ALL
 

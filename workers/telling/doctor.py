@@ -215,7 +215,8 @@ def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUI
 def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
     """Return which facts change before they are due, or end at another instant than is written, and what they are.
 
-    What is due already is no fault: the next pass looks at it. Nor is what a pass made of facts as of a later instant.
+    What is due already is no fault: the next pass looks at it. Nor is what is held, which waits for its owner, or what
+    a pass made of facts as of a later instant.
     """
     instant = now.timestamp()
     faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
@@ -225,7 +226,7 @@ def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: dat
     changed = (current.tier != rows.tier) | (current.fidelity != rows.anchors.fidelity)
     later = due_at > faded.due_at + SAME_INSTANT
     moved = ~np.isclose(ends_at, faded.ends_at, rtol=0.0, atol=SAME_INSTANT)
-    return (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
+    return ~rows.held & (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
 
 
 def _those(faded: Faded, which: Bools) -> Faded:
