@@ -31,7 +31,6 @@ from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
 from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
-from api.given import ContextOptions, Fact, FactFields, LookupOptions, RecallOptions
 from api.holding import Holder
 from api.keeping import Keeper
 from api.operating import DECAY_SECONDS, Operator

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import InvalidInputError
-from workers.storage import past_runs, runs
+from workers.storage import limits, past_runs, runs
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
 from workers.storage.past_runs import Run
@@ -41,6 +41,8 @@ def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> N
 def drop_old(context: Context) -> int:
     """Drop what is known of passes that are finished and older than 30 days; return how many those were."""
     dropped = 0
+    with transaction(context.database_url) as db:
+        limits.drop_old(db)
     while True:
         with transaction(context.database_url) as db:
             more = past_runs.drop_old(db, KEPT, BATCH)

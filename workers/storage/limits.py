@@ -47,7 +47,7 @@ SET_CUTOFF = """
     on conflict do nothing
 """
 
-DROP_OLD = "delete from endings where at < clock_timestamp() - interval '30 days' and at < %(now)s - interval '8 days'"
+DROP_OLD = "delete from endings where at < clock_timestamp() - interval '30 days'"
 
 Cutoff = tuple[float, UUID | None]
 """The last fact in order that may go: when it ends in epoch seconds, and its id; infinite where all may."""
@@ -109,6 +109,6 @@ def set_cutoff(db: Connection, run: UUID, namespace: int, allowed: int, last: Cu
     db.execute(SET_CUTOFF, given)
 
 
-def drop_old(db: Connection, now: datetime) -> None:
-    """Drop what ended too long ago to count."""
-    db.execute(DROP_OLD, {"now": now})
+def drop_old(db: Connection) -> None:
+    """Drop what ended too long ago to count, in every namespace."""
+    db.execute(DROP_OLD)

@@ -29,12 +29,14 @@ LATEST = """
     limit %(limit)s
 """
 
-# With their parts and allowances. When they began is told by this clock, whatever instant they were for.
+# With their parts and allowances, but never the last, by which a pause is noticed. They began by this clock, whatever
+# instant they were for.
 DROP_OLD = """
     delete from decay_runs
     where id = any (array(
         select id from decay_runs
         where finished_at is not null and started_at < clock_timestamp() - %(older_than)s
+            and started_at < (select max(started_at) from decay_runs where finished_at is not null)
         order by started_at limit %(limit)s
     ))
 """
