@@ -749,7 +749,7 @@ end;
 create function forget_room(tenant integer, instant timestamptz) returns bigint
     language sql stable parallel safe
 return (
-    select case when a_day < 1 then least(
+    select case when a_day < 1 and not exists (select from namespaces where id = tenant and branch_of is not null) then least(
         share_left(a_day, live + all_of_day, of_day),
         case when a_week < 1 then share_left(a_week, live + all_of_week, of_week) end
     ) end

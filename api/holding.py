@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from api.sender import RECALL_SECONDS, Answer, Sender, now_text
+from api.sender import RECALL_SECONDS, Answer, Sender
 
 
 class Holder(Sender):
@@ -32,4 +32,4 @@ class Holder(Sender):
 
     def _decide(self, task: str, ids: Sequence[str] | None, *, everything: bool, wait: bool) -> Answer:
         given = {"ids": None if ids is None else list(ids), "everything": everything, "namespace": self.namespace}
-        return self.write(task, given | {"now": now_text()}, wait=wait)
+        return self.write(task, given, wait=wait)

@@ -24,7 +24,7 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, over
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
-from workers.forgetting import limit
+from workers.forgetting import gaps, limit
 from workers.forgetting.age import counted, write_counted
 from workers.forgetting.forget import forget_within
 from workers.forgetting.passes import check_own
@@ -164,7 +164,7 @@ def _log(report: Report) -> None:
     if report.work in ("decay", "janitor"):
         _log_decay(done)
     elif report.work == "startup prune":
-        log.info("startup prune removed %d expired facts", done.expired)
+        log.info("startup prune removed %d expired facts", done.forgotten)
     else:
         log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
     if done.held:
@@ -278,11 +278,6 @@ def _pool(
         vectors.write(db, tenants, [rows.ids[i] for i in targets], full_dims, list(smaller))
 
 
-def reasons(facts: Anchors, faded: Faded, instant: float) -> Ints:
-    """Return why facts ended that are over: what has expired by an instant (epoch seconds) did so, whatever came."""
-    return np.where(facts.expires_at <= instant, EXPIRED, faded.end_reason)
-
-
 def newly_stale(facts: Anchors, faded: Faded) -> Bools:
     """Return which permanent episodes have been silent for too long since the last pass."""
     return faded.stale & ~facts.stale
@@ -290,8 +285,7 @@ def newly_stale(facts: Anchors, faded: Faded) -> Bools:
 
 def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:
     expired = rows.anchors.expires_at <= now.timestamp()
-    reason = reasons(rows.anchors, faded, now.timestamp())
-    by_reason = [int((forgotten & (reason == code)).sum()) for code in range(len(REASONS))]
+    by_reason = [int((forgotten & (faded.end_reason == code)).sum()) for code in range(len(REASONS))]
     decayed = ~expired & (faded.halvings > rows.anchors.halvings)
     falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
     stale = ~forgotten & newly_stale(rows.anchors, faded)

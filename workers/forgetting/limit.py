@@ -14,6 +14,7 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, over
 from workers.core.limit import Limit
+from workers.forgetting import gaps
 from workers.forgetting.age import counted
 from workers.forgetting.terms import terms
 from workers.storage import due, limits, namespaces
@@ -75,11 +76,17 @@ def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
 def sentence(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Sentence:
     """Return which of some claimed facts a run forgets, the oldest ends first, and count those that were not asked for.
 
-    What is held already waits for its owner, and takes no part.
+    What is held already waits for its owner, and takes no part; nor does what ended while no pass came for long.
     """
     ended = over(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
-    asked, wanted = forgotten.copy(), ended & ~forgotten & ~rows.held
+    if ended.any() and not part.force:
+        paused = gaps.within(db, rows, faded.ends_at)
+        forgotten &= ~paused
+        wanted = ended & ~forgotten & ~rows.held & ~paused
+    else:
+        wanted = ended & ~forgotten & ~rows.held
+    asked = forgotten.copy()
     for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
         own = rows.namespaces == tenant
         going = _granted(context, db, run, part, tenant, rows, faded.ends_at, np.flatnonzero(wanted & own))
@@ -142,6 +149,7 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
         own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
+        counting &= ~gaps.within(db, rows, faded.ends_at)
         endings += [(float(faded.ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     endings.sort()
     return endings[number - 1] if len(endings) > number else ALL

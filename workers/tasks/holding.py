@@ -14,7 +14,7 @@ from workers.forgetting.held import Behind, Decided, Page
 from workers.intake import cursors
 from workers.storage import signals
 from workers.tasks.answers import shown
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, write_instant
 
 DECIDING_SECONDS = 5.0
 """How long one call goes on; a caller who has more to decide calls again."""
@@ -32,7 +32,7 @@ def let_go(
     self: Task, ids: Any = None, everything: bool = False, namespace: Any = "default", now: Any = None
 ) -> dict[str, Any]:
     """Forget held facts, or with `everything` all that are held; return how many, and how many are left."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     name, facts = intake.namespace_name(namespace), _wanted(ids, everything=everything)
     done = holding.let_go(context, name, facts, at, time.monotonic() + DECIDING_SECONDS)
     signals.mark_grown(context.redis, name)
@@ -44,7 +44,7 @@ def keep(
     self: Task, ids: Any = None, everything: bool = False, namespace: Any = "default", now: Any = None
 ) -> dict[str, Any]:
     """Keep held facts, or with `everything` all that are held; return how many, and how many are left."""
-    at = signals.first_seen(context.redis, self.request.id or "", instant(now))
+    at = write_instant(self, now)
     name, facts = intake.namespace_name(namespace), _wanted(ids, everything=everything)
     return _decided(holding.keep(context, name, facts, at, time.monotonic() + DECIDING_SECONDS))
 
