@@ -46,7 +46,8 @@ READ = """
 
 READ_LIVE = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source
     from anchors
     where namespace = %(namespace)s and fact = any(%(ids)b) and not retired
     order by fact
