@@ -27,7 +27,7 @@ def test_all_that_was_done_to_a_fact_is_told_in_order(memory: Memory) -> None:
         ("stored", {"source": "diary"}),
         ("pinned", {"until": day(20).isoformat()}),
         ("forgotten", {"reason": "asked"}),
-        ("restored", {}),
+        ("restored", {"reason": "asked"}),
         ("recalled", {"times": 2}),
         ("unpinned", {}),
     ]
