@@ -44,6 +44,12 @@ def test_a_clock_that_shows_more_than_a_day_before_the_last_pass_was_set_back() 
     assert not is_set_back(NOW + 60, NOW)
 
 
+@pytest.fixture
+def memory(memory: Memory) -> Memory:
+    """Return a memory that is no simulation, for in one instants are no evidence of a gap."""
+    return memory.having(time_travel=False)
+
+
 def store(
     memory: Memory, text: str, days_ago: float, decay_class: str | None = "session", namespace: str = "a"
 ) -> UUID:

@@ -20,7 +20,7 @@ BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "othe
 OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors")
 """Tables whose rows belong to the namespace as a whole."""
 
-DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "decay_allowances", "decay_runs")
+DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_allowances", "decay_runs")
 """Tables of which a branch gets rows of its own.
 
 A key opens one namespace, triggers count what a branch holds, and passes over the original were none over the branch.
