@@ -140,7 +140,7 @@ def test_pruning_classifies_it_all_the_same_so_that_it_is_hidden_and_forgotten(m
     done = memory.backfill(100, prune=True)
     assert (done.overdue, done.changes) == (1, {("none", "stable"): 1})
     assert memory.ids("tea", at=100) == []
-    assert memory.decay(100).counters.expired == 1
+    assert memory.decay(100).counters.faded == 1
     assert memory.row(id_)["forgotten_at"] == day(100)
 
 

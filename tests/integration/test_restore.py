@@ -176,7 +176,7 @@ def test_a_tombstone_is_taken_off_first_then_the_supersession(memory: Memory, ci
 
 def test_forgotten_facts_are_listed_newest_first_in_pages_with_their_run(memory: Memory) -> None:
     run = uuid4()
-    facts = [memory.add(f"Note {i}.", decay_class="session", created_at=day(i).isoformat()) for i in range(5)]
+    facts = [memory.add(f"Note {i}.", decay_class="session", at=i) for i in range(5)]
     memory.decay(2.5, run=run)
     memory.decay(9)
     assert memory.forgotten(limit=2) == memory.forgotten() == memory.forgotten(limit=1)
