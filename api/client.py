@@ -13,6 +13,7 @@ UUIDs as text. Besides what a method says, each may raise:
 - `NotFoundError`, one of those: the namespace has no such fact.
 - `LateError`: no worker answered within the deadline; a read was dropped, a write may still be done.
 - `UnavailableError`: Redis does not answer; `LateError` is one of those.
+- `OlderWorkersError`, one of those: the workers are of an older version and do not know what was asked.
 - `TaskFailedError`: a worker failed for another reason; its log says more.
 
 Writes take `wait=False`: they answer `{"task"}` as soon as Redis has the write in its outbox and its append-only file.
@@ -33,6 +34,7 @@ from uuid_utils.compat import uuid7
 from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
 from api.holding import Holder
 from api.keeping import Keeper
+from api.older import readable
 from api.operating import DECAY_SECONDS, Operator
 from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
 from api.viewing import Viewer
@@ -104,7 +106,11 @@ class Client(Operator, Keeper, Holder, Viewer):
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
-        arguments = {"records": list(records), "namespace": namespace or self.namespace, "now": None}
+        arguments = {
+            "records": [readable(one) for one in records],
+            "namespace": namespace or self.namespace,
+            "now": None,
+        }
         return self.send("memory.bring_back", arguments)
 
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
@@ -114,7 +120,7 @@ class Client(Operator, Keeper, Holder, Viewer):
         value, category, tags, importance, decay_class, source_date, created_at, ends_at, ends_for`, best first. With
         `explain` it has that too, and the answer `left_out`. Scores compare within one answer only. `by_meaning` is
         false where words alone decided: a tag was given, the embedder does not answer, or the vectors are those of
-        another one.
+        another one. Workers of earlier versions leave out `by_meaning`, `ends_at` and `ends_for`, here as elsewhere.
         """
         return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
 
@@ -187,7 +193,8 @@ class Client(Operator, Keeper, Holder, Viewer):
         only if `reason` says so. Repeating it goes on where it was interrupted.
         """
         arguments = {"ids": None if ids is None else list(ids), "namespace": self.namespace, "now": None}
-        selection = {"since": since, "until": until, "reason": reason, "run": run, "dry_run": dry_run}
+        options = {"since": since, "until": until, "reason": reason, "run": run, "dry_run": dry_run or None}
+        selection = {name: one for name, one in options.items() if one is not None}
         seconds = STORE_SECONDS if ids is not None or dry_run else DECAY_SECONDS
         return self.write("memory.restore", arguments | selection, wait=wait, seconds=seconds)
 

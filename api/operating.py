@@ -112,7 +112,8 @@ class Operator(Sender):
         return self.call("memory.purge", self._of(everywhere) | {"now": now, "dry_run": dry_run}, BATCH_SECONDS)
 
     def _of(self, everywhere: bool) -> dict[str, Any]:
-        return {"namespace": self.namespace, "everywhere": everywhere}
+        """Return the scope of a task; workers of earlier versions know only one namespace, and refuse the other."""
+        return {"namespace": self.namespace} | ({"everywhere": True} if everywhere else {})
 
     def branch(self, older: str | int) -> Answer:
         """Copy the namespace with every instant so many days older, to see what time does; the original stays as it is.

@@ -15,6 +15,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
 
+from api.older import refusal
 from workers import deadlines, redaction
 from workers.clock import Clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
@@ -77,7 +78,7 @@ class Sender:
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
-            _stop_listening(self.send(task, {"namespace": self.namespace}, **message))
+            _stop_listening(self.send(task, outbox.message(entry), **message))
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)
             raise
@@ -115,9 +116,11 @@ class Sender:
                 "and Flower for how much is waiting.",
                 task=result.id,
             ) from None
-        except EbbError:
-            raise
         except Exception as error:
+            if (older := refusal(error)) is not None:
+                raise older from None
+            if isinstance(error, EbbError):
+                raise
             raise TaskFailedError(
                 f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
             ) from error

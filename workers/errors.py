@@ -76,6 +76,10 @@ class LateError(UnavailableError):
         self.task = task
 
 
+class OlderWorkersError(UnavailableError):
+    """The workers are of an older version than the door, and do not know what was asked of them."""
+
+
 class BusyError(UnavailableError):
     """More waits for the workers than an operator allows; ask again later."""
 

@@ -50,7 +50,7 @@ def context(
     if answer["context"]:
         typer.echo(answer["context"])
     if not tag:
-        output.say_words_alone(by_meaning=answer["by_meaning"])
+        output.say_words_alone(answer)
     if explain:
         print_parts(answer["facts"])
         print_left_out(answer["left_out"])

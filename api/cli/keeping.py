@@ -44,7 +44,7 @@ def history(
     screen = output.console()
     screen.print(told["text"], markup=False)
     pinned = f", pinned {_until(told['pinned_until'])}" if told["pinned"] else ""
-    ends = f", ends {told['ends_at']} ({told['ends_for']}) unless used" if told["ends_at"] else ""
+    ends = f", ends {told['ends_at']} ({told['ends_for']}) unless used" if told.get("ends_at") else ""
     screen.print(f"[bold]{told['state']}[/bold]{pinned}{ends}\n")
     output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in told["events"]])
 

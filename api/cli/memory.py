@@ -150,7 +150,7 @@ def recall(
     else:
         output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
     if not tag:
-        output.say_words_alone(by_meaning=answer["by_meaning"])
+        output.say_words_alone(answer)
     if explain:
         print_parts(answer["results"])
         print_left_out(answer["left_out"])

@@ -90,7 +90,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 def ending(fact: dict[str, Any]) -> str | None:
     """Return the day on which a fact ends if it is never used, and why; nothing if it never does."""
-    return f"{fact['ends_at'][:10]} {fact['ends_for']}" if fact["ends_at"] else None
+    at = fact.get("ends_at")  # absent in answers of older workers
+    return f"{at[:10]} {fact['ends_for']}" if at else None
 
 
 def as_it_is(text: str) -> str:
@@ -128,9 +129,9 @@ def spinner(text: str) -> Any:
     return console(stderr=True).status(text)
 
 
-def say_words_alone(*, by_meaning: bool) -> None:
-    """Say on stderr that an answer was found by words alone, if it was."""
-    if not by_meaning:
+def say_words_alone(answer: dict[str, Any]) -> None:
+    """Say on stderr that an answer was found by words alone, if it was; older workers do not say."""
+    if answer.get("by_meaning") is False:
         console(stderr=True).print(
             "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors "
             "are here yet; `ebb doctor` says more."

@@ -9,6 +9,10 @@ from pydantic import ConfigDict, Field
 from api.schemas.shape import MOST_RESULTS, Answer, Page, Request
 from workers.intake.values import Instant, Kind
 
+BY_MEANING = (
+    "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
+)
+
 
 class RecallRequest(Request):
     """A question, and what the facts must have that answer it."""
@@ -74,7 +78,7 @@ class Recalled(Answer):
     """The facts that fit best, best first."""
 
     results: list[Result]
-    by_meaning: bool = Field(description="false: words alone decided, for example because the embedder does not answer")
+    by_meaning: bool | None = Field(None, description=BY_MEANING)
 
 
 class Known(Answer):
@@ -100,4 +104,4 @@ class Injected(Answer):
 
     context: str
     tokens: int
-    by_meaning: bool = Field(description="false: words alone decided, for example because the embedder does not answer")
+    by_meaning: bool | None = Field(None, description=BY_MEANING)

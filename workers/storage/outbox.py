@@ -116,6 +116,15 @@ REMOVE = """
 """
 
 
+def message(entry: Entry) -> dict[str, Any]:
+    """Return the arguments of the message of a write, which workers replace by those that are in the outbox.
+
+    Workers of earlier versions do not know `in_outbox` and so refuse the message; otherwise they would run the task
+    without its arguments.
+    """
+    return {"namespace": entry.namespace, "in_outbox": True}
+
+
 def put(redis: Redis, entry: Entry) -> None:
     """Keep a write until `remove`; putting it again changes nothing but its instants.
 

@@ -114,7 +114,7 @@ def sweep_outbox() -> None:
         outbox.adopt(context.redis, entry)
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
             headers = {outbox.HEADER: entry.namespace}
-            app.send_task(entry.task, kwargs={"namespace": entry.namespace}, task_id=entry.id, headers=headers)
+            app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 
 def _store(

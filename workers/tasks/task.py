@@ -94,7 +94,16 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
 
 
 def scope(namespace: Any, *, everywhere: bool) -> str | None:
-    """Return whose facts a task works on: one namespace by its name, or all (None) only where that is asked for."""
+    """Return whose facts a task works on: one namespace by its name, or all (None) only where that is asked for.
+
+    Raises:
+        InvalidInputError: the name is none. Clients of earlier versions meant all by null, which is not taken for it.
+    """
+    if namespace is None and not everywhere:
+        raise InvalidInputError(
+            "namespace: None is no name; give the name of one, or `everywhere` as true for all of them. "
+            "A client of an earlier version sends none where it means all; upgrade it, or use `--all` of this version."
+        )
     return None if everywhere else intake.namespace_name(namespace)
 
 

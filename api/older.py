@@ -1,0 +1,61 @@
+"""Workers of an older version: how a door that was upgraded before them says what they cannot do yet.
+
+Their answers lack fields that were added since, which doors read as unknown. What they do not know at all they refuse.
+"""
+
+import re
+from typing import Any
+
+from celery.exceptions import NotRegistered
+
+from workers.errors import InvalidInputError, OlderWorkersError
+
+FAULT = re.compile(r"(\w+): is no (?:argument of ([\w.]+)|field)")
+"""How workers refuse an argument of a task, or a field of a fact."""
+
+SCOPED = ("namespace", "everywhere")
+LATER = frozenset(
+    {(name, task) for task in ("decay.prune", "memory.purge") for name in SCOPED}
+    | {
+        ("everywhere", task)
+        for task in (
+            "decay.plan", "decay.backfill", "relations.decay", "memory.consolidate", "memory.doctor", "memory.janitor"
+        )
+    }
+    | {(name, "memory.restore") for name in ("since", "until", "reason", "run", "dry_run")}
+    | {("count_turns", ""), ("count_turns", "memory.store"), ("count_turns", "memory.store_many")}
+)  # fmt: skip
+"""The arguments that doors send and that workers of the version before do not know, each with its task."""
+
+
+COMPUTED = ("ends_at", "ends_for")
+NULLABLE = ("forgotten_by", "tombstone_at")
+"""Fields of an archive that the version before does not know."""
+
+
+def refusal(error: Exception) -> OlderWorkersError | None:
+    """Return what to raise where workers failed at something only because they are of an older version."""
+    if isinstance(error, NotRegistered):
+        return _cannot(f"they do not know the task {error}")
+    if isinstance(error, InvalidInputError):
+        unknown = [fault for fault in FAULT.findall(str(error)) if fault in LATER]
+        if unknown:
+            return _cannot(f"they do not know the argument {', '.join(repr(name) for name, _ in unknown)}")
+    return None
+
+
+def _cannot(what: str) -> OlderWorkersError:
+    return OlderWorkersError(
+        f"The workers are of an older version: {what}. Nothing was done; upgrade the workers, then try again."
+    )
+
+
+def readable(record: Any) -> Any:
+    """Return a line of an archive without fields that older workers refuse and that say nothing to the others.
+
+    Those are what an export computes, and what it writes as null.
+    """
+    if not isinstance(record, dict):
+        return record
+    left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}
+    return {name: value for name, value in record.items() if name not in left_out}

@@ -1,0 +1,45 @@
+"""What doors make of refusals by workers of an older version."""
+
+import pytest
+from celery.exceptions import NotRegistered
+
+from api.older import readable, refusal
+from workers.errors import InvalidInputError
+
+
+def test_a_task_that_workers_do_not_know_is_named() -> None:
+    assert "'memory.edit'" in str(refusal(NotRegistered("memory.edit")))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "everywhere: is no argument of decay.plan; known are now, dry_run.",
+        "namespace: is no argument of memory.purge; known are now; everywhere: is no argument of memory.purge.",
+        "count_turns: is no argument of memory.store_many; known are facts.",
+        "count_turns: is no field of a fact; known are text.",
+    ],
+)
+def test_an_argument_of_this_version_says_that_workers_are_older(message: str) -> None:
+    assert str(refusal(InvalidInputError(message))).startswith("The workers are of an older version")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInputError("colour: is no argument of memory.recall; known are query."),
+        InvalidInputError("since: is no argument of memory.recall; known are query."),
+        InvalidInputError("text: cannot store empty fact text."),
+        ValueError("everywhere: is no argument of decay.plan"),
+    ],
+)
+def test_any_other_error_is_left_as_it_is(error: Exception) -> None:
+    assert refusal(error) is None
+
+
+def test_a_line_of_an_archive_goes_without_what_says_nothing() -> None:
+    line = {"text": "Mira bakes", "ends_at": None, "ends_for": None, "forgotten_by": None, "value": None}
+    line |= {"tombstone_at": None}
+    assert readable(line) == {"text": "Mira bakes", "value": None}
+    assert readable(line | {"forgotten_by": "a run"})["forgotten_by"] == "a run"
+    assert readable("no line") == "no line"
