@@ -11,7 +11,7 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import keeping, operating, viewing
+from api import holding, keeping, operating, viewing
 from api.client import Client
 from api.given import FactFields
 from api.keeping import Keeper
@@ -53,7 +53,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    program = "".join(map(inspect.getsource, (clients, operating, keeping, viewing)))
+    program = "".join(map(inspect.getsource, (clients, operating, keeping, holding, viewing)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
 
     assert len(tasks) >= 20

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from live_system import ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
+from workers.forgetting import held
 from workers.intake import cursors
 from workers.recall import looking_up
 from workers.storage import contradictions, relations
@@ -33,9 +34,11 @@ ONE, TWO, NONE = (f"0198c0de-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
 HERE = {"namespace": NAME, "now": AT}
 ASKED: dict[str, dict[str, Any]] = {
     "memory.store": HERE | {"text": "Mira moved.", "touch": True, "classify": True, "tags": ["a"], "kind": "episodic",
+                            "count_turns": True,
                             "session": "s", "turn": 1, "metadata": {"a": 1}, "supersedes": NONE, "entity": "Mira",
                             "key": "home", "value": "Halle", "again": False, "decay_class": "stable", "created_at": AT},
-    "memory.store_many": HERE | {"facts": [{"text": "Mira moved."}, {"text": "b"}], "touch": True, "classify": True},
+    "memory.store_many": HERE | {"facts": [{"text": "Mira moved."}, {"text": "b"}], "touch": True, "classify": True,
+                                 "count_turns": True},
     "memory.bring_back": HERE | {"records": [{"link": {"source": ONE, "target": TWO}}, {"text": "a"}]},
     "memory.recall": HERE | {"query": "Mira", "limit": 3, "tag": "a", "category": "b", "kind": "semantic", "as_of": AT,
                              "known_as_of": AT, "explain": True, "why": ONE, "touch": True},
@@ -53,6 +56,9 @@ ASKED: dict[str, dict[str, Any]] = {
                               "dry_run": False},
     "memory.forgotten": {"namespace": NAME, "since": AT, "until": AT, "reason": "expired", "run": ONE, "limit": 3,
                          "asked": True},
+    "memory.held": {"namespace": NAME, "limit": 3},
+    "memory.keep": HERE | {"ids": [ONE], "everything": False},
+    "memory.let_go": HERE | {"ids": [ONE], "everything": False},
     "memory.pin": HERE | {"id": ONE, "until": AT, "off": False},
     "memory.edit": HERE | {"id": ONE, "tags": ["a"], "importance": 0.5, "decay_class": "stable", "metadata": {"a": 1}},
     "memory.history": HERE | {"id": ONE, "limit": 3, "links": True},
@@ -170,6 +176,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.relations": (relations.Behind, {}),
     "memory.facts": (show.Place, {}),
     "memory.forgotten": (Behind, {}),
+    "memory.held": (held.Behind, {}),
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
