@@ -70,8 +70,8 @@ def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
 def test_a_fact_is_stored_once_however_often_it_is_said(client: Client) -> None:
     first = client.store("Mira's bicycle is blue.", tags=["bicycle"])
     again = client.store("Mira's bicycle is blue.")
-    assert first == {"id": first["id"], "action": "added", "embedded": True}
-    assert again == {"id": first["id"], "action": "duplicate", "embedded": True}
+    assert first.items() >= {"id": first["id"], "action": "added", "embedded": True}.items()
+    assert again.items() >= {"id": first["id"], "action": "duplicate", "embedded": True}.items()
 
 
 def test_a_recall_is_noted_afterwards(live: LiveSystem, client: Client) -> None:

@@ -28,6 +28,7 @@ KEYS = {
     "embedders": (),
     "languages": (),
     "fading_rules": (),
+    "forget_limits": (),
 }
 """The tables that are compared row by row, and what a row is known by."""
 
@@ -58,6 +59,7 @@ READ = {
     "embedders": "select to_jsonb(t) as row from embedders as t",
     "languages": "select to_jsonb(t) as row from languages as t",
     "fading_rules": "select to_jsonb(t) as row from fading_rules as t",
+    "forget_limits": "select to_jsonb(t) as row from forget_limits as t",
 }
 SUMMED = {
     "events": "events",
@@ -75,6 +77,8 @@ NOT_COMPARED = {
     "tally_history": "what it notes, and of which minute, depends on when somebody looked",
     "system_history": "what it notes, and of which minute, depends on when somebody looked",
     "uses": "the ids of tasks, kept for a day; what they did is compared in `activity`",
+    "endings": "in which minute an end was counted depends on when a pass came; what ended is compared in `facts`",
+    "pass_clock": "when the last pass over all namespaces began depends on beat",
     "erasures": "what of it is cleaned by now depends on when somebody did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
 }
