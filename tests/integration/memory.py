@@ -112,6 +112,7 @@ class Memory:
         touch: bool = True,
         classify: bool = False,
         count_turns: bool = True,
+        use: UUID | None = None,
     ) -> list[Stored | InvalidInputError]:
         """Store facts given as texts or as objects, checked as every door checks them.
 
@@ -120,7 +121,7 @@ class Memory:
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
         facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
         flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
-        return store.store_many(self.context, namespace, facts, day(at), **flags)
+        return store.store_many(self.context, namespace, facts, day(at), use=use, **flags)
 
     def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
         """Store one new fact and return its id."""

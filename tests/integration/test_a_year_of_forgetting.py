@@ -37,10 +37,12 @@ NEVER = math.inf
 NOT_YET = -math.inf
 RETENTION = 30
 WISHED = "asked"
+RESTORED_OFTEN = 2
+"""A fact restored so often after it ended by itself is pinned for good."""
 
 
 class Kind(NamedTuple):
-    """A decay class with its days to live, whether use starts them anew, how sure the fact is; or a durability."""
+    """A decay class with its days to live, whether a recall restarts them, the confidence; or a durability."""
 
     decay_class: str | None
     days: float
@@ -96,10 +98,10 @@ class Life:
     strength: float = 0.5
     coactivations: int = 0
     recalls: int = 0
-    accessed: float = NOT_YET
     pinned: float = NOT_YET
     confidence: float = 0
     forgotten: tuple[str, float] | None = None
+    restored: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def begins(self) -> float:
@@ -149,12 +151,13 @@ class Life:
 
 @dataclass
 class Owner:
-    """Who keeps book of all that was told: per text its lives, oldest first, and which texts are unwanted."""
+    """The book of one namespace: the lives of each text, oldest first, the unwanted texts, and the uses counted."""
 
     namespace: str
     lives: list[list[Life]] = field(default_factory=lambda: [[] for _ in KINDS])
     unwanted: set[int] = field(default_factory=set)
     told: list[UUID] = field(default_factory=list)
+    uses: set[UUID] = field(default_factory=set)
 
     @property
     def manner(self) -> Manner:
@@ -180,7 +183,9 @@ class Owner:
         self.sweep(self.lives[number], now)
         living = self.living(number, now)
         if living:
-            self.touch(living, now)
+            self.restate(living, now)
+            self.touch(living, id_, now)
+            living.confidence = living.kind.confidence
         elif again or number not in self.unwanted:
             self.unwanted.discard(number)
             kind = KINDS[number]
@@ -203,12 +208,19 @@ class Owner:
             else:
                 life.outrun = min(life.outrun, now)
 
-    def touch(self, life: Life, now: float) -> None:
-        if life.accessed >= now:
+    def restate(self, life: Life, now: float) -> None:
+        """Restart the lifetime, whatever the class; an episode is as if it had been stored now."""
+        life.confirmed = life.encoded = now
+        life.occurred, life.outrun = len(self.told), NEVER
+
+    def touch(self, life: Life, use: UUID, now: float) -> None:
+        """Count a use, once by its id."""
+        if use in self.uses:
             return
+        self.uses.add(use)
         life.strength = min(life.salience(now) + 0.5, 1.0)
         life.coactivations, life.recalls = life.coactivations + 1, life.recalls + 1
-        life.seen = life.accessed = now
+        life.seen = now
         life.confirmed = now if life.kind.refreshed else life.confirmed
 
     def forget(self, number: int, life: Life, now: float) -> None:
@@ -221,13 +233,17 @@ class Owner:
         if life.forgotten is None:
             return
         self.sweep(self.lives[number], now)
-        if self.living(number, now):
+        if self.living(number, now) or any(at == now for _, at in life.restored):
             return
+        life.restored.append((life.forgotten[0], now))
         life.strength = min(life.salience(now) + 0.5, 1.0)
         life.seen = life.confirmed = life.encoded = now
         life.occurred, life.outrun = len(self.told), NEVER
         life.forgotten = None
         life.confidence = 1.0 if life.why_over(now) else life.confidence
+        ended = [reason for reason, _ in life.restored if reason != WISHED]
+        if life.restored[-1][0] != WISHED and len(ended) >= RESTORED_OFTEN:
+            life.pinned = NEVER
         self.unwanted.discard(number)
 
     def purge(self, now: float) -> None:
@@ -291,7 +307,7 @@ def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
         fact |= {"confidence": KINDS[number].confidence, "decay_class": KINDS[number].decay_class}
         if KINDS[number].durability:
             fact |= {"kind": "episodic", "durability": KINDS[number].durability}
-        (stored,) = memory.store(fact, at=now, namespace=own)
+        (stored,) = memory.store(fact, at=now, namespace=own, use=id_)
         assert isinstance(stored, Stored)
         owner.store(number, id_, now, again=flag)
         memory.regenerate(stored.id, at=now, namespace=own)
@@ -299,11 +315,11 @@ def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
         living = owner.living(number, now)
         asked = memory.ask(text(number), at=now, limit=50, namespace=own)
         hits = [one.id for one in asked.results if one.text == text(number)]
-        memory.touch(*hits, at=now, namespace=own)
+        memory.touch(*hits, at=now, namespace=own, use=id_)
         memory.regenerate(*hits, at=now, namespace=own)
         assert hits == ([living.id] if living else [])
         if living:
-            owner.touch(living, now)
+            owner.touch(living, id_, now)
     elif life and what == "forget" and number not in KEPT:
         memory.forget(life.id, at=now, namespace=own)
         owner.forget(number, life, now)
@@ -360,6 +376,12 @@ def kept_whole(life: Life, now: float) -> int:
     return FULL if tier == tiers.Tier.HOT or left >= 0.7 else 2 if left >= 0.5 else 4
 
 
+def assert_all_seen(memory: Memory, owners: Sequence[Owner], now: float) -> None:
+    """Readers of every namespace see what its book says."""
+    for owner in owners:
+        assert_seen(memory, owner, now)
+
+
 def assert_seen(memory: Memory, owner: Owner, now: float) -> None:
     """Readers see what the book holds for remembered, whether or not a pass has come."""
     asked = memory.ask("Which guest takes tea?", at=now, limit=50, namespace=owner.namespace)
@@ -393,7 +415,7 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
         if life.forgotten:
             assert (row["live"], row["dims"]) == (False, 0)
         else:
-            silent = now - max(life.seen, life.accessed, life.pinned)
+            silent = now - max(life.seen, life.pinned)
             stale = life.kind.durability == "permanent" and silent > life.manner.stale_days
             assert (row["live"], row["fidelity"], row["stale"]) == (True, kept_whole(life, now), stale)
 
@@ -412,14 +434,15 @@ def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo
     memory.rows(LOOKED_AT)
     for deed in todo:
         now += deed.wait
-        id_ = uuid4()
+        id_ = uuid4()  # also the id of the use: `times` is how often one use is delivered
+        if deed.what == "pass":
+            assert_all_seen(memory, owners, now)
         for _ in range(deed.times):
             if deed.what in ("pass", "purge"):
                 do_to_all(memory, owners, deed.what, now)
             else:
                 do(memory, next(one for one in owners if one.namespace == deed.namespace), deed, id_, now)
-        for owner in owners:
-            assert_seen(memory, owner, now)
+        assert_all_seen(memory, owners, now)
         assert memory.examine(now) == {}
     now += 7.713
     do_to_all(memory, owners, "pass", now)
