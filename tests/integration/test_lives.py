@@ -121,6 +121,20 @@ def test_the_same_delivery_twice_restarts_a_lifetime_once(memory: Memory) -> Non
     assert memory.row(first.id)["expires"] == expires == pytest.approx(1.5)
 
 
+@pytest.mark.parametrize("used_at", [0.5, 0.6])
+@pytest.mark.parametrize("use", ["touch", "reinforce"])
+@pytest.mark.parametrize("fact", [{"kind": "episodic"}, {"decay_class": "session"}, {"decay_class": "normal"}])
+def test_a_statement_that_arrives_after_a_later_use_restarts_the_lifetime_as_it_would_before_it(
+    memory: Memory, fact: dict[str, str], use: str, used_at: float
+) -> None:
+    late, ordered = (memory.add(f"Tea at {hour}.", **fact) for hour in ("four", "five"))
+    getattr(memory, use)(late, at=used_at)
+    stored(memory, "Tea at four.", "Tea at five.", at=0.5)
+    getattr(memory, use)(ordered, at=used_at)
+    for column in ("expires", "ends", "confirmed", "halvings"):
+        assert memory.row(late)[column] == memory.row(ordered)[column]
+
+
 facts = st.lists(
     st.fixed_dictionaries(
         {

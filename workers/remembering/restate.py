@@ -9,8 +9,9 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import lifetime
+from workers.core.arrays import Bools
 from workers.core.episodes import NOT_YET, Branch
-from workers.core.fading import Anchors, written
+from workers.core.fading import Anchors, chosen, written
 from workers.forgetting.terms import rules_for
 from workers.storage import activity, outrunning
 from workers.storage.activity import Activity
@@ -20,28 +21,50 @@ EPISODES = (Branch.PERSISTENT, Branch.PERMANENT)
 
 
 def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Let the lifetimes of live facts start again at `now`; what was confirmed later stays as it is."""
+    """Let the lifetimes of live facts start again at `now`; what a use or a statement began later stays as it is.
+
+    Statements and uses commute: one that arrives late restarts what no later one has restarted.
+    """
     instant = now.timestamp()
     there = activity.lock(db, tenant, ids)
-    rows = there.only(there.anchors.confirmed_at < instant)
-    if not rows.ids:
-        return
-    outrunning.encode_anew(db, tenant, rows.ids, now)
-    anchors = _confirmed(rows, instant)
-    faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
-    activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+    encoded = there.only(_is_episode(there) & (there.anchors.encoded_at < instant))
+    outrunning.encode_anew(db, tenant, encoded.ids, now)
+    anchors = _restated(there, instant)
+    changed = _changed(there.anchors, anchors)
+    rows = there.only(changed)
+    if rows.ids:
+        anchors = chosen(anchors, changed)
+        faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
+        activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
 
 
-def _confirmed(rows: Activity, instant: float) -> Anchors:
-    """Return anchors confirmed at an instant; the lifetime of a pinned fact begins when its pin ends."""
-    begins = np.maximum(rows.anchors.pinned_until, instant).tolist()
-    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
-    episode = np.isin(rows.anchors.branch, EPISODES)
+def _is_episode(rows: Activity) -> Bools:
+    episode: Bools = np.isin(rows.anchors.branch, EPISODES)
+    return episode
+
+
+def _restated(rows: Activity, instant: float) -> Anchors:
+    """Return anchors confirmed at an instant or later; the lifetime of a pinned fact begins when its pin ends."""
+    own = rows.anchors
+    begins = np.maximum(own.pinned_until, instant).tolist()
+    named = zip(rows.decay_classes, begins, strict=True)
+    expires = np.array([lifetime.expiry(name or None, begin) for name, begin in named], dtype=np.float64)
+    confirmed = own.confirmed_at < instant
+    encoded = _is_episode(rows) & (own.encoded_at < instant)
     return replace(
-        rows.anchors,
-        confirmed_at=np.full_like(rows.anchors.confirmed_at, instant),
-        halvings=np.zeros_like(rows.anchors.halvings),
-        expires_at=np.array(expires, dtype=np.float64),
-        encoded_at=np.where(episode, instant, rows.anchors.encoded_at),
-        outrun_at=np.where(episode, NOT_YET, rows.anchors.outrun_at),
+        own,
+        confirmed_at=np.maximum(own.confirmed_at, instant),
+        halvings=np.where(confirmed | (own.expires_at < expires), 0, own.halvings),
+        expires_at=np.where(confirmed, expires, np.maximum(own.expires_at, expires)),
+        encoded_at=np.where(encoded, instant, own.encoded_at),
+        outrun_at=np.where(encoded, NOT_YET, own.outrun_at),
     )
+
+
+def _changed(before: Anchors, after: Anchors) -> Bools:
+    changed: Bools = (
+        (before.confirmed_at != after.confirmed_at)
+        | (before.expires_at != after.expires_at)
+        | (before.encoded_at != after.encoded_at)
+    )
+    return changed
