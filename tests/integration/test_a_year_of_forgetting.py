@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from memory import DAY_0, Memory
 
@@ -287,6 +287,15 @@ def deeds_about(favourite: int) -> st.SearchStrategy[list[Deed]]:
     return st.lists(deed, min_size=8, max_size=24)
 
 
+RESTORED_TWICE = [
+    *[Deed(20.903, what, 5, flag=False, times=2) for what in ("pass", "restore", "restore")],
+    *[Deed(61.709, what, 5, flag=False, times=2) for what in ("pass", "unpin", "restore")],
+]
+EPISODE_STORED_AT_THE_INSTANT_OF_A_HIT = [
+    Deed(1.071, "hit", 6, flag=False, times=1),
+    Deed(0.0, "store", 6, flag=False, times=2),
+    *[Deed(wait, "pass", 6, flag=False, times=1) for wait in (61.709, 20.903, 5.297, 1.071)],
+]
 deeds = st.integers(0, len(KINDS) - 1).flatmap(deeds_about)
 
 
@@ -422,6 +431,8 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds)
+@example(RESTORED_TWICE)
+@example(EPISODE_STORED_AT_THE_INSTANT_OF_A_HIT)
 def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo: list[Deed]) -> None:
     memory = memory.having(forget_limit=1.0)
     memory.rows(EMPTY)
