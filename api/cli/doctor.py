@@ -198,9 +198,26 @@ def _clock(settings: "Settings", _: "Client") -> str:
     return f"{shown:%Y-%m-%d %H:%M:%S} UTC; this machine's is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
 
 
+def _held(settings: "Settings", _: "Client") -> str:
+    """Say how many facts wait for their owners, which is a warning and no fault."""
+    from workers.storage import held  # noqa: PLC0415
+    from workers.storage.connection import connect  # noqa: PLC0415
+
+    with connect(settings.database_url) as db:
+        waiting = held.waiting(db)
+    if not waiting:
+        return "no fact is held by the forget limit"
+    named = ", ".join(list(waiting)[:3])
+    return (
+        f"warning: {sum(waiting.values())} FACTS ARE HELD: they are over, but stay visible until their "
+        f"owners decide, in {len(waiting)} namespaces ({named}). `ebb held` lists them; it lets them go with "
+        "`--let-go` and keeps them with `--keep`."
+    )
+
+
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "Redis": _redis, "workers": _workers, "embedder": _embedder,
-    "outbox": _outbox, "clock": _clock,
+    "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Without these no fact can be examined."""

@@ -1,6 +1,7 @@
 """Every reader shows the same: as of now or at present, before a pass or after it, and nothing that was asked away."""
 
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,6 +14,7 @@ from memory import Memory, day
 from workers import recall
 from workers.core.fading import is_over
 from workers.errors import NotFoundError
+from workers.forgetting import limit
 from workers.recall import Name
 from workers.remembering import touch
 from workers.remembering.add import Stored
@@ -31,6 +33,14 @@ STEP = st.tuples(
     st.floats(0, 8),
 )
 LIVES = st.lists(STEP, max_size=10)
+EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
+MANY = st.lists(
+    st.tuples(st.sampled_from([*CLASSES, "by its words"]), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 3)),
+    min_size=8,
+    max_size=20,
+)
+"""Of facts: the decay class, the confidence, and the day on which each is stored."""
+WAITS = st.lists(st.floats(0, 70), min_size=1, max_size=4)
 
 
 class Lives:
@@ -54,7 +64,7 @@ class Lives:
         here: dict[str, Any] = {"at": self.at, "namespace": self.name}
         match what:
             case "pass":
-                self.memory.decay(self.at, force=True)
+                self.memory.decay(self.at)
             case "supersede":
                 new = self.add(f"Ana took boat {uuid4()}.", "short", supersedes=str(id_))
                 self.ids[self.ids.index(id_)] = new
@@ -142,8 +152,49 @@ def test_all_readers_show_the_same_before_a_pass_and_after_it(
     before = lives.readers()
     assert len({frozenset(shown) for shown in before.values()}) == 1
     assert lives.compared() == before["list"] & set(lives.ids)
-    memory.decay(lives.at, force=True)
+    memory.decay(lives.at)
     assert lives.readers() == before
+
+
+@settings(bounded, max_examples=12)
+@given(facts=MANY, waits=WAITS, share=st.sampled_from([None, None, 0, 0.5]))
+def test_what_the_forget_limit_will_hold_is_shown_before_a_pass_and_after_it(
+    memory: Memory, facts: list[tuple[str | None, float, int]], waits: list[float], share: float | None
+) -> None:
+    memory.rows(EMPTY)
+    memory = memory if share is None else memory.having(forget_limit=share)
+    with transaction(memory.context.database_url) as db:
+        limit.publish(memory.context, db)
+    lives = Lives(memory)
+    for place, (chosen, confidence, at) in enumerate(sorted(facts, key=itemgetter(2))):
+        said = {"text": f"Ana took ship number {place}.", "entity": "Ana", "key": "boat", "confidence": confidence}
+        by_words = chosen == "by its words"
+        given = said if by_words else said | {"decay_class": chosen}
+        memory.store(given, at=at, namespace=lives.name, classify=by_words)
+    lives.at = 4
+    for wait in waits:
+        lives.at += wait
+        before = lives.readers()
+        assert len({frozenset(shown) for shown in before.values()}) == 1
+        memory.decay(lives.at)
+        assert lives.readers() == before
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_of_facts_that_end_at_once_the_same_ones_stay_before_a_pass_and_after_it(memory: Memory, passed: bool) -> None:
+    facts = [{"text": f"Rumour number {number}.", "confidence": 0.2} for number in range(30)]
+    ids = sorted(one.id for one in memory.store(*facts) if isinstance(one, Stored))
+    at = memory.row(ids[0])["ends"] + 1
+    if passed:
+        memory.decay(at)
+    assert {one["id"] for one in show.page(memory.context, "default", 100, day(at))[0]} == set(ids[6:])
+    assert memory.stats(at).expired_pending == (0 if passed else 6)
+    text = memory.value("select text from facts where id = %s", ids[20])
+    (again,) = memory.store({"text": text, "confidence": 0.2}, at=at)
+    assert isinstance(again, Stored)
+    assert again.id == ids[20]
+    assert memory.restore(ids[20], at=at)[0].action == "unchanged"
+    assert set(memory.touch(*ids, at=at).changed) <= set(ids[6:])
 
 
 @bounded
@@ -157,7 +208,7 @@ def test_a_use_reaches_what_readers_show_before_a_pass_and_after_it(
     shown = lives.listed()
     for passed in (False, True):
         if passed:
-            memory.decay(lives.at, force=True)
+            memory.decay(lives.at)
         for id_ in lives.ids:
             assert reached(lives, use, id_) == (id_ in shown)
 

@@ -14,7 +14,7 @@ from workers.core.gaps import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
 from workers.forgetting import decay, gaps, purge
 from workers.remembering.add import Stored
 from workers.remembering.store import store_many
-from workers.telling import stats
+from workers.telling import show, stats
 
 NOW = 1_800_000_000.0
 
@@ -98,6 +98,32 @@ def test_what_ended_while_the_system_was_off_for_a_month_waits_for_confirmation(
     assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
     assert stats.stats(memory.context, "b", datetime.now(UTC)).held == 1
     assert memory.examine() == {}
+
+
+@pytest.mark.parametrize("days_ago", [0.01, 35])
+def test_what_ended_in_a_gap_is_shown_before_a_pass_and_after_it(memory: Memory, days_ago: float) -> None:
+    ids = [store(memory, f"Tea number {number} is green.", 40 - number) for number in range(0, 20, 5)]
+    store(memory, "Tea is hot.", 0.1)
+    last_pass(memory, days_ago)
+    before = shown(memory)
+    assert before & set(ids) == (set() if days_ago < 1 else set(ids[1:]))
+    passed(memory)
+    assert shown(memory) == before
+    last_pass(memory, 0)
+    assert shown(memory) == before
+
+
+def test_what_ended_in_a_gap_is_shown_in_no_branch(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 35)
+    memory.rows("insert into namespaces (name) values ('origin')")
+    memory.rows("update namespaces set branch_of = (select id from namespaces where name = 'origin') where name = 'a'")
+    assert shown(memory) == set()
+
+
+def shown(memory: Memory) -> set[UUID]:
+    """Return the facts that a list shows at the real time."""
+    return {one["id"] for one in show.page(memory.context, "a", 100, datetime.now(UTC))[0]}
 
 
 def test_what_ends_after_a_gap_is_forgotten_as_ever(memory: Memory) -> None:

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
@@ -104,12 +106,17 @@ def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -
 def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
     """Forget facts that are over but that no pass has met yet, so that the same can be said anew."""
     ended = activity.ended_among(db, tenant, hashes, now)
-    return forget_over(context, db, activity.lock(db, tenant, ended), now) if ended else 0
+    return forget_over(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
 
 
-def forget_over(context: Context, db: Connection, rows: Activity, now: datetime) -> int:
-    """Forget those of some live, locked facts that are over but that no pass has met yet; return how many."""
+def forget_over(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:
+    """Forget those of a namespace's live, locked facts that have ended but that no pass has met yet; return how many.
+
+    What the next pass would hold stays.
+    """
+    unseen = activity.ended(db, tenant, rows.ids, now)
     ends_at, reason = ends(rows.anchors, rules_for(context, db, rows.namespaces))
-    over = is_over(ends_at, rows.held, now.timestamp())
+    held = np.array([id_ not in unseen for id_ in rows.ids], dtype=np.bool_)
+    over = is_over(ends_at, held, now.timestamp())
     gone, reasons = rows.only(over), [REASONS[code] for code in reason[over]]
     return forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)

@@ -151,7 +151,7 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
     rows = activity.lock(db, tenant, ids)
     facts.identify(db, tenant, rows.ids)
     live = {one.id for one in tombstones.standings(db, tenant, rows.ids).values() if one.live}
-    forget_over(context, db, rows.among(live), now)
+    forget_over(context, db, tenant, rows.among(live), now)
     return activity.lock(db, tenant, ids)
 
 

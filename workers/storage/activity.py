@@ -114,8 +114,14 @@ ENDED_AMONG = """
         limit %(most)s
     ) as known
     join activity on activity.namespace = known.namespace and activity.fact = known.id
-    where is_over(ends_at, held, %(now)s)
+    where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by fact
+"""
+
+ENDED = """
+    select fact from activity
+    where namespace = %(namespace)s and fact = any(%(ids)s)
+        and has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 
@@ -257,6 +263,11 @@ def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Take forgotten and superseded facts out of every later pass."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Return those of these facts that have ended by themselves by `now`, and that readers see no more."""
+    return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
 def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:

@@ -35,7 +35,8 @@ WEIGH = r"""
         coalesce(
             hidden_because(
                 forgotten_at, forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until,
-                activity.expires_at, ends_at, held, %(now)s, %(as_of)s, %(known_as_of)s
+                activity.expires_at, ends_at, is_held(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
+                %(now)s, %(as_of)s, %(known_as_of)s
             ),
             case
                 when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'

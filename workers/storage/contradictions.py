@@ -50,7 +50,8 @@ OPEN = """
     join remembered as one on one.namespace = contradictions.namespace and one.id = fact
     join remembered as two on two.namespace = contradictions.namespace and two.id = other
     where contradictions.namespace = %(namespace)s and accepted_at is null
-        and one.ends_at > %(now)s and two.ends_at > %(now)s
+        and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (%(found_at)s::timestamptz is null or found_at < %(found_at)s
             or found_at = %(found_at)s and (fact, other) > (%(fact)s::uuid, %(other)s::uuid))
     order by found_at desc, fact, other
@@ -62,7 +63,8 @@ COUNT = """
     join remembered as one on one.namespace = contradictions.namespace and one.id = fact
     join remembered as two on two.namespace = contradictions.namespace and two.id = other
     where contradictions.namespace = %(namespace)s and accepted_at is null
-        and one.ends_at > %(now)s and two.ends_at > %(now)s
+        and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 ACCEPT = """

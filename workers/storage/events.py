@@ -71,7 +71,7 @@ ACCOUNT = """
         case
             when forgotten_at is not null then 'forgotten: ' || forgotten_reason
             when superseded_at is not null then 'superseded'
-            when is_over(ends_at, held, %(now)s) then 'over'
+            when has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
             else 'live'
         end as state,
         coalesce(pinned_until > %(now)s, false) as pinned,

@@ -33,7 +33,9 @@ ROWS = """
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
         and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
-        and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not is_over(ends_at, held, %(seen_at)s)))
+        and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not has_ended(
+            activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s), %(seen_at)s
+        )))
     order by facts.namespace, facts.id
 """
 
@@ -49,7 +51,8 @@ PAGE = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
-        and coalesce(forgotten_at, superseded_at) is null and not is_over(ends_at, held, %(now)s)
+        and coalesce(forgotten_at, superseded_at) is null
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by facts.id desc
     limit %(limit)s offset %(offset)s
 """

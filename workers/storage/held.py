@@ -22,6 +22,14 @@ PAGE = """
 
 COUNT = "select count(*) from activity where namespace = %(namespace)s and held and not retired"
 
+WAITING = """
+    select name, count(*) from activity
+    join namespaces on namespaces.id = namespace
+    where held and not retired
+    group by name
+    order by name
+"""
+
 AMONG = """
     select fact from activity
     where namespace = %(namespace)s and held and not retired and (%(ids)s::uuid[] is null or fact = any(%(ids)s))
@@ -59,6 +67,11 @@ def count(db: Connection, namespace: int) -> int:
     """Return how many facts of a namespace are held."""
     row = db.execute(COUNT, {"namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
+
+
+def waiting(db: Connection) -> dict[str, int]:
+    """Return how many facts are held in each namespace that has any, by its name."""
+    return dict(db.execute(WAITING).fetchall())
 
 
 def among(db: Connection, namespace: int, ids: Sequence[UUID] | None, limit: int) -> list[UUID]:

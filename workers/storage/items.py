@@ -24,7 +24,7 @@ BELOW = """
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
         and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
         and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
-        and not is_over(ends_at, held, %(now)s)
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
     order by created_at desc, id desc
@@ -36,7 +36,7 @@ PATHS = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and not is_over(ends_at, held, %(now)s)
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
     order by entity

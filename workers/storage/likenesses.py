@@ -65,7 +65,8 @@ OPEN = """
     join remembered as one on one.namespace = likenesses.namespace and one.id = fact
     join remembered as two on two.namespace = likenesses.namespace and two.id = other
     where likenesses.namespace = %(namespace)s and apart_at is null
-        and one.ends_at > %(now)s and two.ends_at > %(now)s
+        and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by similarity desc, fact, other
     limit %(limit)s
 """
@@ -82,7 +83,8 @@ MEMBERS = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
-        and forgotten_at is null and superseded_at is null and not is_over(ends_at, held, %(now)s)
+        and forgotten_at is null and superseded_at is null
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 # Tags go in as one string a fact, for arrays of arrays must all be of one length.

@@ -14,7 +14,8 @@ AMONG = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
         decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
-    where namespace = %(namespace)s and id = any(%(ids)s) and ends_at > %(now)s
+    where namespace = %(namespace)s and id = any(%(ids)s)
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 ABOUT = """
@@ -31,7 +32,8 @@ FOLLOWING = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
         decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
-    where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s
+    where namespace = %(namespace)s and kind = %(kind)s
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
             select coalesce(lower(entity), ''), coalesce(lower(key), ''), id
             from facts where namespace = %(namespace)s and id = %(after)s
@@ -50,7 +52,7 @@ REACHED = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
-        and not is_over(ends_at, held, %(at)s)
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(at)s)), %(at)s)
         and (forgotten_at is null
             or forgotten_reason = any(%(reasons)s) and forgotten_at <= %(at)s + %(late)s::interval
                 and not exists (
@@ -60,7 +62,11 @@ REACHED = """
                 ))
 """
 
-COUNT = "select count(*) from remembered where namespace = %(namespace)s and kind = %(kind)s and ends_at > %(now)s"
+COUNT = """
+    select count(*) from remembered
+    where namespace = %(namespace)s and kind = %(kind)s
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from workers.storage.connection import Connection
 # What has ended is as good as forgotten, whether or not a pass has come.
 STATES = """
     select id, hash, superseded_at is not null as superseded, superseded_by, supersedes_id,
-        forgotten_at is not null or is_over(ends_at, held, %(now)s) as forgotten
+        forgotten_at is not null
+            or has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) as forgotten
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)

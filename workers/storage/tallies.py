@@ -34,7 +34,8 @@ LIVE = """
 # to the next, or intersects it with the primary key. An index by namespace would be a little quicker here, and cost
 # each pass 8 to 23 % more log and each fact 60 bytes.
 DUE = """
-    select count(*) filter (where due_at <= %(now)s), count(*) filter (where is_over(ends_at, held, %(now)s))
+    select count(*) filter (where due_at <= %(now)s),
+        count(*) filter (where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s))
     from activity
     where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second'
 """
