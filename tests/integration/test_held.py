@@ -8,6 +8,8 @@ from memory import Memory, day
 from workers.core.fading import REASONS
 from workers.forgetting import held
 from workers.remembering.add import Stored
+from workers.storage.connection import transaction
+from workers.storage.held import waiting
 
 OVER = 68
 """Days after which a fact of a default user is over."""
@@ -37,14 +39,22 @@ def test_held_facts_are_listed_page_by_page_in_the_order_of_their_ends(memory: M
     assert {one.id for one in facts} == live(memory)
 
 
+def test_how_many_facts_are_held_where_is_known_for_the_doctor(memory: Memory) -> None:
+    default(memory, 30)
+    default(memory, 3, namespace="theirs")
+    memory.decay(OVER)
+    with transaction(memory.context.database_url) as db:
+        assert waiting(db) == {"default": 24}
+
+
 def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Memory) -> None:
     ids = default(memory, 30)
     memory.decay(OVER)
-    one, *_ = waiting = sorted(live(memory))
+    one, *_ = left = sorted(live(memory))
     assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([one], 23)
     assert memory.row(one)["forgotten_reason"] in REASONS
     assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([], 23)
-    assert held.let_go(memory.context, "default", None, day(OVER + 1), inf).ids == waiting[1:]
+    assert held.let_go(memory.context, "default", None, day(OVER + 1), inf).ids == left[1:]
     assert live(memory) == set()
     assert memory.value("select sum(facts) from endings") == 6
     assert memory.value("select count(*) from namespaces where held_since is not null") == 0
@@ -55,12 +65,12 @@ def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Me
 def test_what_is_kept_has_its_whole_life_before_it(memory: Memory) -> None:
     default(memory, 30)
     memory.decay(OVER)
-    waiting = live(memory)
-    assert set(held.keep(memory.context, "default", None, day(OVER), inf).ids) == waiting
+    left = live(memory)
+    assert set(held.keep(memory.context, "default", None, day(OVER), inf).ids) == left
     assert memory.stats(OVER).held == 0
     assert memory.decay(2 * OVER - 1).counters.forgotten == 0
-    assert {memory.row(id_)["expires"] for id_ in waiting} == {OVER + 90}
-    assert ("kept", OVER) in memory.history(waiting.pop(), at=OVER)
+    assert {memory.row(id_)["expires"] for id_ in left} == {OVER + 90}
+    assert ("kept", OVER) in memory.history(left.pop(), at=OVER)
 
 
 def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: Memory) -> None:
