@@ -39,7 +39,7 @@ ANSWER_SECONDS = 6.0
 MOST_SENT = 30
 
 FACTS = """
-    select id::text, text, forgotten_at, forgotten_reason, created_at, last_seen_at, last_confirmed_at, expires_at,
+    select id::text, text, forgotten_at, forgotten_reason, created_at, last_seen_at, last_confirmed_at,
         confirmations
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id

@@ -58,6 +58,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
     """
     _same_namespaces(real.database_url, twin.database_url)
     found = Verdict()
+    _pass(twin, min((_instant(cell) for cell in cells), default=until))  # as beat's first, before anything was done
     for cell in cells:
         for step in cell.certain:
             replay(twin, cell, step)
@@ -100,10 +101,23 @@ def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
     embed.embed_pending(twin, embed.START, until)
     for namespace, ids in used(cells).items():
         regenerate.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
-    for part in decay.plan(twin, uuid4(), until + LATER):
-        decay.apply(twin, part, lambda: None)
+    _pass(twin, until + LATER)
     for name in {cell.namespace for cell in cells}:
         search.count_lexemes(twin, name, until)
+
+
+def _pass(twin: Context, at: datetime) -> None:
+    """Do a pass over all namespaces."""
+    run = uuid4()
+    for part in decay.plan(twin, run, at):
+        decay.apply(twin, part, lambda: None)
+    decay.finish(twin, run)
+
+
+def _instant(cell: Cell) -> datetime:
+    """Return when the first step of a cell was asked for."""
+    given = cell.steps[0].arguments
+    return datetime.fromisoformat(given.get("now") or given["at"])
 
 
 def _differing(real: Rows, twin: Rows) -> set[tuple[str, ...]]:
