@@ -39,7 +39,7 @@ def test_what_is_forgotten_is_gone_stays_so_when_told_again_and_comes_back_whole
     id_ = client.store(TEXT)["id"]
     (fate,) = client.forget([id_])["results"]
     assert (fate["action"], fate["reason"], found(client)) == ("forgotten", "asked", [])
-    assert client.store(TEXT) == {"id": id_, "action": "forgotten", "embedded": False}
+    assert client.store(TEXT).items() >= {"id": id_, "action": "forgotten", "embedded": False}.items()
     assert client.restore([id_]) == {"results": [{"id": id_, "action": "restored"}]}
     assert found(client) == [id_]
     eventually(lambda: fidelity(live, id_) == FULL, "the vector is made anew")

@@ -28,7 +28,7 @@ def ago(days: float) -> str:
 
 
 def facts_of_all_ages() -> list[dict[str, Any]]:
-    """Return three facts that have expired, two that soft decay has begun to halve, and two that stay."""
+    """Return three expired facts, two of which soft decay had ended before, two that it halves, and two that stay."""
     aged = [("checkpoint", 1), ("session", 2), ("stable", 100), ("stable", 67.52), ("normal", 10.52), ("stable", 1)]
     facts: list[dict[str, Any]] = [
         {"text": f"A {name} fact of {days} days.", "decay_class": name, "last_seen_at": ago(days)}
@@ -83,10 +83,13 @@ def test_a_prune_forgets_what_has_expired_and_halves_what_nears_it(live: LiveSys
     client.store_many(facts_of_all_ages())
     assert client.stats()["expired_pending"] == 3
     tried = live.ebb_json("prune", "--dry-run", "-n", client.namespace)
-    assert (tried["expired"], tried["decayed"], tried["deleted"]) == (3, 2, 0)
+    assert (tried["expired"], tried["decayed"], tried["deleted"]) == (1, 2, 2)
     assert client.stats()["expired_pending"] == 3
     done = live.ebb("prune", "-n", client.namespace)
-    assert (done.returncode, done.stdout) == (0, "periodic prune - 3 expired, 2 decayed\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "periodic prune - 1 expired, 2 decayed\n2 of those that decayed are forgotten\n",
+    )
     assert live.ebb("prune", "-n", client.namespace).stdout == "periodic prune - 0 expired, 0 decayed\n"
     stats = client.stats()
     assert (stats["facts"], stats["forgotten"], stats["expired_pending"]) == (4, 3, 0)
@@ -97,7 +100,7 @@ def test_a_prune_may_be_hard_or_soft_alone(live: LiveSystem, client: Client) -> 
     soft = live.ebb_json("prune", "--soft", "-n", client.namespace)
     assert (soft["expired"], soft["decayed"]) == (0, 2)
     hard = live.ebb_json("prune", "--hard", "-n", client.namespace)
-    assert (hard["expired"], hard["decayed"]) == (3, 0)
+    assert (hard["expired"], hard["decayed"], hard["deleted"]) == (1, 0, 2)
 
 
 def test_a_prune_as_of_another_instant_removes_what_lost_its_confidence(live: LiveSystem, client: Client) -> None:
@@ -143,7 +146,7 @@ def test_a_backfill_at_the_command_line(live: LiveSystem, client: Client) -> Non
     said = live.ebb("backfill-decay", "--prune", *namespace).stdout
     assert re.search(r"^none +stable +1 *$", said, re.MULTILINE)
     assert client.stats()["expired_pending"] == 1
-    assert live.ebb_json("prune", "--hard", "-n", client.namespace)["expired"] == 1
+    assert live.ebb_json("prune", "--hard", "-n", client.namespace)["deleted"] == 1
 
 
 def test_a_backfill_hands_over_to_successors_and_answers_once(live: LiveSystem, client: Client) -> None:

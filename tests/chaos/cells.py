@@ -23,7 +23,7 @@ Wish: TypeAlias = tuple[str, dict[str, Any]]
 NAMESPACES = ("north", "south", "east", "west")
 ACKNOWLEDGED, ACCEPTED, UNKNOWN, REFUSED = "acknowledged", "accepted", "unknown", "refused"
 CLASSES = ("short", "normal", "active", "stable", "durable", "permanent", None)
-"""Lifetimes that do not end a day after a pass: whether one that does was asked for depends on when beat's pass came."""
+"""Lifetimes that do not end a day after a pass: whether that was asked for depends on when beat's pass came."""
 
 DAY = timedelta(days=1)
 LOOKUP, TOUCH, PLAN, JANITOR = "memory.lookup", "memory.touch", "decay.plan", "memory.janitor"

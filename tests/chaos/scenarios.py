@@ -258,9 +258,8 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
     until(lambda: _idle(system) and not _number(system, LACKING), "all vectors are made", SETTLE_SECONDS)
-    _insist(
-        client, Step(PLAN, {"now": (at + oracle.LATER).isoformat()}, faults.random_id(random.Random(at.isoformat())))
-    )
+    last = {"now": (at + oracle.LATER).isoformat(), "everywhere": True}
+    _insist(client, Step(PLAN, last, faults.random_id(random.Random(at.isoformat()))))
     _count_words(system, cells)
     outcome.doctor = client.doctor(everywhere=True)["faults"]
     for name, program in system.programs.items():
