@@ -9,11 +9,12 @@ from celery.signals import beat_init, heartbeat_sent, worker_init, worker_proces
 
 from workers.celery import app
 from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.forgetting import limit
 from workers.language import check_language
 from workers.queues import MAINTENANCE
 from workers.remembering.embed import check_embedder
 from workers.storage import outbox, schema, signals
-from workers.storage.connection import close_pools, connect
+from workers.storage.connection import close_pools, connect, transaction
 from workers.storage.redis import RefusedError
 from workers.tasks.passing import prune
 from workers.tasks.task import context
@@ -31,6 +32,7 @@ def check_worker(**_: Any) -> None:
         _check_database()
         _check_llm()
         check_language(context)
+        _publish_limits()
         check_embedder(context)
     except EmbeddingError as error:
         log.warning("started without embedder; facts wait for their vectors: %s", error)
@@ -87,6 +89,12 @@ def check_beat(**_: Any) -> None:
 def close_connections(**_: Any) -> None:
     """Close what a worker's child had opened."""
     close_pools()
+
+
+def _publish_limits() -> None:
+    """Have readers go by this worker's forget limits, also before its first pass."""
+    with transaction(context.database_url) as db:
+        limit.publish(context, db)
 
 
 def _check_llm() -> None:

@@ -26,6 +26,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/facts"): ("write", "/memory/facts", {"text": "A brook.", "supersedes": "{fact}"}),
     ("GET", "/memory/facts"): ("read", "/memory/facts?limit=1000", None),
     ("GET", "/memory/facts/{id}"): ("read", "/memory/facts/{fact}", None),
+    ("PATCH", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}", {"tags": ["taken"]}),
     ("DELETE", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}?purge=true", None),
     ("POST", "/memory/facts/{id}/restore"): ("write", "/memory/facts/{gone}/restore", None),
     ("GET", "/memory/forgotten"): ("read", "/memory/forgotten?limit=1000", None),

@@ -15,7 +15,9 @@ from memory import DAY_0, Memory
 from workers.core import tiers
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError
+from workers.forgetting import limit
 from workers.remembering.add import Stored
+from workers.storage.connection import transaction
 
 ANCHORS = """
     select id, base, coactivations, recall_count, confidence,
@@ -436,6 +438,8 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
 def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo: list[Deed]) -> None:
     memory = memory.having(forget_limit=1.0)
     memory.rows(EMPTY)
+    with transaction(memory.context.database_url) as db:
+        limit.publish(memory.context, db)
     owners, now = [Owner(name) for name in MANNERS], 0.0
     for owner in owners:
         memory.choose(owner.manner.settings, namespace=owner.namespace)
