@@ -221,7 +221,7 @@ class LiveSystem:
             return cursor.fetchall() if cursor.description else []
 
     def state(self) -> dict[str, list[str]]:
-        """Return every row of every table that holds memory, as text."""
+        """Return every row of every table that holds memory as text, less which run wrote it and in which order."""
         return state_of(self.database_url)
 
     def facts(self, namespace: str) -> list[tuple[Any, ...]]:
@@ -256,10 +256,15 @@ def node(name: str) -> str:
 
 
 def state_of(database_url: str) -> dict[str, list[str]]:
-    """Return every row of every table that holds memory, as text, but for numbers that say who came first."""
+    """Return every row of every table that holds memory, as text, but for which run wrote it, when, and in which order."""
     every = sql.SQL("select row_::text from {} as row_ order by 1")
-    events = sql.SQL("select (namespace, fact, at, what, details)::text from {} order by 1")
-    statements = {table: events if table == "events" else every for table in TABLES}
+    own = {
+        "events": sql.SQL("select (namespace, fact, at, what, details - 'run')::text from {} order by 1"),
+        "facts": sql.SQL(
+            "select (to_jsonb(row_) - '{{forgotten_by,tombstone_at}}'::text[])::text from {} as row_ order by 1"
+        ),
+    }
+    statements = {table: own.get(table, every) for table in TABLES}
     with psycopg.connect(database_url) as db:
         return {
             table: [row for (row,) in db.execute(statement.format(sql.Identifier(table)))]

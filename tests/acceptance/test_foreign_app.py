@@ -71,7 +71,7 @@ def test_it_stores_and_recalls_by_name(live: LiveSystem, namespace: str, tmp_pat
         ("memory.store", "store", fact),
         ("memory.recall", "recall", {"query": "Where does Mira live now?", "namespace": namespace}),
     )
-    assert stored == {"id": stored["id"], "action": "added", "embedded": True}
+    assert stored.items() >= {"id": stored["id"], "action": "added", "embedded": True}.items()
     (found,) = recalled["results"]
     assert found.keys() >= RESULT
     assert (found["id"], found["text"], found["session"]) == (stored["id"], fact["text"], 7)
@@ -87,7 +87,7 @@ def test_many_facts_are_answered_in_order_and_a_bad_one_costs_no_good_one(
     assert [first["action"], second["action"]] == ["added", "added"]
     assert blank["index"] == 1
     assert "empty fact text" in blank["error"]
-    assert again == {"id": first["id"], "action": "duplicate", "embedded": True}
+    assert again.items() >= {"id": first["id"], "action": "duplicate", "embedded": True}.items()
     assert "colour: is no field of a fact" in unknown["error"]
 
 

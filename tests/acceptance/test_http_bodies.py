@@ -3,15 +3,13 @@
 import json
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-import redis
 from live_api import make_key, serving
-from live_system import LiveSystem, eventually
+from live_system import LiveSystem
 
 from api.http.body import BATCH
 from workers.intake.values import MOST_FAULTS
@@ -20,7 +18,6 @@ pytestmark = pytest.mark.acceptance
 
 JSON = {"content-type": "application/json"}
 MEBIBYTE = 1_048_576
-THREADS = 64
 
 
 @pytest.fixture(scope="module")
@@ -91,21 +88,3 @@ def test_a_fact_of_a_batch_is_answered_with_its_first_faults(live: LiveSystem, s
     (result,) = answer.json()["results"]
     assert len(result["error"]) < 20_000
     assert f"and {100_000 - MOST_FAULTS} more faults" in result["error"]
-
-
-def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSystem) -> None:
-    """No worker runs until the end: each request waits."""
-    idle.own_keys.hset("ebb:keys", "copied", "1")
-    with serving(idle) as api, ThreadPoolExecutor(2 * THREADS) as waiting:
-        wait = {"timeout": 120}
-        pending = [
-            waiting.submit(api.post, "/memory/recall", params=wait, json={"query": "key"}, timeout=240)
-            for _ in range(THREADS)
-        ]
-        try:
-            with redis.Redis.from_url(idle.redis_url) as queues:
-                eventually(lambda: queues.llen("recall") >= THREADS, "all threads wait", 90)
-            assert api.get("/health/live").json() == {"status": "live"}
-            assert not any(one.done() for one in pending)
-        finally:
-            idle.start("worker")

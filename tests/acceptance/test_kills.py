@@ -27,7 +27,8 @@ pytestmark = pytest.mark.acceptance
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FACTS = 4_000
-SLOW_PASS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4"}
+UNLIMITED = {"forget_limit": 1.0}
+SLOW_PASS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_FORGET_LIMIT": "1"}
 KILLS = 5
 
 
@@ -87,13 +88,13 @@ def test_a_child_killed_while_storing_many_facts_loses_and_doubles_none(
 @pytest.fixture
 def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str, list[str]], Counters]:
     """Fill the database with facts that are due; return what one undisturbed pass makes of a copy, and its counters."""
-    original = Context(Settings(database_url=database_url, segments=4))
+    original = Context(Settings(database_url=database_url, segments=4, **UNLIMITED))
     embed.check_embedder(original)
     faded = [
         {
             "id": str(UUID(int=number + 1)),
             "text": f"Pebble number {number} is round.",
-            "created_at": (NOW - timedelta(days=8 + number % 400)).isoformat(),
+            "last_seen_at": (NOW - timedelta(days=8 + number % 400)).isoformat(),
             "salience": (number % 7) / 7,
             "decay_class": "short" if number % 10 == 0 else None,
         }
@@ -102,7 +103,7 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str
     written_at = NOW - timedelta(days=500)
     store_many(original, "default", [new_fact(fact, 65_536) for fact in faded], written_at)
     original.close()
-    copy = Context(Settings(database_url=copy_of()))
+    copy = Context(Settings(database_url=copy_of(), **UNLIMITED))
     run = uuid4()
     for part in decay.plan(copy, run, NOW):
         decay.apply(copy, part, lambda: None)
