@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request, Response
 from api import schemas
 from api.http.door import Door, door_of
 from api.sender import AWAY
-from workers.errors import EbbError
+from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import signals
-from workers.storage.redis import RefusedError, trouble
+from workers.storage.redis import trouble
 
 routes = APIRouter(prefix="/health", tags=["health"])
 
@@ -48,7 +48,7 @@ def _checks(door: Door) -> dict[str, str]:
     try:
         alive = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
         signals.try_write(door.redis)
-    except RefusedError as error:
+    except UnavailableError as error:
         return unknown | {"redis": str(error)}
     except AWAY as error:
         return unknown | {"redis": trouble(error)}

@@ -256,7 +256,7 @@ def node(name: str) -> str:
 
 
 def state_of(database_url: str) -> dict[str, list[str]]:
-    """Return every row of every table that holds memory, as text, but for which run wrote it, when, and in which order."""
+    """Return every row of every table that holds memory as text, less which run wrote it, and in which order."""
     every = sql.SQL("select row_::text from {} as row_ order by 1")
     own = {
         "events": sql.SQL("select (namespace, fact, at, what, details - 'run')::text from {} order by 1"),

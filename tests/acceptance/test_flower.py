@@ -80,6 +80,7 @@ def test_flower_asks_for_its_password_and_refuses_foreign_names(live: LiveSystem
 
 def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     with flower(live, tmp_path) as client, live.client(namespace) as memory:
+        eventually(lambda: memory.stats() and client.get("/api/tasks", auth=LOGIN).json(), "Flower takes events")
         stored = memory.store("Bramblewick hides the key", entity="Quillfeather", value="Zanzibar", tags=["wombat"])
         memory.store_many([{"text": "Bramblewick again"}, {"text": "", "summary": "Bramblewick fails"}])
         memory.recall("where is Bramblewick?")
@@ -88,7 +89,7 @@ def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespac
         other = live.send("memory.lookup", {"entity": "Quillfeather", "namespace": namespace})
         assert "Bramblewick" in str(other.get(timeout=60))
         names = ("memory.store", "memory.store_many", "memory.recall", "memory.pin", "memory.lookup")
-        tasks = eventually(lambda: _finished(client, *names), "Flower has seen all tasks")
+        tasks = eventually(lambda: _finished(client, *names), "Flower has seen all tasks", 90)
         pages = [client.get(path, auth=LOGIN).text for path in (*PAGES, TABLE, *(f"/task/{id_}" for id_ in tasks))]
         result = client.get(f"/api/task/result/{other.id}", auth=LOGIN)
         logged = (tmp_path / "flower.out").read_text()
