@@ -39,9 +39,8 @@ def test_workers_that_start_together_prune_once(idle: LiveSystem) -> None:
     answer = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)
     assert "another worker" in answer["skipped"]
     idle.own_keys.delete(signals.STARTED)
-    assert (
-        idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)["expired"] == 3
-    )
+    again = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)
+    assert again["expired"] + again["deleted"] == 3
 
 
 def test_a_worker_that_does_no_maintenance_prunes_nothing(idle: LiveSystem) -> None:

@@ -34,7 +34,13 @@ from workers.storage.redis import own_keys
 
 CHECKOUT = Path(__file__).parents[2]
 WORKERS = {"worker": "recall,store", "maintenance": "maintenance"}
-SETTINGS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_LOG_LEVEL": "info", "EBB_TIME_TRAVEL": "true"}
+SETTINGS = {
+    "EBB_DECAY_BATCH": "20",
+    "EBB_SEGMENTS": "4",
+    "EBB_LOG_LEVEL": "info",
+    "EBB_FORGET_LIMIT": "1",
+    "EBB_TIME_TRAVEL": "true",
+}
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
 TWINS_KEYS = "4"
