@@ -19,6 +19,7 @@ TOUCHES = re.compile(
 )
 
 ACROSS_TENANTS = {
+    "held.WAITING": "tells the operator in which namespaces facts wait for a decision",
     "pending.NEXT": "one task embeds what is pending of all tenants; each row says whose",
     "pending.COUNT": "counts what that task has still to do",
     "pending.FORGET_VECTORS": "another embedder makes everybody's vectors useless",
