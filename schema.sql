@@ -594,7 +594,7 @@ create table endings (
     primary key (namespace, at)
 );
 
--- Which shares of a namespace may end so within a day and a week, as the last pass was told.
+-- Which shares of a namespace may end so within a day and a week, as set by the newest worker or pass.
 create table forget_limits (
     only_row boolean primary key default true check (only_row),
     a_day double precision not null default 0.2,

@@ -92,7 +92,7 @@ def close_connections(**_: Any) -> None:
 
 
 def _publish_limits() -> None:
-    """Have readers go by this worker's forget limits, also before its first pass."""
+    """Write the forget limits to the table that readers use, so that they hold before the first pass."""
     with transaction(context.database_url) as db:
         limit.publish(context, db)
 

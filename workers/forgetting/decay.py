@@ -214,11 +214,11 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     faded = fade(rows.anchors, now.timestamp(), own.rules)
     if part.work == "janitor":
         faded = _tidied(context, db, rows, faded, now)
-    said = limit.sentence(context, db, part_of[0], part, rows, faded)
+    decision = limit.decide(context, db, part_of[0], part, rows, faded)
     if not part.dry_run:
         write_counted(db, before, rows)
-        _write(db, part_of[0], rows, faded, said.forgotten, said.held, now)
-    counters = _count(rows, faded, said.forgotten, said.held & ~rows.held, now)
+        _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
+    counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows)

@@ -33,7 +33,7 @@ NONE: Cutoff = (-np.inf, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Decision:
     """Of n facts: which are forgotten now, and which are over but held back by the limit."""
 
     forgotten: Bools
@@ -46,7 +46,7 @@ def shares(context: Context) -> Limit:
 
 
 def publish(context: Context, db: Connection) -> None:
-    """Have readers go by the shares that this process was started with."""
+    """Write the shares that this process was started with to the table that readers use."""
     own = shares(context)
     if limits.current(db) != (own.a_day, own.a_week):
         limits.replace(db, own.a_day, own.a_week)
@@ -73,7 +73,7 @@ def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
     return asked
 
 
-def sentence(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Sentence:
+def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Decision:
     """Return which of some claimed facts a run forgets, the oldest ends first, and count those that were not asked for.
 
     What is held already waits for its owner, and takes no part; nor does what ended while no pass came for long.
@@ -97,7 +97,7 @@ def sentence(context: Context, db: Connection, run: UUID, part: Part, rows: Acti
     if not part.dry_run:
         for tenant in np.unique(rows.namespaces[held]).tolist():
             namespaces.hold(db, tenant, part.planned_for)
-    return Sentence(forgotten, held)
+    return Decision(forgotten, held)
 
 
 def _granted(
