@@ -15,8 +15,10 @@ from memory import Memory
 from psycopg.conninfo import make_conninfo
 
 from workers.errors import NoConnectionError, UnavailableError
+from workers.storage import clock
 from workers.storage.connection import (
     POOL_SIZE,
+    READ_WAIT_SECONDS,
     close_pools,
     connect,
     lift_limits,
@@ -166,6 +168,15 @@ def test_a_pool_whose_connections_are_all_in_use_says_so(memory: Memory) -> None
             held.enter_context(transaction(url))
         with pytest.raises(NoConnectionError, match="fewer workers"), reading(url):
             pass
+
+
+def test_the_clock_is_read_within_the_time_that_a_reader_may_wait(memory: Memory) -> None:
+    url = memory.context.database_url
+    with ExitStack() as held:
+        for _ in range(POOL_SIZE):
+            held.enter_context(transaction(url))
+        with pytest.raises(NoConnectionError, match=f"free for {READ_WAIT_SECONDS:g} s"):
+            clock.read(url)
 
 
 def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 
 CLOCK = "select clock_timestamp()"
 
@@ -11,9 +11,10 @@ def read(url: str) -> datetime:
     """Return what the database's clock shows.
 
     Raises:
+        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the database does not answer.
     """
-    with transaction(url) as db:
+    with transaction(url, wait=READ_WAIT_SECONDS) as db:
         return now(db)
 
 
