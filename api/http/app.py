@@ -115,7 +115,7 @@ def make_app() -> FastAPI:
     """Return the app with all routes; it reads its settings when it starts."""
     own = Api(
         title="Ebb",
-        version=version("ebb"),
+        version=version("ebb-server"),
         description=DESCRIPTION,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=_open,

@@ -32,7 +32,7 @@ Named = Annotated[str | None, Query()]
 @routes.get("/health")
 def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
     """Say that the API answers."""
-    return {"ok": True, "version": version("ebb")}
+    return {"ok": True, "version": version("ebb-server")}
 
 
 @routes.get("/sectors")

@@ -28,7 +28,7 @@ def make_server(opener: Opener) -> MCPServer[Opener]:
     return MCPServer(
         "ebb",
         title="Ebb",
-        version=version("ebb"),
+        version=version("ebb-server"),
         instructions=INSTRUCTIONS.strip(),
         lifespan=lifespan,
         tools=[registered(tool) for tool in (*telling.TOOLS, *remembering.TOOLS)],

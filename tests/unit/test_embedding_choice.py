@@ -42,5 +42,5 @@ def test_a_missing_extra_is_named(embedder: str, package: str, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, package, None)
     settings = Settings.model_validate({"embedder": embedder})
 
-    with pytest.raises(SettingsError, match=rf"{package}.*pip install 'ebb\[{embedder}\]'"):
+    with pytest.raises(SettingsError, match=rf"{package}.*pip install 'ebb-server\[{embedder}\]'"):
         make_embedder(settings)

@@ -21,7 +21,7 @@ def test_storing_needs_no_http_client() -> None:
 def test_a_missing_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(SettingsError, match=rf"{package}.*pip install 'ebb\[openai\]'.*EBB_CLASSIFY_BEFORE_WRITE"):
+    with pytest.raises(SettingsError, match=rf"{package}.*install 'ebb-server\[openai\]'.*EBB_CLASSIFY_BEFORE_WRITE"):
         make_chat(Settings())
 
 

@@ -42,7 +42,7 @@ def _load(tokenizer: str) -> Any:
     except ImportError:
         raise SettingsError(
             f"EBB_TOKENIZER={tokenizer!r} needs tokenizers that are not installed: "
-            "pip install 'ebb[tokens]', or leave it at 'characters'."
+            "pip install 'ebb-server[tokens]', or leave it at 'characters'."
         ) from None
     try:
         return Tokenizer.from_pretrained(tokenizer)

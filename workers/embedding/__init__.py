@@ -76,5 +76,5 @@ def _require_extra(embedder: str) -> None:
     if missing:
         raise SettingsError(
             f"The embedder {embedder!r} needs {' and '.join(missing)}, not installed here. "
-            f"Run: pip install 'ebb[{embedder}]', or choose another with EBB_EMBEDDER."
+            f"Run: pip install 'ebb-server[{embedder}]', or choose another with EBB_EMBEDDER."
         )

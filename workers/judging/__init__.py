@@ -24,7 +24,7 @@ def make_chat(settings: Settings) -> "Chat":
     missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
     if missing:
         raise SettingsError(
-            f"Asking an LLM needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb[openai]', "
+            f"Asking an LLM needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
             "or unset EBB_CLASSIFY_BEFORE_WRITE and EBB_PRUNE_BY_LLM."
         )
     from workers.judging.chat import Chat  # noqa: PLC0415 - only where an LLM is asked

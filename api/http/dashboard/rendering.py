@@ -70,7 +70,7 @@ def page(request: Request, template: str, status: int = HTTPStatus.OK, **content
         "navigation": NAVIGATION,
         "path": request.url.path,
         "visitor": getattr(request.state, "caller", None),
-        "version": version("ebb"),
+        "version": version("ebb-server"),
         "status": int(status),
     }
     return HTMLResponse(TEMPLATES.get_template(template).render(known | content), status, HEADERS)

@@ -1,0 +1,1 @@
+"""The library of Ebb, long-term memory for AI agents: what an application imports."""
