@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test fuzz bench chaos soak lint format catalogue check clean
+.PHONY: help up down test fuzz bench chaos soak lint format catalogue golden check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -51,6 +51,9 @@ format: $(INSTALLED) ## put the code into the house's form
 
 catalogue: $(INSTALLED) ## after a change of schema.sql: write the catalogue that databases are compared with
 	$(VENV)/bin/python -m tests.write_catalogue
+
+golden: $(INSTALLED) ## after an intended change of what callers see: write tests/golden again
+	WRITE_GOLDEN=1 $(VENV)/bin/pytest tests/acceptance/test_golden.py
 
 check: lint test ## what must pass before a change goes in
 
