@@ -1,6 +1,7 @@
 """Figures: the median of several runs with their spread, and whether it meets its target."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -92,19 +93,15 @@ class Answers:
         return figure.measured
 
 
-def table(found: Sequence[Answers]) -> str:
-    """Return all figures as a Markdown table."""
-    lines = [
-        "| figure | target | measured | unit | verdict | command |",
-        "|---|---|---|---|---|---|",
-    ]
+def table(answers: Answers) -> str:
+    """Return the figures of one benchmark as a Markdown table, with its notes below."""
+    lines = ["| figure | target | measured | unit | verdict | command |", "|---|---|---|---|---|---|"]
     lines += [
         f"| {one.name} | {one.target} | {one.measured} | {one.unit} | {one.verdict} | `{answers.command}` |"
-        for answers in found
         for one in answers.figures
     ]
-    notes = [f"- {one.name}: {one.note}" for answers in found for one in answers.figures if one.note]
-    return "\n".join([*lines, "", *notes, ""])
+    notes = [f"- {one.name}: {one.note}" for one in answers.figures if one.note]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
 def save(answers: Answers, path: Path, machine: dict[str, Any]) -> None:
@@ -132,15 +129,27 @@ def load(path: Path) -> Answers:
 
 
 def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
-    """Write the table of all results that there are in a folder, and print it; return them by name.
+    """Write all results of a folder into its table, and print it; return the results by name.
 
-    Those of more facts, which stand in folders of their own, come behind.
+    A section of the table whose results are not in the folder stays as it is. Results of more facts, which stand in
+    folders of their own, come last.
     """
     found = _found(folder, names)
-    told = table([*found.values(), *(one for every in larger(folder).values() for one in every.values())])
-    (folder / "table.md").write_text(told, encoding="utf-8")
-    console.print(told)
+    more = {f"{name}, {facts:,} facts": one for facts, every in larger(folder).items() for name, one in every.items()}
+    path = folder / "table.md"
+    sections = _sections(path) | {title: table(answers) for title, answers in (found | more).items()}
+    ordered = sorted(sections, key=lambda title: RESULTS.index(title) if title in RESULTS else len(RESULTS))
+    text = "\n\n".join(f"## {title}\n\n{sections[title]}" for title in ordered)
+    path.write_text(text + "\n", encoding="utf-8")
+    console.print(text)
     return found
+
+
+def _sections(path: Path) -> dict[str, str]:
+    """Return what a table has below each of its titles."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    parts = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
+    return {title: below.strip() for title, _, below in parts}
 
 
 def larger(folder: Path) -> dict[int, dict[str, Answers]]:

@@ -1,0 +1,26 @@
+"""The table of benchmark results: a run updates its own section."""
+
+from pathlib import Path
+
+from tests.benchmarks.figures import RESULTS, Answers, save, write_table
+
+
+def result(command: str, value: float) -> Answers:
+    answers = Answers(command)
+    answers.add("seconds", "s", [value], note=f"of {command}")
+    return answers
+
+
+def test_a_run_updates_its_section_of_the_table_and_leaves_the_others(tmp_path: Path) -> None:
+    save(result("soak", 1), tmp_path / "soak.json", {})
+    save(result("passes", 2), tmp_path / "passes.json", {})
+    write_table(tmp_path, RESULTS)
+    (tmp_path / "passes.json").unlink()
+    save(result("soak", 3), tmp_path / "soak.json", {})
+    save(result("larger", 4), tmp_path / "5000000" / "passes.json", {})
+    write_table(tmp_path, RESULTS)
+    text = (tmp_path / "table.md").read_text()
+    titles = [line for line in text.splitlines() if line.startswith("## ")]
+    assert titles == ["## passes", "## soak", "## passes, 5,000,000 facts"]
+    assert [f"| seconds |  | {value} | s |" in text for value in (1, 2, 3, 4)] == [False, True, True, True]
+    assert "- seconds: of passes" in text
