@@ -77,7 +77,7 @@ def janitor(
     as_json: output.Json = False,
 ) -> None:
     """Cull what nobody believes any more and let episodes age, in one namespace; say what was since the run before."""
-    from workers import intake  # noqa: PLC0415 - scikit-learn would slow down every other command
+    from workers import intake  # noqa: PLC0415 - numpy would slow down every other command
 
     if show and (now is not None or everywhere):
         raise typer.BadParameter("--show tells of one namespace's last run; it goes with neither --now nor --all")

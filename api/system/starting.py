@@ -236,7 +236,7 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
 def _drop_vectors(settings: Settings, state: State) -> int:
     """Make the configured embedder the database's own; return how many facts wait for its vectors."""
     from workers.context import Context  # noqa: PLC0415
-    from workers.remembering import embed  # noqa: PLC0415  scikit-learn takes a while to load
+    from workers.remembering import embed  # noqa: PLC0415  numpy takes a while to load
 
     context = Context(settings.model_copy(update={"database_url": state.database_url}))
     return embed.reset(context)

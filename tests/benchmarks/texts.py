@@ -48,7 +48,7 @@ def language() -> Language:
     made_up = _made_up(rng)
     words = FUNCTION_WORDS + made_up
     topics = rng.integers(len(FUNCTION_WORDS), len(words), size=(TOPICS, WORDS_OF_TOPIC))
-    ngrams = embedder()._vectorizer.transform(words).toarray()
+    ngrams = embedder().counts(words)
     return Language(words, _zipf(VOCABULARY), topics, _zipf(WORDS_OF_TOPIC), ngrams)
 
 

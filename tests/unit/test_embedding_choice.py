@@ -20,10 +20,10 @@ def test_importing_the_package_loads_no_embedder() -> None:
     loaded = modules_after("import workers.embedding")
 
     assert "workers.embedding" in loaded
-    assert not loaded & {"sklearn", "httpx2", "sentence_transformers", "torch"}
+    assert not loaded & {"mmh3", "httpx2", "sentence_transformers", "torch"}
 
 
-def test_an_endpoint_needs_no_scikit_learn() -> None:
+def test_an_endpoint_needs_no_hashing() -> None:
     loaded = modules_after(
         "from workers.embedding import make_embedder\n"
         "from workers.settings import Settings\n"
@@ -31,7 +31,7 @@ def test_an_endpoint_needs_no_scikit_learn() -> None:
     )
 
     assert "httpx2" in loaded
-    assert "sklearn" not in loaded
+    assert "mmh3" not in loaded
 
 
 @pytest.mark.parametrize(

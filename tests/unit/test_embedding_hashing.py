@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from workers.embedding import make_embedder
-from workers.embedding.hashing import HashingEmbedder
+from workers.embedding.hashing import NGRAMS, HashingEmbedder
 from workers.embedding.unit import axis
 from workers.settings import Settings
 
@@ -116,12 +117,20 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
         np.testing.assert_array_equal(embedder.embed([text])[0], vector)
 
 
-@given(st.lists(st.text(max_size=60), max_size=6))
+@pytest.mark.parametrize("dims", [100, 256])
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=6))
 @example(["\N{MATHEMATICAL BOLD ITALIC CAPITAL A}"])
 @settings(deadline=None)
-def test_counting_word_by_word_is_counting_whole_texts(texts: list[str]) -> None:
-    embedder = HashingEmbedder(Settings())
+def test_counts_are_those_of_scikit_learn(dims: int, texts: list[str]) -> None:
+    vectorizer = HashingVectorizer(
+        analyzer="char_wb",
+        ngram_range=NGRAMS,
+        n_features=dims,
+        strip_accents="unicode",
+        alternate_sign=False,
+        norm=None,
+    )
 
-    whole = embedder._vectorizer.transform(texts).toarray() if texts else np.empty((0, embedder.dims))
+    counts = HashingEmbedder(Settings(max_vector_dim=dims)).counts(texts)
 
-    assert np.array_equal(embedder._counts(texts), whole)
+    np.testing.assert_array_equal(counts, vectorizer.transform(texts).toarray())

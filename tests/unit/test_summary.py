@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction import text as scikit_learn
 
+from workers.core.stop_words import ENGLISH_STOP_WORDS
 from workers.core.summary import summarise, top_keywords, top_sentences, truncate
 
 properties = settings(deadline=None)
@@ -70,3 +72,7 @@ def test_a_summary_is_never_longer_than_its_layer_allows(text: str, retention: f
     assert len(shown) <= 203
     assert len(shown) <= 80 or retention > 0.8 or layers == 1 or retention <= 0.4
     assert len(shown.split()) <= 5 or retention > 0.4 or layers < 3
+
+
+def test_stop_words_are_those_of_scikit_learn() -> None:
+    assert ENGLISH_STOP_WORDS == scikit_learn.ENGLISH_STOP_WORDS

@@ -8,7 +8,8 @@ import re
 from collections import Counter
 
 import snowballstemmer
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from workers.core.stop_words import ENGLISH_STOP_WORDS
 
 TRUNCATED, SENTENCES, KEYWORDS = 1, 2, 3
 TRUNCATED_LENGTH = 200
