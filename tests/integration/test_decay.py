@@ -336,7 +336,7 @@ def test_a_segment_is_split_over_as_many_tasks_as_set_if_it_fills_them(memory: M
     assert memory.value("select sum(processed)::int from decay_parts") == facts
 
 
-def test_facts_that_somebody_holds_are_passed_over_and_done_next_time(memory: Memory) -> None:
+def test_facts_that_a_transaction_holds_for_long_are_left_for_the_next_pass(memory: Memory) -> None:
     ids = [memory.add("Tea at four."), memory.add("Cake on Sunday.")]
     with connect(memory.context.database_url) as db:
         activity.lock(db, memory.value("select id from namespaces"), ids[:1])

@@ -29,7 +29,7 @@ from workers.remembering.life import lives
 from workers.remembering.restate import restate_within
 from workers.remembering.supersede import Decision, Settled
 from workers.remembering.touch import touch_within
-from workers.storage import edits, facts, forgotten_hashes, namespaces, pending
+from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending
 from workers.storage.classes import Classed
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
@@ -171,7 +171,8 @@ def _edited(
         for place, (row, one) in enumerate(zip(rows, answers, strict=True))
         if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
     }
-    known = edits.read(db, tenant, [one.id for one in again.values()])
+    # Locked before the tags are read: a consolidation that is at work may be adding to them.
+    known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
     wanted: dict[UUID, dict[str, Any]] = {}
     for place, one in again.items():
         own = explicit(said[place])

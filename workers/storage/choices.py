@@ -25,12 +25,11 @@ SETTLE = """
     where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
 """
 
-# Forgotten and superseded facts stay out: nothing changes about them any more.
+# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
+# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
 ALL_DUE = """
     update activity set due_at = least(due_at, %(now)s)
-    from facts
-    where activity.namespace = any(%(ids)s) and facts.namespace = activity.namespace and facts.id = activity.fact
-        and forgotten_at is null and superseded_at is null and not held
+    where namespace = any(%(ids)s) and not retired and not held
 """
 
 

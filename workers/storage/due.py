@@ -1,11 +1,13 @@
 """Due: the facts whose next change has come, claimed segment by segment, oldest first."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 import numpy as np
+import psycopg
 
 from workers.core.arrays import Bools, Floats
 from workers.core.fading import Faded
@@ -20,7 +22,7 @@ Work: TypeAlias = Literal[
 A janitor takes what decay takes, of one namespace.
 """
 
-# Locked rows are passed over: whoever holds them, a touch or another pass, sets when they are due next. `+ 0` keeps the
+# Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
 # planner from reading all of a namespace for what is due of it.
 CLAIM = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -33,6 +35,19 @@ CLAIM = """
     limit %(limit)s
     for no key update skip locked
 """
+
+# What a transaction held may still be due when it ends: a store that is delivered twice changes nothing, and a touch
+# may be dated before the pass. One row only: two that wait for several in different orders could deadlock.
+DUE_LOCKED = """
+    select fact from anchors
+    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
+        and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
+    order by due_at
+    limit 1
+    for no key update
+"""
+
+WAIT = "set local lock_timeout = '5s'"
 
 PREVIEW = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -99,9 +114,24 @@ def make_due(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime)
 def claim(
     db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay", namespace: int | None = None
 ) -> Activity:
-    """Return what a pass takes of a segment, oldest first, locked until the commit; what others hold is passed over."""
+    """Return what a pass takes of a segment, oldest first, locked until the commit.
+
+    Rows that other transactions hold are skipped while there are others, then waited for; what is held for longer than
+    five seconds is left for the next pass.
+    """
     given = _as_of(now, work) | {"segment": segment, "limit": limit, "namespace": namespace}
-    return rows_of(db.execute(CLAIM, given).fetchall())
+    rows = db.execute(CLAIM, given).fetchall()
+    while not rows and _came_free(db, given):
+        rows = db.execute(CLAIM, given).fetchall()
+    return rows_of(rows)
+
+
+def _came_free(db: Connection, given: dict[str, Any]) -> bool:
+    """Wait for a due row that another transaction holds; return whether it is still due, and free now."""
+    with suppress(psycopg.errors.LockNotAvailable), db.transaction(force_rollback=True):
+        db.execute(WAIT)
+        return db.execute(DUE_LOCKED, given).fetchone() is not None
+    return False
 
 
 def preview(

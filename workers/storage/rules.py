@@ -14,13 +14,9 @@ SET = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-# Forgotten and superseded facts stay out: nothing changes about them any more.
-ALL_DUE = """
-    update activity set due_at = least(due_at, %(now)s)
-    from facts
-    where facts.namespace = activity.namespace and facts.id = activity.fact and forgotten_at is null
-        and superseded_at is null and not held
-"""
+# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
+# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
+ALL_DUE = "update activity set due_at = least(due_at, %(now)s) where not retired and not held"
 
 
 def current(db: Connection) -> dict[str, Any] | None:

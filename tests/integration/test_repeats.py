@@ -1,0 +1,73 @@
+"""Repeats: what is delivered twice, late, or while another transaction is at work, undoes nothing and skips nothing."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import inf
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from memory import Memory, day, wait_for
+
+from workers.forgetting.forget import forget_within
+from workers.storage import activity, choices, likenesses, rules
+from workers.storage.connection import Connection, connect, transaction
+
+BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+def tenant(memory: Memory) -> int:
+    """Return the number of the namespace."""
+    return int(memory.value("select id from namespaces where name = 'default'"))
+
+
+@contextmanager
+def meanwhile(memory: Memory, act: Callable[[], Any], done: list[Any]) -> Any:
+    """Give an open transaction; when the block has written, let `act` wait for it, and add what that returned."""
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            yield db
+            waiting = pool.submit(act)
+            wait_for(lambda: memory.value(BLOCKED) > 0)
+        done.append(waiting.result(timeout=30))
+
+
+def all_due(memory: Memory, make_due: Callable[[Connection], int]) -> int:
+    with transaction(memory.context.database_url) as db:
+        return make_due(db)
+
+
+@pytest.mark.parametrize(
+    "make_due",
+    [lambda db, _: rules.make_all_due(db, day(1)), lambda db, own: choices.make_due(db, [own], day(1))],
+    ids=["rules of the operator", "settings of a namespace"],
+)
+def test_other_rules_make_nothing_due_that_a_pass_forgets_at_that_moment(
+    memory: Memory, make_due: Callable[[Connection, int], int]
+) -> None:
+    id_, done = memory.add("Tea at four."), list[int]()
+    own = tenant(memory)
+    with meanwhile(memory, lambda: all_due(memory, lambda db: make_due(db, own)), done) as db:
+        activity.lock(db, own, [id_])
+        forget_within(db, [own], [id_], ["faded"], day(100))
+    assert (done, memory.row(id_)["due"]) == ([0], inf)
+
+
+def test_a_pass_waits_for_facts_that_another_transaction_holds(memory: Memory) -> None:
+    id_, done = memory.add("Tea at four.", decay_class="short"), list[Any]()
+    with meanwhile(memory, lambda: memory.decay(400), done) as db:
+        activity.lock(db, tenant(memory), [id_])
+    assert (done[0].counters.processed, done[0].counters.forgotten) == (1, 1)
+    assert memory.row(id_)["forgotten_at"] == day(400)
+
+
+def test_a_repeated_statement_keeps_the_tags_that_a_consolidation_adds_at_that_moment(memory: Memory) -> None:
+    said: dict[str, Any] = {"id": str(uuid4()), "text": "Tea at four.", "tags": ["tea"]}
+    memory.store(said)
+    id_, done = UUID(said["id"]), list[Any]()
+    with meanwhile(memory, lambda: memory.store(said), done) as db:
+        activity.lock(db, tenant(memory), [id_])
+        likenesses.take_over(db, tenant(memory), [id_], [["tea", "guests"]], [0.5])
+    assert memory.value("select tags from facts") == ["tea", "guests"]
+    assert [what for what, _ in memory.history(id_)] == ["stored"]
