@@ -300,7 +300,7 @@ def _explain(error: ValidationError) -> str:
     for detail in error.errors():
         name = PREFIX + "_".join(str(part) for part in detail["loc"]).upper()
         if detail["type"] == "extra_forbidden":
-            lines.append(f"{name} is no setting of Ebb. Correct its name or unset it; the README lists them all.")
+            lines.append(f"{name} is no setting of Ebb. Correct its name or unset it; the manual lists them all.")
         elif not detail["loc"]:
             lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
         else:

@@ -20,6 +20,10 @@ PATHS = (
     "/dashboard/runs",
     "/dashboard/namespaces",
     "/dashboard/sign-in",
+    "/help",
+    "/help/settings",
+    "/help/forgetting",
+    "/help/dashboard",
 )
 """Each page, in the namespace of the sample."""
 

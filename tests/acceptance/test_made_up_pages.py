@@ -31,6 +31,8 @@ PAGES: dict[str, dict[str, Any]] = {
     "POST /dashboard/sign-out": {},
     "GET /dashboard/static/{id}": {},
     "GET /dashboard/{id}": {},
+    "GET /help/{id}": {},
+    "GET /help/images/{id}": {},
     "GET /metrics": {},
     "GET /health/ready": {},
 }  # fmt: skip

@@ -108,7 +108,7 @@ def test_an_llm_that_is_wanted_must_be_somewhere(wish: str) -> None:
 
 def test_an_unknown_variable_is_refused() -> None:
     assert refused(EBB_TEIR="smart") == (
-        "EBB_TEIR is no setting of Ebb. Correct its name or unset it; the README lists them all."
+        "EBB_TEIR is no setting of Ebb. Correct its name or unset it; the manual lists them all."
     )
 
 

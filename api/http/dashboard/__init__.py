@@ -18,6 +18,7 @@ from api.http.dashboard import (
     fact,
     facts,
     forecast,
+    help_pages,
     nowhere,
     overview,
     playground,
@@ -37,6 +38,7 @@ PAGES = (
     runs,
     signing_in,
     static,
+    help_pages,
     nowhere,
 )
 """Modules of routes; the last one answers whatever the others do not know."""

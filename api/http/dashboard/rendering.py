@@ -29,6 +29,7 @@ NAVIGATION = (
     ("Forecast", "/dashboard/forecast"),
     ("Relations", "/dashboard/relations"),
     ("Decay runs", "/dashboard/runs"),
+    ("Help", "/help"),
 )
 """What stands in the menu, in this order."""
 
@@ -70,6 +71,7 @@ def page(request: Request, template: str, status: int = HTTPStatus.OK, **content
         "navigation": NAVIGATION,
         "path": request.url.path,
         "visitor": getattr(request.state, "caller", None),
+        "open_to_everyone": False,
         "version": version("ebb-server"),
         "status": int(status),
     }

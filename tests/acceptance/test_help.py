@@ -1,0 +1,68 @@
+"""Help at `/help`: every page is served to everyone, and every link and image on it leads somewhere."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+import pytest
+from live_api import make_key, serving
+from live_browser import looking
+from live_system import LiveSystem
+from playwright.sync_api import Browser
+
+from api.http.dashboard import markdown_pages
+
+pytestmark = pytest.mark.acceptance
+
+ADDRESSES = [target for target, _ in markdown_pages.contents()]
+
+
+@pytest.fixture(scope="module")
+def client(live: LiveSystem) -> Iterator[httpx2.Client]:
+    """Give a client without a key of an API that requires keys."""
+    make_key(live, "owner", "read")
+    with serving(live) as client:
+        yield client
+
+
+def links(page: httpx2.Response) -> set[str]:
+    """Return the addresses of all links and images of an article, with their anchors."""
+    article = page.text[page.text.index("<article") :]
+    return {urljoin(page.url.path, link) for link in re.findall(r'(?:href|src)="([^"]+)"', article)}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_and_all_that_it_links_to_are_served_without_a_key(client: httpx2.Client, address: str) -> None:
+    page = client.get(address)
+    assert page.status_code == 200
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for link in links(page):
+        answer = client.get(link)
+        assert answer.status_code == 200, link
+        fragment = urlsplit(link).fragment
+        assert not fragment or f'id="{fragment}"' in answer.text, link
+
+
+def test_the_index_links_to_every_page(client: httpx2.Client) -> None:
+    assert {link for link in links(client.get("/help")) if link.startswith("/help")} | {"/help"} == set(ADDRESSES)
+
+
+def test_a_page_that_does_not_exist_is_answered_by_404(client: httpx2.Client) -> None:
+    answer = client.get("/help/nothing")
+    assert answer.status_code == 404
+    assert "There is no help page" in answer.text
+    assert client.get("/help/images/nothing.png").status_code == 404
+
+
+def test_the_menu_leads_to_help_and_from_page_to_page(browser: Browser, client: httpx2.Client) -> None:
+    with looking(browser, str(client.base_url).rstrip("/"), expected=401) as tab:
+        tab.goto("/help")
+        assert tab.locator("nav a[aria-current]").first.inner_text() == "Help"
+        tab.get_by_role("article").get_by_role("link", name="Recall").press("Enter")
+        tab.wait_for_url("**/help/recall")
+        assert tab.locator("h1").inner_text() == "Recall"
+        tab.get_by_role("navigation", name="Help pages").get_by_role("link", name="Settings").press("Enter")
+        tab.wait_for_url("**/help/settings")
+        tab.goto("/help/dashboard")
+        assert tab.evaluate("[...document.images].every(one => one.complete && one.naturalWidth > 0)")

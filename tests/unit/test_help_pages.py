@@ -1,0 +1,135 @@
+"""The help pages: links resolve in the repository and at `/help`, and tables agree with the code."""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from typer.main import get_command
+
+from api.cli import app as cli
+from api.client import Client
+from api.http import app
+from api.http.dashboard import markdown_pages
+from api.mcp import remembering, telling
+from workers.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(markdown_pages.FOLDER.glob("*.md"))
+LINK = re.compile(r"!?\[[^]]*]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def prose(path: Path) -> str:
+    return CODE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    return {markdown_pages.slug(heading) for heading in HEADING.findall(prose(path))}
+
+
+def rows(name: str) -> list[list[str]]:
+    """Return the cells of all rows of a page's tables, without code marks."""
+    lines = (markdown_pages.FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+@pytest.mark.parametrize("path", [*FILES, ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_page_resolves_in_the_repository(path: Path) -> None:
+    for link in LINK.findall(prose(path)):
+        parts = urlsplit(link)
+        assert not parts.scheme, link
+        target = (path.parent / parts.path).resolve() if parts.path else path
+        assert target.is_relative_to(ROOT), link
+        assert target.exists(), link
+        assert not parts.fragment or parts.fragment in anchors(target), link
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_page_links_only_to_what_is_served_at_help(path: Path) -> None:
+    for link in LINK.findall(prose(path)):
+        target = markdown_pages.address(link)
+        served = target.startswith((markdown_pages.ADDRESS, "#")) or Path(link).parts[0] == "images"
+        assert served, link
+
+
+@pytest.mark.parametrize("name", markdown_pages.names())
+def test_a_page_is_rendered_with_a_title_and_without_anything_inline(name: str) -> None:
+    found = markdown_pages.read(name)
+    assert found is not None
+    assert found.title != name
+    assert found.html.count("<h1") == 1
+    assert not re.search(r"style=|<script|<style", found.html)
+
+
+def test_the_index_lists_every_page_once() -> None:
+    listed = [target for target, _ in markdown_pages.contents()]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {markdown_pages.address(path.name) for path in FILES}
+
+
+def test_a_page_that_does_not_exist_is_not_read() -> None:
+    assert markdown_pages.read("nothing") is None
+    assert markdown_pages.read("../docs/start") is None
+
+
+def test_headings_get_the_anchors_that_repositories_give_them() -> None:
+    assert markdown_pages.slug("See a year in a minute") == "see-a-year-in-a-minute"
+    assert markdown_pages.slug("`EBB_HOST`, and keys") == "ebb_host-and-keys"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def default(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_the_settings_page_lists_every_setting_with_its_default() -> None:
+    listed = {row[0]: row[1] for row in rows("settings") if len(row) == 3 and row[0].startswith("EBB_")}
+    assert listed == {f"EBB_{name.upper()}": default(field.default) for name, field in Settings.model_fields.items()}
+
+
+def test_the_settings_page_knows_no_variable_that_does_not_exist() -> None:
+    known = {f"EBB_{name.upper()}" for name in Settings.model_fields}
+    for path in [*FILES, ROOT / "README.md"]:
+        assert set(re.findall(r"EBB_[A-Z_]+[A-Z]", path.read_text(encoding="utf-8"))) <= known, path
+
+
+def test_the_page_of_the_command_line_lists_every_command() -> None:
+    listed = [row[0].removeprefix("ebb ") for row in rows("cli") if row[0].startswith("ebb ")]
+    assert sorted(listed) == sorted(get_command(cli).commands)  # type: ignore[attr-defined]
+
+
+def test_pages_name_only_commands_and_options_that_exist() -> None:
+    commands = get_command(cli).commands  # type: ignore[attr-defined]
+    for path in [*FILES, ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        for line in re.findall(r"^\$ ebb (.+)$", text, re.MULTILINE) + re.findall(r"`ebb ([a-z][^`]*)`", text):
+            name, *words = line.partition("#")[0].split()
+            assert name in commands, (path, line)
+            command = commands[name]
+            if words and words[0] in getattr(command, "commands", {}):
+                command = command.commands[words[0]]
+            options = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+            named = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
+            assert named <= options, (path, line)
+
+
+def test_the_page_of_http_lists_every_route() -> None:
+    listed = {row[0] for row in rows("http") if " /" in row[0]}
+    document = app.openapi()["paths"]
+    assert listed == {f"{method.upper()} {path}" for path, operations in document.items() for method in operations}
+
+
+def test_the_page_of_mcp_lists_every_tool() -> None:
+    listed = {name for row in rows("mcp")[2:] for name in re.findall(r"[a-z]+", row[0])}
+    assert listed == {tool.run.__name__ for tool in (*telling.TOOLS, *remembering.TOOLS)}
+
+
+def test_the_page_of_python_names_methods_that_exist() -> None:
+    named = {name for row in rows("python")[2:9] for name in re.findall(r"[a-z_]+", row[1])}
+    assert {name for name in named if not hasattr(Client, name)} == set()
