@@ -32,12 +32,12 @@ from celery.result import AsyncResult
 from uuid_utils.compat import uuid7
 
 from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
-from api.holding import Holder
-from api.keeping import Keeper
-from api.older import readable
-from api.operating import DECAY_SECONDS, Operator
-from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
-from api.viewing import Viewer
+from api.held import Holder
+from api.items import Keeper
+from api.older_workers import readable
+from api.operations import DECAY_SECONDS, Operator
+from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
+from api.views import Viewer
 
 
 class Client(Operator, Keeper, Holder, Viewer):

@@ -13,7 +13,7 @@ from celery.result import AsyncResult
 
 from api.client import Client
 from api.folders import Folder, Listing, Stat, cause, listing, look, read
-from api.sender import BATCH_SECONDS
+from api.transport import BATCH_SECONDS
 from workers.core.chunks import chunks
 from workers.core.text import strip_injected
 from workers.core.tokens import counter

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from workers.core.lifetime import DecayClass
-from workers.intake.values import ClassSource, Durability, Kind
+from workers.validation.values import ClassSource, Durability, Kind
 
 
 class FactFields(TypedDict, total=False):

@@ -13,7 +13,7 @@ import pytest
 import redis
 from psycopg import sql
 
-from api.system import servers
+from api.up import servers
 
 UNSYNCED = ("-c", "fsync=off", "-c", "full_page_writes=off")
 """What outlives a crash of the machine is no concern of tests; what outlives that of a process is kept all the same."""

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import workers.storage
-from api.system import servers
+from api.up import servers
 from workers.storage import catalogue, schema
 from workers.storage.connection import connect
 

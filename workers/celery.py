@@ -10,13 +10,14 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import celeryd_init, import_modules, setup_logging
 
-from workers import deadlines, flowering, logs, redaction
+from workers import flower, logs, redaction
 from workers.clock import Clock
+from workers.coordination import deadlines
+from workers.coordination.redis import clock as redis_clock
+from workers.coordination.redis import own_keys
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
-from workers.storage.redis import clock as redis_clock
-from workers.storage.redis import own_keys
 
 # A child process is one core's worth of work: numeric libraries that spread out would slow all of them down, and a
 # model that is loaded before the fork must have no threads.
@@ -43,25 +44,25 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
     """Return what workers and beat add to the shared configuration."""
     return {
         "imports": (
-            "workers.tasks.storing",
+            "workers.tasks.store",
             "workers.tasks.documents",
-            "workers.tasks.recalling",
-            "workers.tasks.injecting",
-            "workers.tasks.telling",
-            "workers.tasks.portraying",
+            "workers.tasks.recall",
+            "workers.tasks.context",
+            "workers.tasks.reports",
+            "workers.tasks.charts",
             "workers.tasks.items",
-            "workers.tasks.keeping",
-            "workers.tasks.restoring",
-            "workers.tasks.branching",
-            "workers.tasks.holding",
+            "workers.tasks.retention",
+            "workers.tasks.restore",
+            "workers.tasks.branches",
+            "workers.tasks.held",
             "workers.tasks.graph",
-            "workers.tasks.passing",
-            "workers.tasks.choosing",
-            "workers.tasks.upkeep",
+            "workers.tasks.decay",
+            "workers.tasks.namespace_settings",
+            "workers.tasks.maintenance",
             "workers.tasks.hygiene",
-            "workers.tasks.watching",
-            "workers.tasks.examining",
-            "workers.starting",
+            "workers.tasks.health",
+            "workers.tasks.doctor",
+            "workers.startup",
         ),
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
@@ -159,7 +160,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 settings = _load_settings()
 app = _Ebb("ebb")
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
-flowering.guard(settings.flower_url)
+flower.guard(settings.flower_url)
 
 
 @setup_logging.connect

@@ -6,22 +6,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workers.clock import Clock
+from workers.coordination.embedder_pause import EmbedderPause
+from workers.coordination.redis import clock as redis_clock
+from workers.coordination.redis import own_keys
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, by_passes, effective, numbers
 from workers.settings import Settings
 from workers.storage import clock, embedders
 from workers.storage.connection import close_pools, transaction
-from workers.storage.embedder_pause import EmbedderPause
-from workers.storage.redis import clock as redis_clock
-from workers.storage.redis import own_keys
 
 if TYPE_CHECKING:
     from redis import Redis
 
     from workers.embedding import Embedder
     from workers.embedding.queries import Queries
-    from workers.judging.chat import Chat
+    from workers.llm.chat import Chat
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Context:
     @cached_property
     def chat(self) -> "Chat":
         """Return the LLM of the settings."""
-        from workers.judging import make_chat  # noqa: PLC0415 - not before somebody wants a judgement
+        from workers.llm import make_chat  # noqa: PLC0415 - not before somebody wants a judgement
 
         return make_chat(self.settings)
 

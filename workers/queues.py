@@ -4,7 +4,7 @@ from typing import Any
 
 from kombu.entity import Exchange, Queue
 
-from workers.storage.redis import results_url
+from workers.coordination.redis import results_url
 
 RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 
 from api.cli import output
-from api.cli.reaching import Everywhere, NamespaceName, client, configured, located
+from api.cli.connection import Everywhere, NamespaceName, client, configured, located
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from api.importing import BadLine, Checkpoint
+    from api.archive_import import BadLine, Checkpoint
 
 COUNTED = (
     "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "restored", "kept", "beside",
@@ -49,12 +49,13 @@ def import_(
     is given. Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies
     them later.
     """
-    from api import foreign, importing  # noqa: PLC0415 - Celery would slow down every other command
+    from api import archive_import  # noqa: PLC0415 - Celery would slow down every other command
+    from api.contrib import foreign  # noqa: PLC0415
 
     errors: list[BadLine] = []
 
     def on_bad(bad: "BadLine") -> None:
-        if len(errors) < importing.ERRORS_KEPT:
+        if len(errors) < archive_import.ERRORS_KEPT:
             errors.append(bad)
         output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
 
@@ -63,8 +64,8 @@ def import_(
         facts = stack.enter_context(foreign.lines(source, product, datetime.now(UTC))) if product else source
         show = stack.enter_context(output.bar("lines"))
         checkpoint = None if product else _checkpoint(file, home, memory.namespace)
-        total = importing.size_of(facts)
-        done = importing.import_file(
+        total = archive_import.size_of(facts)
+        done = archive_import.import_file(
             memory,
             facts,
             checkpoint,
@@ -87,14 +88,14 @@ def export(
 ) -> None:
     """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
     from api import archive  # noqa: PLC0415 - these would slow down every other command
-    from workers import intake  # noqa: PLC0415
+    from workers import validation  # noqa: PLC0415
+    from workers.admin.export import export as exporting  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
-    from workers.telling.export import export as exporting  # noqa: PLC0415
 
     settings = located(home)
-    name = None if everywhere else intake.namespace_name(namespace or settings.namespace)
+    name = None if everywhere else validation.namespace_name(namespace or settings.namespace)
     context = Context(settings)
-    at = context.now() if now is None else intake.instant(now, "--now")
+    at = context.now() if now is None else validation.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
         told = exporting(context, name, at)
@@ -104,10 +105,10 @@ def export(
 
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
     """Return where it is kept how far a file was read; standard input cannot be taken up again."""
-    from api import importing  # noqa: PLC0415 - Celery would slow down every other command
+    from api import archive_import  # noqa: PLC0415 - Celery would slow down every other command
 
     folder = configured(home).home.expanduser() / "imports"
-    return None if file == "-" else importing.Checkpoint(folder, Path(file), namespace)
+    return None if file == "-" else archive_import.Checkpoint(folder, Path(file), namespace)
 
 
 def _tell(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.explaining import print_left_out, print_parts
-from api.cli.reaching import NamespaceName, client
+from api.cli.connection import NamespaceName, client
+from api.cli.explanations import print_left_out, print_parts
 
 
 def context(

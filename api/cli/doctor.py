@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import Everywhere, NamespaceName, client, located
+from api.cli.connection import Everywhere, NamespaceName, client, located
 from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _schema(settings: "Settings", _: "Client") -> str:
 
 def _embedder(settings: "Settings", _: "Client") -> str:
     from workers.context import Context  # noqa: PLC0415
-    from workers.remembering.embed import check_embedder  # noqa: PLC0415
+    from workers.memory.embed import check_embedder  # noqa: PLC0415
 
     context = Context(settings)
     try:
@@ -108,7 +108,7 @@ def _embedder(settings: "Settings", _: "Client") -> str:
 
 def _check_pause(context: "Context") -> None:
     """Raise `UnavailableError` if the embedder failed at its last request."""
-    from workers.storage import embedder_pause  # noqa: PLC0415
+    from workers.coordination import embedder_pause  # noqa: PLC0415
 
     with _answering():
         found = embedder_pause.state(context.redis)
@@ -122,9 +122,9 @@ def _check_pause(context: "Context") -> None:
 def _redis(settings: "Settings", _: "Client") -> str:
     import redis  # noqa: PLC0415
 
+    from workers.coordination import redis_condition, signals  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
     from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
-    from workers.storage import redis_condition, signals  # noqa: PLC0415
-    from workers.storage.redis import own_keys  # noqa: PLC0415
 
     with (
         _answering(),
@@ -149,7 +149,7 @@ def _answering() -> "Iterator[None]":
     """Say in words what is the matter with a Redis that fails."""
     import redis  # noqa: PLC0415
 
-    from workers.storage.redis import trouble  # noqa: PLC0415
+    from workers.coordination.redis import trouble  # noqa: PLC0415
 
     try:
         yield
@@ -158,8 +158,8 @@ def _answering() -> "Iterator[None]":
 
 
 def _outbox(settings: "Settings", memory: "Client") -> str:
-    from workers.storage import outbox  # noqa: PLC0415
-    from workers.storage.redis import own_keys  # noqa: PLC0415
+    from workers.coordination import outbox  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
 
     now = memory.seconds()
     with _answering(), own_keys(settings.redis_url) as keys:

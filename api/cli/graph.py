@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.connection import NamespaceName, client
 
 Source = Annotated[str, typer.Argument(help="The fact that the link leads from.")]
 Target = Annotated[str, typer.Argument(help="The fact that it leads to.")]

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.connection import NamespaceName, client
 from api.client import Client
-from api.sender import Answer
+from api.transport import Answer
 
 
 def held(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import Everywhere, NamespaceName, client
+from api.cli.connection import Everywhere, NamespaceName, client
 
 LABELS = {
     "lastRunAt": "last run", "lastRunTurn": "at turn", "totalRuns": "runs", "lastCulledFacts": "culled facts",
@@ -77,11 +77,11 @@ def janitor(
     as_json: output.Json = False,
 ) -> None:
     """Cull what nobody believes any more and let episodes age, in one namespace; say what was since the run before."""
-    from workers import intake  # noqa: PLC0415 - numpy would slow down every other command
+    from workers import validation  # noqa: PLC0415 - numpy would slow down every other command
 
     if show and (now is not None or everywhere):
         raise typer.BadParameter("--show tells of one namespace's last run; it goes with neither --now nor --all")
-    at = None if now is None else intake.instant(now, "--now").isoformat()
+    at = None if now is None else validation.instant(now, "--now").isoformat()
     with client(home, namespace) as memory, output.console(stderr=True).status("the janitor is at work …"):
         told = memory.janitor_snapshot() if show else memory.janitor(at, everywhere=everywhere)
     if as_json:

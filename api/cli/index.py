@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client, located
+from api.cli.connection import NamespaceName, client, located
 from workers.errors import EbbError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, located
+from api.cli.connection import NamespaceName, located
 
 if TYPE_CHECKING:
     from workers.context import Context
@@ -32,10 +32,11 @@ def create(
     as_json: output.Json = False,
 ) -> None:
     """Make a key, and show it this once. From the first one on, every request needs one."""
-    from workers import intake, keys  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers import validation  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
-    owner = None if label is None else intake.optional_name(label, "label")
+    owner = None if label is None else validation.optional_name(label, "label")
     made = keys.create(context, name, scope or ["read", "write"], owner, context.now())
     if as_json:
         output.print_json({"id": str(made.id), "namespace": name, "key": made.key})
@@ -47,7 +48,7 @@ def create(
 @commands.command(name="list")
 def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Show the keys to a namespace, without the keys themselves."""
-    from workers import keys  # noqa: PLC0415
+    from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
     rows: list[dict[str, Any]] = [
@@ -77,10 +78,11 @@ def revoke(
     as_json: output.Json = False,
 ) -> None:
     """Let a key open nothing any more, at once."""
-    from workers import intake, keys  # noqa: PLC0415
+    from workers import validation  # noqa: PLC0415
+    from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
-    revoked = keys.revoke(context, name, intake.fact_id(id), context.now())
+    revoked = keys.revoke(context, name, validation.fact_id(id), context.now())
     if as_json:
         output.print_json({"id": id, "action": "revoked" if revoked else "unchanged"})
     else:
@@ -89,7 +91,7 @@ def revoke(
 
 def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
     from workers.context import Context  # noqa: PLC0415
-    from workers.intake import namespace_name  # noqa: PLC0415
+    from workers.validation import namespace_name  # noqa: PLC0415
 
     settings = located(home)
     return Context(settings), namespace_name(namespace or settings.namespace)

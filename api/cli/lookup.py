@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.connection import NamespaceName, client
 
 
 def lookup(

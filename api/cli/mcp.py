@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from api.cli import output
-from api.cli.reaching import NamespaceName, client
+from api.cli.connection import NamespaceName, client
 
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:

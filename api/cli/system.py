@@ -15,8 +15,8 @@ from api.cli import output
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
-    from api.system.home import Home
-    from api.system.starting import System
+    from api.up.home import Home
+    from api.up.starting import System
     from workers.settings import Settings
 
 SAMPLE = Path(api.__file__).parent / "sample" / "year.jsonl"
@@ -54,7 +54,7 @@ def up(
     as_json: output.Json = False,
 ) -> None:
     """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
-    from api.system import starting  # noqa: PLC0415  Celery and psycopg would slow down every other command
+    from api.up import starting  # noqa: PLC0415  Celery and psycopg would slow down every other command
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
@@ -83,7 +83,7 @@ def up(
 
 def _stay(system: "System") -> None:
     """Show what happens until Ctrl-C or until somebody else stops the system."""
-    from api.system import leftovers, starting, watching  # noqa: PLC0415
+    from api.up import leftovers, starting, watching  # noqa: PLC0415
 
     screen = output.console(stderr=True)
 
@@ -109,7 +109,7 @@ def _stay(system: "System") -> None:
 
 def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Stop everything that runs at this home; all data stays."""
-    from api.system import stopping  # noqa: PLC0415
+    from api.up import stopping  # noqa: PLC0415
 
     _, place = _home(home)
     stopped = stopping.stop_home(place)
@@ -143,8 +143,8 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
     """Return what `status --json` prints; URLs that are not known, as nothing runs, are null."""
     from dataclasses import asdict  # noqa: PLC0415
 
-    from api.system.home import FLOWER_USER  # noqa: PLC0415
-    from api.system.supervision import Supervisor  # noqa: PLC0415
+    from api.up.home import FLOWER_USER  # noqa: PLC0415
+    from api.up.supervision import Supervisor  # noqa: PLC0415
 
     state = home.running()
     processes = Supervisor(home.control).processes() if state else []
@@ -167,7 +167,7 @@ def _with_login(found: dict[str, Any]) -> str:
 
 
 def _home(folder: Path | None) -> tuple["Settings", "Home"]:
-    from api.system.home import Home  # noqa: PLC0415
+    from api.up.home import Home  # noqa: PLC0415
     from workers.settings import Settings  # noqa: PLC0415
 
     settings = Settings.from_environment()

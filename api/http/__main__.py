@@ -5,7 +5,7 @@ import sys
 
 import uvicorn
 
-from api.http.patience import PatientProtocol
+from api.http.slow_clients import PatientProtocol
 from workers import logs
 from workers.errors import SettingsError
 from workers.settings import Settings

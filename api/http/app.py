@@ -11,9 +11,10 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.http import (
-    branching,
-    choosing,
+    branches,
     dashboard,
+    decay,
+    dispatch,
     facts,
     graph,
     health,
@@ -21,31 +22,30 @@ from api.http import (
     hygiene,
     mcp,
     metrics,
-    passing,
+    namespace_settings,
     problems,
-    recalling,
-    sending,
+    recall,
+    reports,
+    restore,
     tasks,
-    telling,
-    undoing,
 )
 from api.http.body import BodyLimit
 from api.http.door import Door
-from api.http.watching import Watch
-from api.schemas import Problem
+from api.http.request_log import Watch
+from api.http.schemas import Problem
 from workers.errors import EbbError
 from workers.settings import Settings
 
 GROUPS = (
     facts,
-    undoing,
-    recalling,
+    restore,
+    recall,
     graph,
-    passing,
-    branching,
+    decay,
+    branches,
     hygiene,
-    choosing,
-    telling,
+    namespace_settings,
+    reports,
     held,
     tasks,
     health,
@@ -124,7 +124,7 @@ def make_app() -> FastAPI:
     own.add_middleware(BodyLimit)
     own.add_middleware(Watch)
     problems.register(own)
-    own.add_exception_handler(sending.Accepted, sending.accepted)
+    own.add_exception_handler(dispatch.Accepted, dispatch.accepted)
     for group in GROUPS:
         own.include_router(group.routes)
     own.state.routes = [route for group in GROUPS for route in group.routes.routes]

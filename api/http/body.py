@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.problems import answer
-from workers.intake.values import LONGEST_METADATA
 from workers.settings import Settings
+from workers.validation.values import LONGEST_METADATA
 
 BATCH = "/memory/facts/batch"
 """The path that takes many facts in one body."""

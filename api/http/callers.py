@@ -11,9 +11,9 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
+from workers.coordination.key_ring import Scope
 from workers.core.addresses import is_loopback
-from workers.intake import namespace_name
-from workers.storage.key_ring import Scope
+from workers.validation import namespace_name
 
 ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
 BEARER = HTTPBearer(auto_error=False, description="a key that `ebb keys create` printed")

@@ -8,14 +8,14 @@ from fastapi import Request
 from redis import Redis
 
 from api.client import Client
-from api.sender import AWAY
+from api.transport import AWAY
+from workers.coordination import key_ring
+from workers.coordination.key_ring import Found
+from workers.coordination.redis import own_keys, trouble
 from workers.core.addresses import is_loopback
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import route
 from workers.settings import Settings
-from workers.storage import key_ring
-from workers.storage.key_ring import Found
-from workers.storage.redis import own_keys, trouble
 
 LENGTH_SECONDS = 0.2
 """How long a queue's length is taken for what it was."""

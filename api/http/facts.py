@@ -6,11 +6,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
-from api import schemas
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Reader, Writer
 from api.http.paging import Cursor, Limit
 from api.http.problems import RefusedError, responses
 from api.http.route import Route
-from api.http.sending import ACCEPTED, Reader, Writer
 from workers.errors import NotFoundError
 
 routes = APIRouter(prefix="/memory/facts", tags=["facts"], route_class=Route)

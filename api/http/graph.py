@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api import schemas
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Admin, Reader, Writer
 from api.http.paging import Cursor, link_next
 from api.http.problems import responses
 from api.http.route import Route
-from api.http.sending import ACCEPTED, Admin, Reader, Writer
 
 routes = APIRouter(prefix="/memory", tags=["graph"], route_class=Route)
 

@@ -5,13 +5,13 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
 
-from api import schemas
+from api.http import schemas
 from api.http.door import Door, door_of
-from api.sender import AWAY
+from api.transport import AWAY
+from workers.coordination import signals
+from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import signals
-from workers.storage.redis import trouble
 
 routes = APIRouter(prefix="/health", tags=["health"])
 

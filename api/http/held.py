@@ -4,9 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api import schemas
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Reader, Writer
 from api.http.paging import Cursor, Limit
-from api.http.sending import ACCEPTED, Reader, Writer
 
 routes = APIRouter(prefix="/memory/held", tags=["telling"])
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api import schemas
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Admin, Reader
 from api.http.route import Route
-from api.http.sending import ACCEPTED, Admin, Reader
 
 routes = APIRouter(prefix="/memory", tags=["hygiene"], route_class=Route)
 

@@ -13,8 +13,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from api.http.callers import Caller, caller
+from api.http.dispatch import Session
 from api.http.door import door_of
-from api.http.sending import Session
 from api.mcp import server
 from api.mcp.tool import Opened
 from api.mcp.tool import Scope as Wish

@@ -10,12 +10,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
-from api.http.watching import REQUESTS
-from api.sender import AWAY
+from api.http.request_log import REQUESTS
+from api.transport import AWAY
+from workers.coordination import embedder_pause, outbox, signals, timings
+from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import embedder_pause, outbox, signals, timings
-from workers.storage.redis import trouble
 
 routes = APIRouter(tags=["health"])
 

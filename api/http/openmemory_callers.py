@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from uuid_utils.compat import uuid7
 
+from api.contrib.users import namespace_of, user_of
 from api.http.callers import Caller, caller
+from api.http.dispatch import Session
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
-from api.http.sending import Session
-from api.users import namespace_of, user_of
+from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, NotFoundError
-from workers.intake import fact_id
-from workers.storage.key_ring import Scope
+from workers.validation import fact_id
 
 MARK = "~"
 """Stands between a fact's id and its namespace, where that is not the caller's own, and for each `/` of that.

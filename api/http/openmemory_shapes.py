@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from api.users import user_of
+from api.contrib.users import user_of
 from workers.core.tiers import RULES, Tier
-from workers.intake.values import cleaned_tags
+from workers.validation.values import cleaned_tags
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 DEFAULT = "semantic"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from api import schemas
+from api.http import schemas
 
 Limit = Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS, description="how many at most")]
 Cursor = Annotated[str | None, Query(description="the `next` of the page before; else the listing begins")]

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from api.schemas import Problem
+from api.http.schemas import Problem
 from workers.errors import (
     BusyError,
     EbbError,
@@ -20,7 +20,7 @@ from workers.errors import (
     TaskFailedError,
     UnavailableError,
 )
-from workers.intake.values import MOST_FAULTS, fault, joined
+from workers.validation.values import MOST_FAULTS, fault, joined
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5

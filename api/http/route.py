@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
 from api.http.problems import NO_JSON, InvalidBodyError
-from workers.intake.values import MOST_FAULTS, few_unknown
+from workers.validation.values import MOST_FAULTS, few_unknown
 
 KEY_CHECKS = 16
 """How many threads check keys at the same time, so that a refusal waits for none of those that wait for workers."""

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path
 
-from api import schemas
+from api.http import schemas
+from api.http.dispatch import Reader
 from api.http.problems import responses
-from api.http.sending import Reader
 from workers.errors import NotFoundError
 
 routes = APIRouter(prefix="/tasks", tags=["tasks"])

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from mcp.server.mcpserver import MCPServer
 
-from api.mcp import remembering, telling
+from api.mcp import read_tools, write_tools
 from api.mcp.tool import Opener, registered
 
 INSTRUCTIONS = """
@@ -31,5 +31,5 @@ def make_server(opener: Opener) -> MCPServer[Opener]:
         version=version("ebb-server"),
         instructions=INSTRUCTIONS.strip(),
         lifespan=lifespan,
-        tools=[registered(tool) for tool in (*telling.TOOLS, *remembering.TOOLS)],
+        tools=[registered(tool) for tool in (*read_tools.TOOLS, *write_tools.TOOLS)],
     )

@@ -13,9 +13,9 @@ from pydantic import Field
 from starlette.requests import Request
 
 from api.client import Client
-from api.sender import Answer
+from api.transport import Answer
 from workers.errors import EbbError
-from workers.intake.archived import Reason
+from workers.validation.archived import Reason
 
 Scope: TypeAlias = Literal["read", "write"]
 P = ParamSpec("P")

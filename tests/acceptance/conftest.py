@@ -14,7 +14,7 @@ from live_system import LiveSystem
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from api.system import servers
+from api.up import servers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from live_system import ROOT, LiveSystem, eventually
 
-from api.system import servers
+from api.up import servers
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from celery import Celery
 from psycopg import sql
 
 from api.client import Client
+from workers.coordination import outbox
+from workers.coordination.redis import own_keys
 from workers.queues import configuration
-from workers.storage import outbox
-from workers.storage.redis import own_keys
 
 ROOT = Path(__file__).parents[2]
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance"}

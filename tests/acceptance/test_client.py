@@ -11,14 +11,14 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import holding, keeping, operating, viewing
+from api import held, items, operations, views
 from api.client import Client
 from api.given import FactFields
-from api.keeping import Keeper
-from api.operating import Operator
-from api.viewing import Viewer
+from api.items import Keeper
+from api.operations import Operator
+from api.views import Viewer
 from workers.errors import LateError, NotFoundError
-from workers.intake import NewFact
+from workers.validation import NewFact
 
 pytestmark = pytest.mark.acceptance
 
@@ -53,7 +53,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    program = "".join(map(inspect.getsource, (clients, operating, keeping, holding, viewing)))
+    program = "".join(map(inspect.getsource, (clients, operations, items, held, views)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
 
     assert len(tasks) >= 20

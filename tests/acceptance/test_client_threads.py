@@ -10,7 +10,7 @@ import pytest
 from live_system import LiveSystem
 
 from api.client import Client
-from api.sender import UNASKED
+from api.transport import UNASKED
 
 pytestmark = pytest.mark.acceptance
 

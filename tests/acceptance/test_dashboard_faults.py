@@ -10,7 +10,7 @@ from live_system import LiveSystem, eventually
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from api.system import servers
+from api.up import servers
 
 pytestmark = pytest.mark.acceptance
 

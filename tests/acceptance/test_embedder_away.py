@@ -11,7 +11,7 @@ import pytest
 from live_api import serving
 from live_system import LiveSystem, eventually
 
-from workers.storage.embedder_pause import PAUSED
+from workers.coordination.embedder_pause import PAUSED
 
 pytestmark = pytest.mark.acceptance
 

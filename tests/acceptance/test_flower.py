@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.system import servers
+from api.up import servers
 from workers.errors import NotFoundError
 
 pytestmark = pytest.mark.acceptance

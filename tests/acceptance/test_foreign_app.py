@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from live_system import LiveSystem, clean_environment
 
-from workers.storage.redis import results_url
+from workers.coordination.redis import results_url
 
 pytestmark = pytest.mark.acceptance
 

@@ -12,8 +12,8 @@ import pytest
 from live_api import serving
 from live_system import LiveSystem, eventually
 
-from api.schemas import EXAMPLE_ID
-from api.schemas.shape import EXAMPLE_OTHER_ID
+from api.http.schemas import EXAMPLE_ID
+from api.http.schemas.shape import EXAMPLE_OTHER_ID
 
 pytestmark = pytest.mark.acceptance
 

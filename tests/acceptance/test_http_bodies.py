@@ -12,7 +12,7 @@ from live_api import make_key, serving
 from live_system import LiveSystem
 
 from api.http.body import BATCH
-from workers.intake.values import MOST_FAULTS
+from workers.validation.values import MOST_FAULTS
 
 pytestmark = pytest.mark.acceptance
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from live_api import serving
 from live_system import LiveSystem
 
-from api.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID
+from api.http.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID
 
 pytestmark = pytest.mark.acceptance
 

@@ -13,10 +13,10 @@ import pytest
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.system import programs, servers
-from api.system.home import Home
+from api.up import programs, servers
+from api.up.home import Home
+from workers.coordination import outbox, signals
 from workers.settings import Settings
-from workers.storage import outbox, signals
 
 pytestmark = pytest.mark.acceptance
 
@@ -92,7 +92,7 @@ def test_a_redis_that_is_away_is_told_and_the_api_goes_on_when_it_is_back(databa
 
 
 def test_a_container_asks_whether_its_worker_lives(idle: LiveSystem) -> None:
-    command = [sys.executable, "-m", "workers.alive"]
+    command = [sys.executable, "-m", "workers.heartbeat"]
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 1
     signals.note_alive(idle.own_keys, f"celery@{platform.node()}", ["recall"], time.time())
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 0

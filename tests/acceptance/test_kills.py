@@ -12,16 +12,17 @@ import pytest
 from live_system import LiveSystem, eventually, kill_child, state_of
 
 from api.client import Client
-from api.system import servers
+from api.up import servers
 from workers.context import Context
+from workers.coordination import signals
+from workers.decay import passes
 from workers.errors import EbbError
-from workers.forgetting import decay
-from workers.intake import new_fact
-from workers.remembering import embed
-from workers.remembering.store import store_many
+from workers.memory import embed
+from workers.memory.store import store_many
 from workers.settings import Settings
-from workers.storage import schema, signals
+from workers.storage import schema
 from workers.storage.runs import Counters
+from workers.validation import new_fact
 
 pytestmark = pytest.mark.acceptance
 
@@ -105,9 +106,9 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str
     original.close()
     copy = Context(Settings(database_url=copy_of(), **UNLIMITED))
     run = uuid4()
-    for part in decay.plan(copy, run, NOW):
-        decay.apply(copy, part, lambda: None)
-    counters = decay.finish(copy, run).counters
+    for part in passes.plan(copy, run, NOW):
+        passes.apply(copy, part, lambda: None)
+    counters = passes.finish(copy, run).counters
     copy.close()
     return state_of(copy.database_url), counters
 

@@ -14,7 +14,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from live_system import LiveSystem, eventually
 
 from api.client import Client
-from api.langgraph import EbbStore
+from api.contrib.langgraph import EbbStore
 
 pytestmark = pytest.mark.acceptance
 

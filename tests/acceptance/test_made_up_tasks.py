@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from live_system import ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
-from workers.forgetting import held
-from workers.intake import cursors
-from workers.recall import looking_up
+from workers.decay import held
+from workers.memory import facts as show
+from workers.memory import history
+from workers.memory.recall import lookups
 from workers.storage import contradictions, relations
 from workers.storage.tombstones import Behind
-from workers.telling import history, show
+from workers.validation import cursors
 
 pytestmark = pytest.mark.acceptance
 
@@ -171,7 +172,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
 
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Place, {"id": ONE}),
-    "memory.lookup": (looking_up.Behind, {"entity": "Mira"}),
+    "memory.lookup": (lookups.Behind, {"entity": "Mira"}),
     "memory.contradictions": (contradictions.Behind, {}),
     "memory.relations": (relations.Behind, {}),
     "memory.facts": (show.Place, {}),

@@ -18,9 +18,9 @@ from mcp import StdioServerParameters
 from older_worker import RECORDED
 
 from api.client import Client
-from api.system import servers
+from api.up import servers
+from workers.coordination import key_ring, signals
 from workers.errors import InvalidInputError, OlderWorkersError
-from workers.storage import key_ring, signals
 
 pytestmark = pytest.mark.acceptance
 

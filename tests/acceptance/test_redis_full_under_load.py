@@ -12,9 +12,9 @@ from live_api import serving
 from live_system import LiveSystem, eventually
 from redis.exceptions import OutOfMemoryError
 
-from api.system import servers
+from api.up import servers
+from workers.coordination import outbox
 from workers.errors import BusyError
-from workers.storage import outbox
 
 pytestmark = pytest.mark.acceptance
 

@@ -6,11 +6,11 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from workers.context import Context
-from workers.intake import new_fact
-from workers.remembering import embed
-from workers.remembering.store import store_many
+from workers.coordination import signals
+from workers.memory import embed
+from workers.memory.store import store_many
 from workers.settings import Settings
-from workers.storage import signals
+from workers.validation import new_fact
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,12 +14,12 @@ import pytest
 import redis
 from live_system import LiveSystem, eventually
 
-from api import sender
+from api import transport
 from api.client import Client
-from api.system import servers
+from api.up import servers
+from workers.coordination import outbox, signals
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import EbbError, InvalidInputError, UnavailableError
-from workers.storage import outbox, signals
 
 pytestmark = pytest.mark.acceptance
 
@@ -620,7 +620,7 @@ def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
 def test_a_redis_that_is_away_between_connecting_and_the_first_message_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sender.GIVE_UP_SOON, "max_retries", 100)
+    monkeypatch.setitem(transport.GIVE_UP_SOON, "max_retries", 100)
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
     client, command, log = Client(server.url()), server.command(), tmp_path / "log"

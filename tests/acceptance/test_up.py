@@ -20,8 +20,8 @@ import psutil
 import psycopg
 import pytest
 
-from api.system import leftovers, redis_programs, servers, starting
-from api.system.home import Home, locate
+from api.up import leftovers, redis_programs, servers, starting
+from api.up.home import Home, locate
 from workers.errors import UnavailableError
 from workers.settings import Settings
 

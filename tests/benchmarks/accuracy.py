@@ -13,7 +13,7 @@ from tests.benchmarks.machine import session
 from workers.context import Context
 from workers.core import signature
 from workers.core.arrays import Bytes, Vectors
-from workers.recall.arms import ARM_SIZE
+from workers.memory.recall.arms import ARM_SIZE
 from workers.storage import signatures
 from workers.storage import vectors as vectors_table
 from workers.storage.connection import Connection

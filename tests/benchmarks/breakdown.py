@@ -14,7 +14,7 @@ from celery.signals import task_postrun, task_prerun, worker_process_init
 from tests.benchmarks import running
 from tests.benchmarks.figures import Answers, quantile
 from tests.benchmarks.machine import Machine
-from workers.storage.redis import own_keys
+from workers.coordination.redis import own_keys
 
 TASK = "memory.recall"
 KEY = "bench:moments:"
@@ -90,8 +90,8 @@ def _milliseconds(began: float, moments: dict[str, float]) -> dict[str, float]:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def note_moments(**_: Any) -> None:
     """Have this child note its moments."""
-    from workers import recall as finding  # noqa: PLC0415 - in a worker alone
     from workers.celery import app  # noqa: PLC0415
+    from workers.memory import recall as finding  # noqa: PLC0415 - in a worker alone
 
     finding.recall = _noting(finding.recall, before="asked", after="found")
     app.backend.mark_as_done = _noting(app.backend.mark_as_done, before="shaped", after="kept")

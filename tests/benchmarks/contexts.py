@@ -10,9 +10,9 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.recall import Question
+from workers.memory import context as inject
+from workers.memory.recall import Question
 from workers.storage.connection import close_pools
-from workers.telling import inject
 
 NAME = "bench_contexts"
 NAMESPACES = 10

@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.benchmarks.data import AT
 from tests.benchmarks.machine import CHECKOUT
-from workers import intake
-from workers.intake import NewFact
+from workers import validation
+from workers.validation import NewFact
 
 SAMPLE = CHECKOUT / "api" / "sample" / "year.jsonl"
 SAMPLE_QUESTIONS = CHECKOUT / "tests" / "acceptance" / "sample_questions.json"
@@ -73,7 +73,7 @@ def _conversation(told: dict[str, Any]) -> Conversation:
         places[session] = places.get(session, 0) + 1
         said = {"text": f"{turn['speaker']}: {turn['text']}", "session": session, "turn": places[session]}
         at = datetime.strptime(turn["time"], TOLD_AT).replace(tzinfo=UTC)
-        turns[turn["id"]] = Turn(at, intake.new_fact(said, MAX_TEXT))
+        turns[turn["id"]] = Turn(at, validation.new_fact(said, MAX_TEXT))
     name = told["conversation"]
     questions = [one for one in told["questions"] if one["category"] in CATEGORIES]
     asked = [_asked(name, one["question"], turns, _names(one)) for one in questions]
@@ -95,7 +95,7 @@ def _asked(namespace: str, text: str, turns: dict[str, Turn], names: Sequence[st
 def _sample() -> Conversation:
     lines = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
     turns = {
-        line["text"]: Turn(datetime.fromisoformat(line["source_date"]), intake.new_fact(line, MAX_TEXT))
+        line["text"]: Turn(datetime.fromisoformat(line["source_date"]), validation.new_fact(line, MAX_TEXT))
         for line in lines
     }
     questions = json.loads(SAMPLE_QUESTIONS.read_text(encoding="utf-8"))

@@ -21,13 +21,13 @@ from psycopg import sql
 from tests.benchmarks import copying, texts, vectors
 from tests.benchmarks.figures import console
 from tests.benchmarks.machine import Machine, session
+from workers.admin.search_indexes import count_lexemes
 from workers.context import Context
 from workers.core.arrays import Bools, Bytes, Floats, Ints, Vectors
 from workers.core.fading import Anchors, Faded, FadingRules, fade
 from workers.core.fidelity import FINGERPRINT, FULL, pool
 from workers.core.signature import encode
 from workers.core.text import digest
-from workers.search import count_lexemes
 from workers.settings import Settings
 from workers.storage import tallies
 from workers.storage.connection import Connection, close_pools, connect

@@ -12,7 +12,7 @@ from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.queued import FACTS, NAMESPACE
 from tests.benchmarks.scale import Size
-from workers import recall
+from workers.memory import recall
 from workers.storage.connection import close_pools
 
 NAME = "bench_http"

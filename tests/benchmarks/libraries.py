@@ -16,14 +16,15 @@ from typing import Any, Protocol
 from unittest.mock import patch
 from uuid import uuid4
 
-from api.system import servers
+from api.up import servers
 from tests.benchmarks.conversations import MAX_TEXT, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.texts import embedder
-from workers import intake, recall, search
-from workers.remembering import store
+from workers import validation
+from workers.admin import search_indexes
+from workers.memory import recall, store
 from workers.storage.connection import close_pools
 
 BATCH = 1000
@@ -51,18 +52,18 @@ class Ebb:
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
         """Keep texts as one batch, and count their words as a task does once a day."""
-        given = [intake.new_fact({"text": text}, MAX_TEXT) for text in texts]
+        given = [validation.new_fact({"text": text}, MAX_TEXT) for text in texts]
         store.store_many(self.context, namespace, given, AT, classify=False)
-        search.count_lexemes(self.context, namespace, AT)
+        search_indexes.count_lexemes(self.context, namespace, AT)
 
     def add(self, namespace: str, text: str) -> None:
         """Keep one text."""
-        store.store_many(self.context, namespace, [intake.new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
+        store.store_many(self.context, namespace, [validation.new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
 
     def tell(self, namespace: str, turns: Sequence[Turn]) -> None:
         """Keep turns with the sessions that they were told in, which the others have no word for."""
         store.store_many(self.context, namespace, [turn.fact for turn in turns], AT, classify=False)
-        search.count_lexemes(self.context, namespace, AT)
+        search_indexes.count_lexemes(self.context, namespace, AT)
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts that fit best; nothing is touched by that."""

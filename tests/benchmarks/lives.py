@@ -12,17 +12,17 @@ from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import intake
+from workers import validation
+from workers.admin import stats
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats
 from workers.core.fading import fade
-from workers.forgetting import decay, forecast
-from workers.remembering import store, touch
+from workers.decay import forecast, passes
+from workers.memory import store, touch
 from workers.storage import activity
 from workers.storage.connection import Connection, close_pools, transaction
 from workers.storage.due import Work
-from workers.telling import stats
 
 OURS, THEIRS = 1, 2
 """A namespace that has as many facts in every database, and one that has all the rest."""
@@ -149,9 +149,9 @@ def _timed(context: Context, work: Work, minute: int, expected: int) -> float:
 
 def _run(context: Context, work: Work, at: datetime, expected: int) -> None:
     run = uuid4()
-    for part in decay.plan(context, run, at, work=work):
-        decay.apply(context, part, lambda: None)
-    done = decay.finish(context, run).counters.processed
+    for part in passes.plan(context, run, at, work=work):
+        passes.apply(context, part, lambda: None)
+    done = passes.finish(context, run).counters.processed
     if done != expected:
         raise AssertionError(f"The {work} processed {done} facts where {expected} were to end.")
 
@@ -186,7 +186,7 @@ def _counting(answers: Answers, context: Context, size: Size) -> None:
     def stored() -> float:
         number = next(numbers)
         said, _ = texts.write(np.random.default_rng([number, batch]), batch)
-        given = [intake.new_fact({"text": text}, 65_536) for text in said]
+        given = [validation.new_fact({"text": text}, 65_536) for text in said]
         return seconds(lambda: store.store_many(context, f"stored {number}", given, data.AT))
 
     answers.add(f"touch of {TOUCHED} facts, counted ÷ not", "times", _ratios(context, touched, 100), most=1.1)

@@ -14,13 +14,13 @@ import psycopg
 import redis
 from psycopg import sql
 
-from api.system import servers
+from api.up import servers
 from workers.context import Context
-from workers.remembering.embed import check_embedder
+from workers.coordination.redis import own_keys
+from workers.memory.embed import check_embedder
 from workers.settings import Settings
 from workers.storage import schema
 from workers.storage.connection import Connection, close_pools, connect
-from workers.storage.redis import own_keys
 
 CHECKOUT = Path(__file__).parents[2]
 MEMORY = Path("/proc/meminfo")

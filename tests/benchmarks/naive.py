@@ -8,7 +8,7 @@ from tests.benchmarks.figures import Answers, console, quantile, seconds
 from tests.benchmarks.machine import session
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.recall.arms import ARM_SIZE
+from workers.memory.recall.arms import ARM_SIZE
 from workers.storage import lexemes, namespaces
 from workers.storage.connection import Connection
 

@@ -13,7 +13,7 @@ from tests.benchmarks.figures import Answers, quantile, seconds, split
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.forgetting import decay
+from workers.decay import passes
 from workers.settings import Settings
 from workers.storage import due as due_facts
 from workers.storage import runs, vectors
@@ -73,7 +73,7 @@ READ_ALL = "select count(*), sum(base * exp(-extract(epoch from %(now)s - last_s
 
 STAGES = {
     "claim": (due_facts, "claim"),
-    "compute": (decay, "fade"),
+    "compute": (passes, "fade"),
     "read vectors": (vectors, "read"),
     "write vectors": (vectors, "write"),
     "drop vectors": (vectors, "drop"),
@@ -81,7 +81,7 @@ STAGES = {
     "lock part": (runs, "lock_part"),
     "count": (runs, "count"),
     "finish part": (runs, "finish_part"),
-    "plan": (decay, "plan"),
+    "plan": (passes, "plan"),
 }
 
 
@@ -154,9 +154,9 @@ def restore(context: Context, most: int | None = None, *, checkpoint: bool = Tru
 def run_pass(context: Context, at: datetime, expected: int) -> None:
     """Run a whole pass in this process, and make sure that it did what there was to do."""
     run = uuid4()
-    for part in decay.plan(context, run, at):
-        decay.apply(context, part, lambda: None)
-    done = decay.finish(context, run).counters.processed
+    for part in passes.plan(context, run, at):
+        passes.apply(context, part, lambda: None)
+    done = passes.finish(context, run).counters.processed
     if done != expected:
         raise AssertionError(f"The pass processed {done} facts where {expected} were due.")
 

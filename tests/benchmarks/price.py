@@ -19,9 +19,9 @@ from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import QUICK, Size
 from tests.benchmarks.year import Life
-from workers import recall, search
+from workers.admin import search_indexes
 from workers.context import Context
-from workers.forgetting import forget
+from workers.memory import forget, recall
 from workers.storage.connection import close_pools
 
 WHOLE = "bench_price_whole"
@@ -189,7 +189,7 @@ def _placebo(machine: Machine, told: Sequence[Conversation], left: State, seed: 
         ids = _live(context).get(one.name, [])
         gone = rng.permutation(len(ids))[: max(len(ids) - left.live.get(one.name, 0), 0)]
         forget.forget(context, one.name, [ids[i] for i in gone.tolist()], AT, purge=True)
-        search.count_lexemes(context, one.name, AT)
+        search_indexes.count_lexemes(context, one.name, AT)
     return _state(machine, context, _unasked(told, None), RANKINGS[:1])
 
 

@@ -22,15 +22,16 @@ import numpy as np
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import CHECKOUT, Machine, session
-from workers import intake, recall, search
+from workers import validation
+from workers.admin import search_indexes
 from workers.context import Context
 from workers.core import graph, ranking
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.ranking import Vitality
-from workers.forgetting import decay
-from workers.recall import arms, recalling
-from workers.recall.arms import TextArm
-from workers.remembering import add, embed, store
+from workers.decay import passes
+from workers.memory import add, embed, recall, store
+from workers.memory.recall import arms, pipeline
+from workers.memory.recall.arms import TextArm
 from workers.storage import vectors
 from workers.storage.connection import close_pools, transaction
 
@@ -69,7 +70,7 @@ def _no_prior(vitality: Vitality) -> Any:
 
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "words": (arms, "text_arm", _no_words),
-    "meaning": (recalling, "_embed", _no_meaning),
+    "meaning": (pipeline, "_embed", _no_meaning),
     "what was told beside": (ranking, "contiguity", _nothing),
     "beginning with a name in the question": (graph, "begin_with", _nothing),
     "salience, freshness, belief and importance": (ranking, "prior", _no_prior),
@@ -161,7 +162,7 @@ def _filled(context: Context, told: list[dict[str, Any]], *, speakers: bool = Fa
     for one in told:
         name, places, places_of = one["conversation"], _places(one["turns"]), {}
         facts = [
-            intake.new_fact(
+            validation.new_fact(
                 {"text": f"{turn['speaker']}: {turn['text']}", "session": turn["session"], "turn": place}
                 | ({"entity": turn["speaker"]} if speakers else {}),
                 65_536,
@@ -173,7 +174,7 @@ def _filled(context: Context, told: list[dict[str, Any]], *, speakers: bool = Fa
         for turn, became in zip(one["turns"], stored, strict=True):
             if isinstance(became, add.Stored):
                 places_of[turn["id"]] = became.id
-        search.count_lexemes(context, name, AT)
+        search_indexes.count_lexemes(context, name, AT)
         asked += [_query(name, question, places_of) for question in one["questions"]]
     return [query for query in asked if query.evidence]
 
@@ -270,6 +271,6 @@ def _let_a_year_pass(context: Context) -> None:
     """Run a pass a month; nobody recalls anything meanwhile."""
     for month in range(1, MONTHS + 1):
         run = uuid4()
-        for part in decay.plan(context, run, AT + timedelta(days=365 * month / MONTHS)):
-            decay.apply(context, part, lambda: None)
-        decay.finish(context, run)
+        for part in passes.plan(context, run, AT + timedelta(days=365 * month / MONTHS)):
+            passes.apply(context, part, lambda: None)
+        passes.finish(context, run)

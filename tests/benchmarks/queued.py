@@ -14,10 +14,11 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.running import EMPTY
 from tests.benchmarks.scale import Size
-from workers import intake, recall, search
+from workers import validation
+from workers.admin import search_indexes
 from workers.context import Context
+from workers.memory import recall, store
 from workers.queues import RECALL
-from workers.remembering import store
 from workers.storage import schema
 from workers.storage.connection import close_pools
 
@@ -46,10 +47,12 @@ def filled(machine: Machine, name: str, count: int) -> Context:
     """Return a database with one namespace, stored just now, as real clocks demand."""
     context = machine.create(name)
     said, _ = texts.write(np.random.default_rng(count), count)
-    facts = [intake.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
+    facts = [
+        validation.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)
+    ]
     for start in range(0, count, 5_000):
         store.store_many(context, NAMESPACE, facts[start : start + 5_000], context.now())
-    search.count_lexemes(context, NAMESPACE, context.now())
+    search_indexes.count_lexemes(context, NAMESPACE, context.now())
     with session(context) as db:
         schema.check(db)
         db.execute("vacuum analyze")

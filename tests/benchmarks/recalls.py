@@ -11,10 +11,11 @@ from tests.benchmarks import accuracy, data, naive
 from tests.benchmarks.figures import Answers, console, quantile, seconds, split
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import FACTS, Size
-from workers import recall, search
+from workers.admin import search_indexes
 from workers.context import Context
 from workers.core import signature
-from workers.recall import answer, arms, recalling, scoring
+from workers.memory import recall
+from workers.memory.recall import answer, arms, pipeline, scoring
 from workers.storage import candidates, facts, lexemes, namespaces, signatures
 from workers.storage.connection import Connection, close_pools, connect
 
@@ -30,7 +31,7 @@ SAMPLED = 400
 """Facts that are read for each query, since a sample of pages has facts that were stored one after the other."""
 
 STAGES: dict[str, tuple[Any, str]] = {
-    "embedding": (recalling, "_embed"),
+    "embedding": (pipeline, "_embed"),
     "text arm": (arms, "text_arm"),
     "— its words": (lexemes, "of_query"),
     "— its matches": (candidates, "matches"),
@@ -101,13 +102,13 @@ def _where(size: Size, facts: int) -> str:
 def _single(machine: Machine, size: Size, answers: Answers) -> list[float]:
     """Measure one namespace that has all, by its vector index, and how many true neighbours that finds."""
     single = data.prepare(machine, data.even("recalls", size.facts, 1))
-    built = seconds(lambda: search.index_large_namespaces(_indexing_all(machine, single)))
+    built = seconds(lambda: search_indexes.index_large_namespaces(_indexing_all(machine, single)))
     answers.details["hnsw_build_s"] = built
     console.print(f"  the vector index of the one namespace stood after {built:.0f} s")
     large = _whole(answers, single, size, f"{size.facts:,} in one namespace", most=6.0)
     accuracy.measure_texts(answers, single, [one.text for one in questions(single, accuracy.QUERIES)])
     clustered = data.prepare(machine, data.even("clustered", size.facts, 1, clustered=True))
-    search.index_large_namespaces(_indexing_all(machine, clustered))
+    search_indexes.index_large_namespaces(_indexing_all(machine, clustered))
     accuracy.measure_clustered(answers, clustered)
     return large
 

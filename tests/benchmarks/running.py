@@ -13,8 +13,8 @@ from celery import Celery
 from celery.result import ResultSet
 
 from api.client import Client
-from api.system import programs, servers
-from api.system.programs import Program
+from api.up import programs, servers
+from api.up.programs import Program
 from tests.benchmarks.machine import Machine
 from workers.context import Context
 from workers.queues import RECALL, configuration

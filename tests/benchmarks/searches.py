@@ -13,7 +13,7 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.recall.arms import ARM_SIZE
+from workers.memory.recall.arms import ARM_SIZE
 from workers.storage import namespaces
 from workers.storage.connection import Connection, close_pools
 

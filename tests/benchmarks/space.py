@@ -9,7 +9,7 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.core import fidelity
-from workers.forgetting import decay
+from workers.decay import passes
 from workers.storage.connection import Connection, close_pools
 
 MONTHS = 12
@@ -83,7 +83,7 @@ def _rows(machine: Machine, size: Size) -> dict[str, dict[str, float]]:
 def _let_a_year_pass(context: Context) -> None:
     for month in range(1, MONTHS + 1):
         run = uuid4()
-        for part in decay.plan(context, run, data.AT + timedelta(days=365 * month / MONTHS)):
-            decay.apply(context, part, lambda: None)
-        decay.finish(context, run)
+        for part in passes.plan(context, run, data.AT + timedelta(days=365 * month / MONTHS)):
+            passes.apply(context, part, lambda: None)
+        passes.finish(context, run)
     close_pools()

@@ -11,10 +11,10 @@ from tests.benchmarks import hits
 from tests.benchmarks.conversations import BEGIN, Conversation, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.hits import DAY
-from workers import recall, search
+from workers.admin import search_indexes
 from workers.context import Context
-from workers.forgetting import decay, purge
-from workers.remembering import regenerate, store, touch
+from workers.decay import passes, purge
+from workers.memory import recall, regenerate, store, touch
 
 SEED = 2026
 
@@ -52,7 +52,7 @@ def live(context: Context, conversations: Sequence[Conversation], life: Life) ->
         elif what:
             _ask(context, name, what, at)
     for one in conversations:
-        search.count_lexemes(context, one.name, AT)
+        search_indexes.count_lexemes(context, one.name, AT)
 
 
 def _when(event: Event) -> tuple[datetime, int]:
@@ -96,9 +96,9 @@ def _night(context: Context, life: Life, at: datetime) -> None:
     if life.keeping == "off":
         return
     run = uuid4()
-    for part in decay.plan(context, run, at):
-        decay.apply(context, part, lambda: None)
-    decay.finish(context, run)
+    for part in passes.plan(context, run, at):
+        passes.apply(context, part, lambda: None)
+    passes.finish(context, run)
     while purge.purge_batch(context, at, None).facts:
         pass
 

@@ -31,11 +31,11 @@ def hurry() -> None:
     from workers import queues  # noqa: PLC0415 - before anything reads it
 
     queues.VISIBILITY_SECONDS = VISIBILITY_SECONDS
-    from workers.forgetting import decay  # noqa: PLC0415
+    from workers.decay import passes  # noqa: PLC0415
     from workers.tasks import task  # noqa: PLC0415
 
     task.WORK_SECONDS = WORK_SECONDS
-    decay.LOST_AFTER_SECONDS = LOST_AFTER_SECONDS
+    passes.LOST_AFTER_SECONDS = LOST_AFTER_SECONDS
     _hurry_beat()
 
 

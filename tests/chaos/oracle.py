@@ -15,10 +15,10 @@ from psycopg.rows import dict_row
 from tests.chaos.cells import Cell
 from tests.chaos.replaying import replay
 from tests.chaos.rows import Rows, rows
-from workers import search
+from workers.admin import search_indexes
 from workers.context import Context
-from workers.forgetting import decay
-from workers.remembering import embed, regenerate
+from workers.decay import passes
+from workers.memory import embed, regenerate
 
 LATER = timedelta(seconds=10)
 """When the last pass looks at what was made whole before it."""
@@ -103,15 +103,15 @@ def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
         regenerate.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
     _pass(twin, until + LATER)
     for name in {cell.namespace for cell in cells}:
-        search.count_lexemes(twin, name, until)
+        search_indexes.count_lexemes(twin, name, until)
 
 
 def _pass(twin: Context, at: datetime) -> None:
     """Do a pass over all namespaces."""
     run = uuid4()
-    for part in decay.plan(twin, run, at):
-        decay.apply(twin, part, lambda: None)
-    decay.finish(twin, run)
+    for part in passes.plan(twin, run, at):
+        passes.apply(twin, part, lambda: None)
+    passes.finish(twin, run)
 
 
 def _instant(cell: Cell) -> datetime:

@@ -21,12 +21,14 @@ from tests.chaos.cells import (
     Step,
 )
 from workers.context import Context
+from workers.decay import consolidate, janitor, passes
+from workers.documents import documents, items
 from workers.errors import InvalidInputError
-from workers.forgetting import choose, consolidate, decay, forget, janitor, pin, restore
-from workers.intake import documents as given_documents
-from workers.intake import new_fact
-from workers.intake.items import item_place
-from workers.remembering import contradictions, documents, items, links, relations, store, touch
+from workers.graph import links, relations
+from workers.memory import contradictions, forget, namespace_settings, pin, restore, store, touch
+from workers.validation import documents as given_documents
+from workers.validation import new_fact
+from workers.validation.items import item_place
 
 
 def replay(context: Context, cell: Cell, step: Step) -> None:
@@ -110,15 +112,15 @@ def _unrelate(context: Context, step: Step) -> None:
 
 def _plan(context: Context, step: Step) -> None:
     run = UUID(step.task_id)
-    for part in decay.plan(context, run, _instant(step), namespace=step.arguments["namespace"]):
-        decay.apply(context, part, lambda: None)
-    decay.finish(context, run)
+    for part in passes.plan(context, run, _instant(step), namespace=step.arguments["namespace"]):
+        passes.apply(context, part, lambda: None)
+    passes.finish(context, run)
 
 
 def _janitor(context: Context, step: Step) -> None:
     run, name = UUID(step.task_id), step.arguments["namespace"]
     for part in janitor.plan(context, name, run, _instant(step)):
-        decay.apply(context, part, lambda: None)
+        passes.apply(context, part, lambda: None)
     janitor.conclude(context, name, run, _instant(step))
 
 
@@ -140,7 +142,7 @@ def _unindex(context: Context, step: Step) -> None:
 
 def _settings(context: Context, step: Step) -> None:
     given = step.arguments
-    choose.choose(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
+    namespace_settings.choose(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
 
 
 def _put_item(context: Context, step: Step) -> None:

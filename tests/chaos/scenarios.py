@@ -25,10 +25,10 @@ from tests.chaos import endpoint, faults, launch, ledger, load, oracle
 from tests.chaos.cells import ACCEPTED, ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
 from tests.chaos.oracle import Verdict
 from tests.chaos.system import System, until
+from workers.coordination import signals
+from workers.coordination.redis import own_keys
 from workers.errors import EbbError
-from workers.storage import signals
 from workers.storage.connection import close_pools
-from workers.storage.redis import own_keys
 
 Fault: TypeAlias = Callable[[System, random.Random], str]
 

@@ -22,15 +22,16 @@ import redis
 from celery import Celery
 from psycopg import sql
 
-from api.system import servers
-from api.system.privileges import launched
+from api.up import servers
+from api.up.privileges import launched
 from tests.chaos import launch
 from workers.context import Context
+from workers.coordination import outbox
+from workers.coordination.redis import own_keys
+from workers.memory.embed import check_embedder
 from workers.queues import configuration
-from workers.remembering.embed import check_embedder
 from workers.settings import Settings
-from workers.storage import outbox, schema
-from workers.storage.redis import own_keys
+from workers.storage import schema
 
 CHECKOUT = Path(__file__).parents[2]
 WORKERS = {"worker": "recall,store", "maintenance": "maintenance"}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from memory import Memory, copied_database
 
-from api.system.servers import Postgres
+from api.up.servers import Postgres
 from workers.context import Context
-from workers.remembering.embed import check_embedder
+from workers.memory.embed import check_embedder
 from workers.settings import Settings
 from workers.storage.connection import close_pools
 

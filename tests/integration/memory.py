@@ -14,25 +14,37 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from api.system.servers import Postgres
-from workers import intake, recall
+from api.up.servers import Postgres
+from workers import validation
+from workers.admin import doctor, export, import_archive, stats
+from workers.admin.doctor import Diagnosis
+from workers.admin.stats import Stats
 from workers.context import Context
+from workers.decay import backfill, passes, purge
+from workers.decay.backfill import Backfilled
+from workers.decay.passes import Report
 from workers.errors import InvalidInputError
-from workers.forgetting import backfill, choose, decay, forget, pin, purge, restore
-from workers.forgetting.backfill import Backfilled
-from workers.forgetting.decay import Report
-from workers.forgetting.forget import Fate
-from workers.intake.archived import archived
-from workers.recall import Recalled
-from workers.remembering import bring_back, embed, regenerate, store, touch
-from workers.remembering.add import Stored
-from workers.remembering.touch import Reinforced, Touched
+from workers.memory import (
+    embed,
+    forget,
+    forgotten,
+    history,
+    namespace_settings,
+    pin,
+    recall,
+    regenerate,
+    restore,
+    store,
+    touch,
+)
+from workers.memory.add import Stored
+from workers.memory.forget import Fate
+from workers.memory.recall import Recalled
+from workers.memory.touch import Reinforced, Touched
 from workers.settings import Settings
 from workers.storage.connection import transaction
 from workers.storage.tombstones import Selection
-from workers.telling import doctor, export, forgotten, history, stats
-from workers.telling.doctor import Diagnosis
-from workers.telling.stats import Stats
+from workers.validation.archived import archived
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -119,7 +131,7 @@ class Memory:
         Without a decay class they have no lifetime, unless `classify` is true: most tests are about something else.
         """
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
-        facts = [intake.new_fact(one, self.context.settings.max_text) for one in objects]
+        facts = [validation.new_fact(one, self.context.settings.max_text) for one in objects]
         flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
         return store.store_many(self.context, namespace, facts, day(at), use=use, **flags)
 
@@ -209,9 +221,9 @@ class Memory:
     def decay(self, at: float, *, run: UUID | None = None, **plan: Any) -> Report:
         """Do a whole pass and return its report."""
         run = run or uuid4()
-        for part in decay.plan(self.context, run, day(at), **plan):
-            decay.apply(self.context, part, lambda: None)
-        return decay.finish(self.context, run)
+        for part in passes.plan(self.context, run, day(at), **plan):
+            passes.apply(self.context, part, lambda: None)
+        return passes.finish(self.context, run)
 
     def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
         """Classify all facts of a namespace whose decay class nobody chose."""
@@ -235,7 +247,7 @@ class Memory:
         self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"
     ) -> Any:
         """Set and unset settings of a namespace; return the whole of its hygiene."""
-        return choose.choose(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
+        return namespace_settings.choose(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
 
     def tell(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
         """Let so many turns of a session be told, as any facts do."""
@@ -256,7 +268,7 @@ class Memory:
     def bring_back(self, lines: list[dict[str, Any]], at: float = 0, namespace: str = "default") -> list[str]:
         """Bring an archive back; return what became of each line, or why nothing did."""
         records = [archived(line, self.context.settings.max_text) for line in lines]
-        done = bring_back.bring_back(self.context, namespace, records, day(at))
+        done = import_archive.bring_back(self.context, namespace, records, day(at))
         return [one.action if isinstance(one, Stored) else str(one) for one in done]
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:

@@ -14,9 +14,9 @@ from memory import DAY_0, Memory
 
 from workers.core import tiers
 from workers.core.fidelity import FINGERPRINT, FULL
+from workers.decay import forget_limit
 from workers.errors import InvalidInputError
-from workers.forgetting import limit
-from workers.remembering.add import Stored
+from workers.memory.add import Stored
 from workers.storage.connection import transaction
 
 ANCHORS = """
@@ -439,7 +439,7 @@ def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo
     memory = memory.having(forget_limit=1.0)
     memory.rows(EMPTY)
     with transaction(memory.context.database_url) as db:
-        limit.publish(memory.context, db)
+        forget_limit.publish(memory.context, db)
     owners, now = [Owner(name) for name in MANNERS], 0.0
     for owner in owners:
         memory.choose(owner.manner.settings, namespace=owner.namespace)

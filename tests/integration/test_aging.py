@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers.forgetting import forecast
-from workers.remembering.add import Stored
-from workers.telling import export
+from workers.admin import export
+from workers.decay import forecast
+from workers.memory.add import Stored
 
 LIMIT = "hygiene.episodicTTL.persistentTurns"
 OPERATOR = "hygiene.episodicTTL.operator"

@@ -7,8 +7,8 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.intake.archived import State, archived
-from workers.remembering import links, relations
+from workers.graph import links, relations
+from workers.validation.archived import State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired"}

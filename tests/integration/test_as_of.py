@@ -11,16 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import recall
 from workers.core.fading import is_over
+from workers.decay import forget_limit
 from workers.errors import NotFoundError
-from workers.forgetting import limit
-from workers.recall import Name
-from workers.remembering import touch
-from workers.remembering.add import Stored
+from workers.memory import context, recall, touch
+from workers.memory import facts as show
+from workers.memory.add import Stored
+from workers.memory.recall import Name
 from workers.storage import remembered
 from workers.storage.connection import transaction
-from workers.telling import inject, show
 
 bounded = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -93,9 +92,9 @@ class Lives:
         return {one["id"] for one in found}
 
     def injected(self) -> set[UUID]:
-        shape = inject.Shape(form="full", most_tokens=10_000, stable=True, summary_threshold=1_000)
+        shape = context.Shape(form="full", most_tokens=10_000, stable=True, summary_threshold=1_000)
         question = recall.Question("Which boat did Ana take?", limit=50)
-        lines = inject.inject(self.memory.context, self.name, question, shape, day(self.at)).lines
+        lines = context.inject(self.memory.context, self.name, question, shape, day(self.at)).lines
         return {line.fact.id for line in lines}
 
     def compared(self) -> set[UUID]:
@@ -164,7 +163,7 @@ def test_what_the_forget_limit_will_hold_is_shown_before_a_pass_and_after_it(
     memory.rows(EMPTY)
     memory = memory if share is None else memory.having(forget_limit=share)
     with transaction(memory.context.database_url) as db:
-        limit.publish(memory.context, db)
+        forget_limit.publish(memory.context, db)
     lives = Lives(memory)
     for place, (chosen, confidence, at) in enumerate(sorted(facts, key=itemgetter(2))):
         said = {"text": f"Ana took ship number {place}.", "entity": "Ana", "key": "boat", "confidence": confidence}

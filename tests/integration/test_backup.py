@@ -12,9 +12,9 @@ import pytest
 from memory import Memory, day
 
 from api import archive
+from workers.admin import export
 from workers.errors import EbbError
-from workers.remembering import links, relations
-from workers.telling import export
+from workers.graph import links, relations
 
 FACTS = 60
 BACKUPS = 8

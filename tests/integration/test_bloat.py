@@ -5,8 +5,8 @@ from uuid import uuid4
 
 from memory import Memory
 
-from workers import search
-from workers.forgetting import passes
+from workers.admin import search_indexes
+from workers.decay import runs
 from workers.storage import index_sizes, signatures
 from workers.storage.connection import connect
 
@@ -35,7 +35,7 @@ def vacuum(memory: Memory) -> None:
 
 
 def rebuilt(memory: Memory) -> list[str]:
-    return search.rebuild_bloated_indexes(memory.context)
+    return search_indexes.rebuild_bloated_indexes(memory.context)
 
 
 def test_an_index_of_nearly_empty_pages_is_built_anew(memory: Memory) -> None:
@@ -50,14 +50,14 @@ def test_an_index_of_nearly_empty_pages_is_built_anew(memory: Memory) -> None:
 
 def test_an_index_of_full_pages_stays_as_it_is(memory: Memory) -> None:
     filled(memory, thinned=False)
-    assert memory.value(SIZE) > search.LEAST_BLOATED_BYTES
+    assert memory.value(SIZE) > search_indexes.LEAST_BLOATED_BYTES
     assert rebuilt(memory) == []
 
 
 def test_how_large_an_index_must_be_is_known_without_building_it(memory: Memory) -> None:
     filled(memory, thinned=False)
     with connect(memory.context.database_url, autocommit=True) as db:
-        (known,) = index_sizes.sizes(db, search.LEAST_BLOATED_BYTES)
+        (known,) = index_sizes.sizes(db, search_indexes.LEAST_BLOATED_BYTES)
         index_sizes.rebuild(db, known.name)
     assert 0.9 < known.needed / memory.value(SIZE) < 1.1
 
@@ -88,7 +88,7 @@ def test_an_index_that_cannot_be_built_anew_stays(memory: Memory) -> None:
     filled(memory, thinned=True)
     with connect(memory.context.database_url, autocommit=True) as db:
         missing = index_sizes.Size("no_such_index", 2, 1)
-        assert not search._rebuilt(db, missing)
+        assert not search_indexes._rebuilt(db, missing)
 
 
 def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) -> None:
@@ -98,10 +98,10 @@ def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) 
         memory.decay(100, run=run)
         memory.rows("update decay_runs set started_at = started_at - %s where id = %s", timedelta(days=age), run)
     memory.rows("update decay_runs set finished_at = null where id = %s", unfinished)
-    assert passes.drop_old(memory.context) == 1
+    assert runs.drop_old(memory.context) == 1
     assert {run for (run,) in memory.rows("select id from decay_runs")} == {recent, unfinished}
     assert memory.value("select count(*) from decay_parts where run = %s", old) == 0
-    assert passes.drop_old(memory.context) == 0
+    assert runs.drop_old(memory.context) == 0
 
 
 def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
@@ -109,6 +109,6 @@ def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
     memory.decay(100)
     before = memory.row(id_)
     memory.rows("update decay_runs set started_at = started_at - interval '40 days'")
-    passes.drop_old(memory.context)
+    runs.drop_old(memory.context)
     assert memory.row(id_) == before
     assert memory.decay(100).counters.changed == 0

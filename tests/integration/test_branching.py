@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import search
-from workers.core import spells
+from workers.admin import branches as branching
+from workers.admin import search_indexes
+from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
-from workers.forgetting import branch as branching
-from workers.remembering import links, relations
+from workers.graph import links, relations
 from workers.storage import branches
 from workers.storage.branches import Branch
 
@@ -48,7 +48,7 @@ def filled(memory: Memory) -> list[UUID]:
     links.link(memory.context, "default", ids[0], ids[3], "RELATED_TO", 0.5, day(5))
     relations.relate(memory.context, "default", "Mira", "Leipzig", "lives_in", day(5), weight=0.5, pinned=None)
     memory.decay(6)
-    search.count_lexemes(memory.context, "default", day(6))
+    search_indexes.count_lexemes(memory.context, "default", day(6))
     return ids
 
 
@@ -100,7 +100,7 @@ def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
         if name in dated and value is not None:
             older[name] = memory.value("select to_jsonb(%s::timestamptz - interval '365 days')", value)
         if name == "spells" and value is not None:
-            packed = spells.older(bytes.fromhex(value.removeprefix("\\x")), YEAR.total_seconds())
+            packed = decay_intervals.older(bytes.fromhex(value.removeprefix("\\x")), YEAR.total_seconds())
             older[name] = "\\x" + packed.hex()
     return older
 
@@ -203,9 +203,9 @@ def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=16), st.floats(0, 4e9))
 @settings(deadline=None)
 def test_older_spells_lie_so_much_earlier(begun: list[tuple[int, int]], seconds: float) -> None:
-    packed = b"".join(spells.PACKED.pack(*one, 7, 3) for one in begun)
-    older = spells.PACKED.iter_unpack(spells.older(packed, seconds))
-    for before, after in zip(spells.PACKED.iter_unpack(packed), older, strict=True):
+    packed = b"".join(decay_intervals.PACKED.pack(*one, 7, 3) for one in begun)
+    older = decay_intervals.PACKED.iter_unpack(decay_intervals.older(packed, seconds))
+    for before, after in zip(decay_intervals.PACKED.iter_unpack(packed), older, strict=True):
         assert after[0] == max(before[0] - int(seconds), 0)
-        assert after[1] == (before[1] if before[1] == spells.NEVER else max(before[1] - int(seconds), 0))
+        assert after[1] == (before[1] if before[1] == decay_intervals.NEVER else max(before[1] - int(seconds), 0))
         assert after[2:] == before[2:]

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from memory import Memory, day
 
+from workers.admin import export
+from workers.decay import forecast
 from workers.errors import InvalidInputError
-from workers.forgetting import choose, forecast
-from workers.telling import export
+from workers.memory import namespace_settings
 
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
 FLOOR = "hygiene.confidenceDecay.cullFloor"
@@ -32,19 +33,19 @@ def test_settings_are_kept_and_unset_again(memory: Memory) -> None:
     assert memory.choose({HALF_LIFE: 60})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0.1}
     assert memory.choose({FLOOR: 0})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0}
     assert memory.choose(None, HALF_LIFE, at=1)["confidenceDecay"] == {"halfLife": 180, "cullFloor": 0}
-    shown = choose.chosen(memory.context, "default")
+    shown = namespace_settings.chosen(memory.context, "default")
     assert (shown.own, shown.changed) == ({"hygiene": {"confidenceDecay": {"cullFloor": 0}}}, False)
 
 
 def test_looking_at_settings_makes_no_namespace(memory: Memory) -> None:
-    assert choose.chosen(memory.context, "nobody").own == {}
+    assert namespace_settings.chosen(memory.context, "nobody").own == {}
     assert memory.value("select count(*) from namespaces") == 0
 
 
 def test_a_wrong_setting_changes_nothing(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match=r"hygiene\.confidenceDecay\.halfLife must be > 0, got -1"):
         memory.choose({FLOOR: 0.5, HALF_LIFE: -1})
-    assert choose.chosen(memory.context, "default").own == {}
+    assert namespace_settings.chosen(memory.context, "default").own == {}
 
 
 def test_a_late_repeat_undoes_nothing_that_was_chosen_since(memory: Memory) -> None:

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers.forgetting import backfill
-from workers.remembering.add import Stored
-from workers.telling import export
+from workers.admin import export
+from workers.decay import backfill
+from workers.memory.add import Stored
 
 WORDS = {
     "Ana decided to stay.": "permanent",

@@ -12,12 +12,12 @@ from memory import Memory, day
 from pydantic import BaseModel
 from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
+from workers.coordination import verdicts
 from workers.errors import InvalidInputError, JudgementError
-from workers.judging.chat import Chat
-from workers.remembering import store
-from workers.remembering.add import Stored
+from workers.llm.chat import Chat
+from workers.memory import store
+from workers.memory.add import Stored
 from workers.settings import Settings
-from workers.storage import verdicts
 
 PORTO, LISBON = "Ana lives in Porto by the river.", "Ana lives in Lisbon by the river."
 GONE = "Ana no longer lives in Porto by the river."

@@ -9,11 +9,12 @@ import pytest
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, FULL
-from workers.forgetting import consolidate
-from workers.forgetting.compare import compare
-from workers.forgetting.consolidate import Group, Merged
-from workers.remembering import embed, links
-from workers.remembering.add import Stored
+from workers.decay import consolidate
+from workers.decay.consolidate import Group, Merged
+from workers.decay.near_duplicates import compare
+from workers.graph import links
+from workers.memory import embed
+from workers.memory.add import Stored
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"

@@ -8,8 +8,8 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.remembering import contradictions
-from workers.remembering.add import Stored
+from workers.memory import contradictions
+from workers.memory.add import Stored
 from workers.storage.connection import connect
 from workers.storage.contradictions import COUNT
 

@@ -6,10 +6,11 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
+from workers.admin import export
 from workers.errors import NotFoundError
-from workers.remembering import links
-from workers.remembering.add import Stored
-from workers.telling import curve, export, neighbours
+from workers.graph import links, neighbours
+from workers.memory import curve
+from workers.memory.add import Stored
 
 DAY = 86_400
 

@@ -16,8 +16,8 @@ from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.lifetime import LIFETIMES
-from workers.forgetting import decay
-from workers.forgetting.decay import Report
+from workers.decay import passes as decay
+from workers.decay.passes import Report
 from workers.storage import activity
 from workers.storage.connection import connect
 from workers.storage.runs import Counters
@@ -287,7 +287,7 @@ def test_tiers_sum_to_what_was_processed(memory: Memory) -> None:
 def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     narrow = memory.having(segments=1)
     narrow.store("Tea at four.", {"text": "Tea at five.", "decay_class": "checkpoint"})
-    with caplog.at_level(logging.INFO, "workers.forgetting.decay"):
+    with caplog.at_level(logging.INFO, "workers.decay.passes"):
         narrow.decay(10)
     assert re.fullmatch(
         r"\[decay-2\.0\] 2/2 \| tiers: hot=0 warm=0 cold=2 \| compressed=1 fingerprinted=0 "
@@ -299,7 +299,7 @@ def test_the_pass_is_logged_as_documented(memory: Memory, caplog: pytest.LogCapt
 
 def test_a_dry_run_is_not_logged_as_if_it_had_done_anything(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     memory.add("Tea at four.", decay_class="session")
-    with caplog.at_level(logging.INFO, "workers.forgetting.decay"):
+    with caplog.at_level(logging.INFO, "workers.decay.passes"):
         assert memory.decay(2, dry_run=True).counters.faded == 1
     assert caplog.messages == []
 
@@ -310,7 +310,7 @@ def test_a_run_is_finished_and_logged_by_one_caller_only(memory: Memory, caplog:
     (part,) = decay.plan(memory.context, run, day(100), asked_by="somebody")
     assert decay.finish(memory.context, run) == Report(Counters(segments=1), finished=False, asked_by="somebody")
     decay.apply(memory.context, part, lambda: None)
-    with caplog.at_level(logging.INFO, "workers.forgetting.decay"), ThreadPoolExecutor(2) as pool_of_two:
+    with caplog.at_level(logging.INFO, "workers.decay.passes"), ThreadPoolExecutor(2) as pool_of_two:
         reports = list(pool_of_two.map(lambda _: decay.finish(memory.context, run), range(2)))
     assert len(caplog.messages) == 1
     assert [report.finished for report in reports] == [True, True]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.system import disk
+from api.up import disk
 from workers.errors import SystemStateError
 
 PANIC = 'PANIC:  could not write to file "pg_wal/xlogtemp.4711": No space left on device\nchild process was terminated'

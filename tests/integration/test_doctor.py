@@ -5,11 +5,12 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers.remembering import embed, links
-from workers.storage import signals
+from workers.admin import doctor
+from workers.admin.doctor import FAULTS
+from workers.coordination import signals
+from workers.graph import links
+from workers.memory import embed
 from workers.storage.connection import transaction
-from workers.telling import doctor
-from workers.telling.doctor import FAULTS
 
 
 def spoil(memory: Memory, statement: str, id_: UUID) -> None:

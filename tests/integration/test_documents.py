@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
+from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import Chunk, chunks
+from workers.documents import documents
+from workers.documents.documents import Document, Indexed
 from workers.errors import UnavailableError
-from workers.remembering import documents
-from workers.remembering.documents import Document, Indexed
-from workers.storage import signals
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
 

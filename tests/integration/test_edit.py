@@ -7,13 +7,12 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError, NotFoundError
-from workers.intake.edits import fact_edit
-from workers.remembering import edit
-from workers.remembering.add import Stored
-from workers.remembering.contradictions import contradicting
+from workers.memory import edit, history
+from workers.memory.add import Stored
+from workers.memory.contradictions import contradicting
 from workers.storage import edits
 from workers.storage.connection import transaction
-from workers.telling import history
+from workers.validation.edits import fact_edit
 
 TEXT = "The spare key hangs behind the clock."
 

@@ -6,9 +6,9 @@ import pytest
 from memory import Memory, day, wait_for
 
 from workers.errors import EmbedderMismatchError, EmbeddingError
-from workers.remembering import embed
-from workers.remembering.add import Stored
-from workers.remembering.embed import check_embedder
+from workers.memory import embed
+from workers.memory.add import Stored
+from workers.memory.embed import check_embedder
 from workers.storage import due, vectors
 from workers.storage.connection import connect
 

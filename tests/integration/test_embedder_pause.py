@@ -9,13 +9,13 @@ import pytest
 from memory import Memory, day
 from stand_in import Handler, Reply, StandIn, drip, failure, serving, silence
 
+from workers.admin.health import health
 from workers.context import Context
+from workers.coordination import embedder_pause
+from workers.coordination.embedder_pause import FAILURES, LONGEST_SECONDS, PAUSED, TRYING, EmbedderPause
 from workers.errors import EmbedderAwayError, EmbedderPausedError, EmbeddingError
-from workers.remembering import embed
-from workers.remembering.add import Stored
-from workers.storage import embedder_pause
-from workers.storage.embedder_pause import FAILURES, LONGEST_SECONDS, PAUSED, TRYING, EmbedderPause
-from workers.telling.health import health
+from workers.memory import embed
+from workers.memory.add import Stored
 
 DIMS = 8
 

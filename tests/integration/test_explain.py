@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
-from workers import recall
 from workers.errors import InvalidInputError
-from workers.recall import Name, Recalled
+from workers.memory import recall
+from workers.memory.recall import Name, Recalled
 from workers.storage import candidates
 from workers.storage.candidates import Description
 

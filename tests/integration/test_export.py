@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import intake
+from workers import validation
+from workers.admin import export
+from workers.admin.export import BATCH
 from workers.core import tiers
 from workers.errors import DamagedError
-from workers.telling import export
-from workers.telling.export import BATCH
 
 GIVEN = {
     "text": "Ana takes green tea.", "category": "habit", "entity": "Ana", "key": "tea", "value": "green",
@@ -27,7 +27,7 @@ def exported(memory: Memory, at: float = 0, namespace: str | None = "default") -
 
 def importable(line: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: value for name, value in line.items() if name not in {*intake.DERIVED, "namespace", "state", "events"}
+        name: value for name, value in line.items() if name not in {*validation.DERIVED, "namespace", "state", "events"}
     }
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.core.fading import REASONS
-from workers.forgetting import forecast
-from workers.forgetting.decay import Report
+from workers.decay import forecast
+from workers.decay.passes import Report
 
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")

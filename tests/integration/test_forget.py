@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import search
+from workers.admin import search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
-from workers.forgetting.forget import Fate, forget_within
-from workers.remembering import embed
-from workers.remembering.add import Stored
+from workers.memory import embed
+from workers.memory.add import Stored
+from workers.memory.forget import Fate, forget_within
 from workers.storage import activity
 from workers.storage.connection import connect, transaction
 
@@ -189,8 +189,8 @@ def test_what_is_forgotten_stays_so_after_every_background_job(memory: Memory) -
     place: embed.Place | None = embed.START
     while place is not None:
         place = embed.embed_pending(memory.context, place, day(3))
-    search.count_lexemes(memory.context, "default", day(4))
-    search.index_large_namespaces(memory.having(ann_threshold=1).context)
+    search_indexes.count_lexemes(memory.context, "default", day(4))
+    search_indexes.index_large_namespaces(memory.having(ann_threshold=1).context)
     assert memory.ids("spare key under the flower pot", at=4) == []
     assert memory.rows("select * from vectors") == memory.rows("select * from lexemes") == []
     assert memory.rows("select * from signatures where live") == []

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers.core.limit import Limit, room
-from workers.forgetting import decay
-from workers.remembering.add import Stored
+from workers.core.forget_limit import Limit, room
+from workers.decay import passes
+from workers.memory.add import Stored
 from workers.storage.connection import transaction
 from workers.storage.due import Work
 
@@ -137,13 +137,13 @@ def test_the_limit_is_one_for_all_tasks_of_all_passes_at_once(memory: Memory, co
     narrow = memory.having(decay_batch=2)
     works: list[Work] = ["decay", "decay", "janitor"]
     runs = [
-        (run := uuid4(), decay.plan(narrow.context, run, day(FADED), work=work, namespace=name))
+        (run := uuid4(), passes.plan(narrow.context, run, day(FADED), work=work, namespace=name))
         for work, name in zip(works, [None, "default", "default"], strict=True)
     ]
     parts = [part for each in zip(*(parts for _, parts in runs), strict=True) for part in each]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda part: decay.apply(narrow.context, part, lambda: None), parts))
-    done = [decay.finish(narrow.context, run).counters for run, _ in runs]
+        list(pool.map(lambda part: passes.apply(narrow.context, part, lambda: None), parts))
+    done = [passes.finish(narrow.context, run).counters for run, _ in runs]
     gone = memory.rows("select id from facts where forgotten_at is not null order by id")
     assert gone == sorted(oldest)
     assert sum(one.culled for one in done) == len(oldest)
@@ -298,7 +298,7 @@ def test_regenerating_a_held_fact_keeps_it_held(memory: Memory) -> None:
 
 def test_meeting_the_limit_is_said_loudly(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     doubtful(memory, 30)
-    with caplog.at_level(logging.WARNING, "workers.forgetting.decay"):
+    with caplog.at_level(logging.WARNING, "workers.decay.passes"):
         memory.decay(FADED)
     (said,) = caplog.messages
     assert said.startswith("FORGET LIMIT MET: 24 facts are over but stay visible.")

@@ -8,13 +8,14 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory
 
-from workers import intake
+from workers import validation
+from workers.admin import stats
 from workers.core.confidence import DAY
 from workers.core.gaps import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
-from workers.forgetting import decay, gaps, purge
-from workers.remembering.add import Stored
-from workers.remembering.store import store_many
-from workers.telling import show, stats
+from workers.decay import gaps, passes, purge
+from workers.memory import facts
+from workers.memory.add import Stored
+from workers.memory.store import store_many
 
 NOW = 1_800_000_000.0
 
@@ -54,19 +55,19 @@ def store(
     memory: Memory, text: str, days_ago: float, decay_class: str | None = "session", namespace: str = "a"
 ) -> UUID:
     """Store a fact so many real days ago; a session fact ends after one."""
-    fact = intake.new_fact({"text": text, "decay_class": decay_class}, 65_536)
+    fact = validation.new_fact({"text": text, "decay_class": decay_class}, 65_536)
     at = datetime.now(UTC) - timedelta(days=days_ago)
     (stored,) = store_many(memory.context, namespace, [fact], at, classify=False)
     assert isinstance(stored, Stored)
     return stored.id
 
 
-def passed(memory: Memory, **options: Any) -> decay.Report:
+def passed(memory: Memory, **options: Any) -> passes.Report:
     """Run a pass at the real time."""
     run = uuid4()
-    for part in decay.plan(memory.context, run, datetime.now(UTC), **options):
-        decay.apply(memory.context, part, lambda: None)
-    return decay.finish(memory.context, run)
+    for part in passes.plan(memory.context, run, datetime.now(UTC), **options):
+        passes.apply(memory.context, part, lambda: None)
+    return passes.finish(memory.context, run)
 
 
 def last_pass(memory: Memory, days_ago: float) -> None:
@@ -123,7 +124,7 @@ def test_what_ended_in_a_gap_is_shown_in_no_branch(memory: Memory) -> None:
 
 def shown(memory: Memory) -> set[UUID]:
     """Return the facts that a list shows at the real time."""
-    return {one["id"] for one in show.page(memory.context, "a", 100, datetime.now(UTC))[0]}
+    return {one["id"] for one in facts.page(memory.context, "a", 100, datetime.now(UTC))[0]}
 
 
 def test_what_ends_after_a_gap_is_forgotten_as_ever(memory: Memory) -> None:
@@ -194,9 +195,9 @@ def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, capl
     memory.rows("update pass_clock set at = clock_timestamp() - interval '20 hours'")
     late = datetime.now(UTC) + timedelta(days=0.6)
     run = uuid4()
-    for part in decay.plan(memory.context, run, late):
-        decay.apply(memory.context, part, lambda: None)
-    assert decay.finish(memory.context, run).counters.forgotten == 1
+    for part in passes.plan(memory.context, run, late):
+        passes.apply(memory.context, part, lambda: None)
+    assert passes.finish(memory.context, run).counters.forgotten == 1
 
 
 def test_a_simulation_has_no_gaps(memory: Memory) -> None:

@@ -11,9 +11,9 @@ from memory import Memory, day
 
 from workers.core.graph import NAMED
 from workers.core.names import phrases
-from workers.recall import Result
-from workers.remembering import links, relations
-from workers.remembering.add import Stored
+from workers.graph import links, relations
+from workers.memory.add import Stored
+from workers.memory.recall import Result
 from workers.storage import entities
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction

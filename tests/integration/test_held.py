@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 from memory import Memory, day
 
 from workers.core.fading import REASONS
-from workers.forgetting import held
-from workers.remembering.add import Stored
+from workers.decay import held
+from workers.memory.add import Stored
 from workers.storage.connection import transaction
 from workers.storage.held import waiting
 

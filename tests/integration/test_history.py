@@ -6,9 +6,9 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.remembering import links
-from workers.telling import history
-from workers.telling.history import History
+from workers.graph import links
+from workers.memory import history
+from workers.memory.history import History
 
 
 def told(memory: Memory, id_: UUID, at: float) -> History:

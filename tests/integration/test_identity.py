@@ -8,8 +8,8 @@ from memory import Memory, day
 
 from workers.core.text import digest
 from workers.errors import InvalidInputError
-from workers.remembering.add import Stored
-from workers.remembering.contradictions import contradicting
+from workers.memory.add import Stored
+from workers.memory.contradictions import contradicting
 from workers.storage import facts
 from workers.storage.connection import transaction
 

@@ -7,16 +7,16 @@ from memory import Memory, day
 
 from workers.core import tokens
 from workers.core.text import strip_injected
-from workers.recall import Preferences, Question
-from workers.telling import inject
-from workers.telling.inject import Injection, Shape
+from workers.memory import context
+from workers.memory.context import Injection, Shape
+from workers.memory.recall import Preferences, Question
 
 DARK = "User prefers dark mode"
 SENTENCES = " ".join(f"Sentence {number} says that the lake was calm." for number in range(10))
 
 
 def inject_from(memory: Memory, query: str, at: float = 0, shape: Shape | None = None, **question: Any) -> Injection:
-    return inject.inject(memory.context, "default", Question(query, **question), shape or Shape(), day(at))
+    return context.inject(memory.context, "default", Question(query, **question), shape or Shape(), day(at))
 
 
 def test_what_words_found_is_written_as_documented(memory: Memory) -> None:

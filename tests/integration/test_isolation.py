@@ -12,7 +12,7 @@ from isolation import explainable, restrictions
 from memory import copied_database
 from statements import ACROSS_TENANTS, STATEMENTS, TENANTS
 
-from api.system.servers import Postgres
+from api.up.servers import Postgres
 from workers.storage.connection import Connection, connect
 
 TABLES = {*TENANTS.removeprefix("(?:").removesuffix(")").split("|")}

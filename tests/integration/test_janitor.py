@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers.forgetting import decay, janitor
-from workers.forgetting.compare import compare
-from workers.remembering.add import Stored
+from workers.decay import janitor, passes
+from workers.decay.near_duplicates import compare
+from workers.memory.add import Stored
 from workers.storage.janitors import Snapshot
 
 FADED = 200
@@ -19,7 +19,7 @@ FADED = 200
 def tidied(memory: Memory, at: float, namespace: str = "default", run: UUID | None = None) -> Snapshot:
     run = run or uuid4()
     for part in janitor.plan(memory.context, namespace, run, day(at)):
-        decay.apply(memory.context, part, lambda: None)
+        passes.apply(memory.context, part, lambda: None)
     done = janitor.conclude(memory.context, namespace, run, day(at))
     assert done is not None
     return done

@@ -7,9 +7,9 @@ import pytest
 from memory import Memory, day, wait_for
 
 from workers.errors import InvalidInputError, NotFoundError
-from workers.remembering import autolink, links
+from workers.graph import autolink, links
+from workers.memory import history
 from workers.storage.connection import connect
-from workers.telling import history
 
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 

@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import DAY_0, Memory, day
 
+from workers.admin import export
 from workers.core.lifetime import LIFETIMES
 from workers.errors import InvalidInputError
-from workers.recall.looking_up import Name, lookup
-from workers.remembering.add import Stored
-from workers.telling import export, history, show
+from workers.memory import facts as show
+from workers.memory import history
+from workers.memory.add import Stored
+from workers.memory.recall.lookups import Name, lookup
 
 EMPTY = "truncate facts, decay_runs, decay_allowances cascade"
 MOMENT = timedelta(milliseconds=2) / timedelta(days=1)

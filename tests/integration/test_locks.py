@@ -2,8 +2,8 @@
 
 from redis import Redis
 
-from workers.storage import signals
-from workers.storage.redis import own_keys
+from workers.coordination import signals
+from workers.coordination.redis import own_keys
 
 KEY = f"{signals.WORKING}:work"
 

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from memory import DAY_0, Memory, day, empty_database, wait_for
 
-from api.system import servers
+from api.up import servers
 from workers.errors import SchemaError, UnavailableError
-from workers.remembering.embed import check_embedder
+from workers.memory.embed import check_embedder
 from workers.storage import catalogue, migrations, schema
 from workers.storage.connection import close_pools, connect
 from workers.storage.migrations import Migration

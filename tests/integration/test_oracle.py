@@ -14,8 +14,8 @@ from tests.chaos.cells import ACKNOWLEDGED, KINDS, NAMESPACES, Author, Cell, Ste
 from tests.chaos.oracle import Verdict
 from tests.chaos.replaying import replay
 from tests.chaos.rows import KEYS, NOT_COMPARED, SUMMED
+from workers.admin import stats
 from workers.context import Context
-from workers.telling import stats
 
 TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
 ADD_CHANGE = "insert into tally_changes (namespace, tier, facts) values (1, 0, 3)"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from api.client import Client
+from workers.coordination import outbox
+from workers.coordination.outbox import Bounds, Entry
+from workers.coordination.redis import own_keys
 from workers.errors import BusyError
-from workers.storage import outbox
-from workers.storage.outbox import Bounds, Entry
-from workers.storage.redis import own_keys
 
 NOW = 1_800_000_000.0
 PATIENCE = 150.0

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import recall
 from workers.errors import InvalidInputError
-from workers.intake import cursors
-from workers.recall import Name, looking_up
-from workers.remembering import contradictions, relations
+from workers.graph import relations
+from workers.memory import contradictions, history, recall
+from workers.memory import facts as show
+from workers.memory.recall import Name, lookups
 from workers.storage import contradictions as pairs
 from workers.storage import relations as edges
-from workers.telling import history, show
+from workers.validation import cursors
 
 few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 limits = st.integers(1, 9)
@@ -92,7 +92,7 @@ def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
         memory.touch(*(one.id for one in found), at=1.55, namespace=name)
         return found, rest
 
-    assert [one.id for one in turned(page, looking_up.Behind)] == [one.id for one in whole]
+    assert [one.id for one in turned(page, lookups.Behind)] == [one.id for one in whole]
 
 
 @few

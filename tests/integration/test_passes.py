@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
+from workers.decay import consolidate, janitor
+from workers.decay import runs as passes
 from workers.errors import InvalidInputError
-from workers.forgetting import consolidate, janitor, passes
 from workers.storage.past_runs import Run
 
 

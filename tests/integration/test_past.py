@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers.core import spells
-from workers.intake.archived import archived
-from workers.remembering import bring_back, touch
-from workers.telling import curve, export
+from workers.admin import export, import_archive
+from workers.core import decay_intervals
+from workers.memory import curve, touch
+from workers.validation.archived import archived
 
 DAY = 86_400
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -51,8 +51,8 @@ def test_the_past_is_what_was_told_while_it_was_the_present(memory: Memory, gaps
         if when > first:
             assert height(found, when) == pytest.approx(high, abs=0.02)
     assert found["at"] == sorted(set(found["at"]))
-    assert len(found["hits"]) == min(len(gaps), spells.MOST)
-    assert found["whole"] == (len(gaps) < spells.MOST)
+    assert len(found["hits"]) == min(len(gaps), decay_intervals.MOST)
+    assert found["whole"] == (len(gaps) < decay_intervals.MOST)
     assert found["hits"][-1]["at"] == found["since"] == pytest.approx(day(at).timestamp())
     assert all(hit["after"] >= hit["before"] for hit in found["hits"])
     ends = [band["until"] for band in found["tiers"]]
@@ -80,7 +80,7 @@ def test_a_fact_that_is_used_a_thousand_times_keeps_no_more_than_its_newest_spel
         memory.touch(id_, at=number)
     found = drawn(memory, id_, 41)
     assert [hit["at"] for hit in found["hits"]] == [day(number).timestamp() for number in range(25, 41)]
-    assert memory.value("select length(spells) from activity") == spells.LONGEST
+    assert memory.value("select length(spells) from activity") == decay_intervals.LONGEST
 
 
 def test_what_is_pinned_stays_at_its_height_in_the_past(memory: Memory) -> None:
@@ -118,7 +118,7 @@ def test_an_archive_brings_the_past_back(memory: Memory, twin: Memory) -> None:
     for at in (1, 3, 9):
         memory.touch(id_, at=at)
     lines = [json.loads(json.dumps(line, default=str)) for line in export.export(memory.context, "default", day(10))]
-    bring_back.bring_back(
+    import_archive.bring_back(
         twin.context, "default", [archived(line, 65_536) for line in lines if "text" in line], day(10)
     )
     assert drawn(twin, id_, 10) == drawn(memory, id_, 10)

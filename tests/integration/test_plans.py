@@ -10,8 +10,8 @@ from memory import Memory, copied_database, day
 from pgvector import Bit
 from psycopg import sql
 
-from api.system.servers import Postgres
-from workers import search
+from api.up.servers import Postgres
+from workers.admin import search_indexes
 from workers.context import Context
 from workers.core.arrays import Bytes
 from workers.settings import Settings
@@ -314,7 +314,7 @@ def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_s
     queries = [query_near(number) for number in range(10)]
     with connect(filled.context.database_url) as db:
         exact = [nearest(db, query) for query in queries]
-    search.index_large_namespaces(filled.context)
+    search_indexes.index_large_namespaces(filled.context)
     values = {"namespace": 1, "query": queries[0], "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_near_1": "Index Scan"}
     with connect(filled.context.database_url) as db:
@@ -331,7 +331,7 @@ def nearest(db: Any, query: Bit) -> list[Any]:
 
 
 def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: Memory) -> None:
-    search.index_large_namespaces(filled.context)
+    search_indexes.index_large_namespaces(filled.context)
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}
 

@@ -4,8 +4,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from workers.admin.health import health
 from workers.context import Context
-from workers.telling.health import health
 
 
 def test_a_database_that_is_read_only_is_not_well(context: Context, database_url: str) -> None:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
+from workers.admin import export
 from workers.core.confidence import soft_decay_halvings
 from workers.core.fading import REASONS
 from workers.core.lifetime import LIFETIMES
-from workers.forgetting import decay
+from workers.decay import passes as decay
 from workers.storage.due import Work
-from workers.telling import export
 
 HOUR = 1 / 24
 SOFT = 0.75 * 14
@@ -212,7 +212,7 @@ def test_two_scheduled_prunes_of_a_minute_are_one_and_do_not_stand_in_the_way_of
 def test_what_a_prune_did_is_logged_as_documented(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     memory.store(*[{"text": f"Guest {i}.", "decay_class": "checkpoint"} for i in range(3)])
     normal(memory)
-    with caplog.at_level(logging.INFO, "workers.forgetting.decay"):
+    with caplog.at_level(logging.INFO, "workers.decay.passes"):
         memory.decay(1, work="prune", dry_run=True)
         memory.decay(1, work="startup prune")
         memory.decay(SOFT + 0.1 * HOUR, work="prune")

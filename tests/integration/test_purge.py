@@ -5,13 +5,13 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers import search
+from workers.admin import search_indexes
+from workers.decay import purge
 from workers.errors import InvalidInputError
-from workers.forgetting import purge
-from workers.forgetting.forget import Fate
+from workers.memory import history
+from workers.memory.forget import Fate
 from workers.storage import activity
 from workers.storage.connection import connect
-from workers.telling import history
 
 SECRET = "Xylophone lessons with Quetzalcoatl cost 4711."
 TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
@@ -30,7 +30,7 @@ def traces(memory: Memory, id_: UUID) -> set[str]:
 def secret(memory: Memory, *, at: float = 0) -> UUID:
     id_ = memory.add(SECRET, at=at, entity="Quetzalcoatl", tags=["xylophone"])
     memory.pin(id_, at=at)
-    search.count_lexemes(memory.context, "default", day(at))
+    search_indexes.count_lexemes(memory.context, "default", day(at))
     return id_
 
 
@@ -48,14 +48,14 @@ def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memor
     assert len(traces(memory, id_)) > 6
     memory.forget(id_, at=10)
     memory.purge(at=50)
-    search.count_lexemes(memory.context, "default", day(50))
+    search_indexes.count_lexemes(memory.context, "default", day(50))
     assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
 
 
 def test_what_was_purged_at_once_is_gone_and_stays_so(memory: Memory) -> None:
     id_ = secret(memory)
     assert memory.forget(id_, at=1, purge=True) == [Fate(id_, "purged", day(1), "asked")]
-    search.count_lexemes(memory.context, "default", day(1))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
     (told,) = memory.store(SECRET, at=2)
     assert (told.action, told.id) == ("forgotten", id_)  # type: ignore[union-attr]

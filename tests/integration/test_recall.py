@@ -16,7 +16,7 @@ from psycopg.errors import UndefinedColumn
 from workers.core import ranking
 from workers.core.arrays import Floats
 from workers.core.graph import NAMED
-from workers.recall import Recalled, scoring
+from workers.memory.recall import Recalled, scoring
 from workers.storage.connection import POOL_SIZE
 
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -11,11 +11,11 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from api.client import Client
-from api.system import servers
+from api.up import servers
+from workers.coordination import outbox, redis_condition, signals
+from workers.coordination.outbox import Entry
+from workers.coordination.redis import own_keys, refused, trouble
 from workers.errors import BusyError, UnavailableError
-from workers.storage import outbox, redis_condition, signals
-from workers.storage.outbox import Entry
-from workers.storage.redis import own_keys, refused, trouble
 
 MIB = 1024**2
 ADVICE = r"Redis is full and refuses writes.*maxmemory.*`ebb doctor`"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from api.system import redis_programs, servers
+from api.up import redis_programs, servers
 from workers.errors import SystemStateError, UnavailableError
 
 

@@ -9,7 +9,7 @@ from memory import Memory
 from pgvector import HalfVector
 
 from workers.core.fidelity import FINGERPRINT, FULL
-from workers.remembering.embed import check_embedder
+from workers.memory.embed import check_embedder
 from workers.storage.connection import connect
 
 TEXT = "The spare key lies under the blue flower pot."
@@ -44,7 +44,7 @@ def test_the_restored_vector_is_the_one_that_was_stored_first(faded: Memory) -> 
 
 def test_regenerating_again_changes_nothing(faded: Memory, caplog: pytest.LogCaptureFixture) -> None:
     (id_,) = faded.ids("spare keys", at=365)
-    with caplog.at_level(logging.INFO, "workers.remembering.regenerate"):
+    with caplog.at_level(logging.INFO, "workers.memory.regenerate"):
         faded.regenerate(id_, at=365)
         before = faded.row(id_)
         assert faded.regenerate(id_, at=366) == []

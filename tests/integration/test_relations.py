@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers.remembering import relations
-from workers.remembering.relations import Passed
+from workers.graph import relations
+from workers.graph.relations import Passed
 from workers.storage.relations import START, Listed, Place, Relation
 
 WEIGH = """

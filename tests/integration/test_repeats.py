@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day, wait_for
 
-from workers.forgetting.forget import forget_within
+from workers.memory.forget import forget_within
 from workers.storage import activity, choices, likenesses, rules
 from workers.storage.connection import Connection, connect, transaction
 

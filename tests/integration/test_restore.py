@@ -9,15 +9,15 @@ from memory import DAY_0, Memory, day
 from test_consolidate import HAS_MOVED, MOVED
 from test_forget import did
 
+from workers.decay import consolidate
 from workers.errors import InvalidInputError
-from workers.forgetting import consolidate, restore
-from workers.forgetting.forget import Fate, forget_within
-from workers.forgetting.restore import BY_ITSELF
-from workers.remembering import contradictions
-from workers.remembering.add import Stored
+from workers.memory import contradictions, forgotten, restore
+from workers.memory import facts as show
+from workers.memory.add import Stored
+from workers.memory.forget import Fate, forget_within
+from workers.memory.restore import BY_ITSELF
 from workers.storage import events
 from workers.storage.connection import transaction
-from workers.telling import forgotten, show
 
 TEXT = "The spare key lies under the flower pot."
 FADING = ("tier", "salience", "retention", "strength", "effective_confidence", "due_at", "ends_at", "ends_for")

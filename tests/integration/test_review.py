@@ -16,11 +16,11 @@ from made_up import examples
 from memory import Memory, day
 from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
 
-from workers.forgetting import review
-from workers.forgetting.review import Progress
-from workers.judging.chat import Chat
-from workers.remembering.add import Stored
-from workers.telling import history
+from workers.decay import review
+from workers.decay.review import Progress
+from workers.llm.chat import Chat
+from workers.memory import history
+from workers.memory.add import Stored
 
 Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 

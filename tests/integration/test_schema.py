@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from memory import Memory, empty_database
 
-from api.system import servers
+from api.up import servers
 from workers.errors import SchemaError, UnavailableError
 from workers.storage import catalogue, migrations, schema
 from workers.storage.connection import connect

@@ -10,10 +10,10 @@ import pytest
 from memory import Memory, day
 from psycopg import sql
 
-from workers import search
+from workers.admin import scrub, search_indexes
+from workers.coordination import signals
 from workers.errors import UnavailableError
-from workers.forgetting import scrub
-from workers.storage import connection, pages, signals
+from workers.storage import connection, pages
 from workers.storage.connection import Connection, connect
 
 
@@ -82,7 +82,7 @@ def test_words_that_erased_facts_alone_had_are_gone_at_once_though_redis_lost_it
     memory: Memory, erase: Callable[..., object]
 ) -> None:
     id_ = memory.add("Zebulon feeds a quokka.")
-    search.count_lexemes(memory.context, "default", day(0))
+    search_indexes.count_lexemes(memory.context, "default", day(0))
     memory.forget(id_, at=1, purge=True)
     assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
     erase(memory.context, day(1))
@@ -93,7 +93,7 @@ def test_words_that_somebody_died_counting_are_counted_by_the_next(memory: Memor
     memory.add("Zebulon feeds a quokka.")
     signals.mark_grown(memory.context.redis, "default")
     assert signals.take_grown(memory.context.redis) == ["default"]
-    search.count_grown(memory.context, day(0))
+    search_indexes.count_grown(memory.context, day(0))
     assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
     assert signals.take_grown(memory.context.redis) == []
 

@@ -3,7 +3,7 @@
 import pytest
 from memory import Memory, day
 
-from workers import search
+from workers.admin import search_indexes
 from workers.storage import signatures
 from workers.storage.connection import connect
 
@@ -24,39 +24,39 @@ def hnsw(memory: Memory) -> list[str]:
 def test_words_are_counted_by_the_facts_that_hold_them(memory: Memory) -> None:
     memory.store("Tea, tea and more tea.", "Tea at four.", "Cake.", namespace="ours")
     memory.store("Tea elsewhere.", namespace="theirs")
-    assert search.count_lexemes(memory.context, "ours", day(1)) == 3
+    assert search_indexes.count_lexemes(memory.context, "ours", day(1)) == 3
     assert dict(memory.rows("select lexeme, facts from lexemes")) == {"tea": 2, "four": 1, "cake": 1}
     assert memory.rows("select counted_facts, counted_words from namespaces where name = 'ours'") == [(3, 6)]
 
 
 def test_neither_namespace_nor_tags_are_counted_as_words(memory: Memory) -> None:
     memory.store({"text": "Tea at four.", "tags": ["noon", "two words"]})
-    search.count_lexemes(memory.context, "default", day(1))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     assert memory.rows("select lexeme from lexemes order by 1") == [("four",), ("tea",)]
 
 
 def test_counting_again_changes_nothing_and_counts_what_is_new(memory: Memory) -> None:
     memory.add("Tea at four.")
-    search.count_lexemes(memory.context, "default", day(1))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     before = memory.rows("select xmin, lexeme from lexemes order by 2")
-    search.count_lexemes(memory.context, "default", day(1))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     assert memory.rows("select xmin, lexeme from lexemes order by 2") == before
     memory.add("Tea at five.")
-    assert search.count_lexemes(memory.context, "default", day(2)) == 2
+    assert search_indexes.count_lexemes(memory.context, "default", day(2)) == 2
     assert dict(memory.rows("select lexeme, facts from lexemes"))["tea"] == 2
 
 
 def test_forgotten_facts_are_not_counted(memory: Memory) -> None:
     memory.store("Tea at four.", {"text": "Tea in the car.", "decay_class": "checkpoint"})
     memory.decay(1)
-    assert search.count_lexemes(memory.context, "default", day(1)) == 1
-    assert search.count_lexemes(memory.context, "nobody", day(1)) == 0
+    assert search_indexes.count_lexemes(memory.context, "default", day(1)) == 1
+    assert search_indexes.count_lexemes(memory.context, "nobody", day(1)) == 0
 
 
 def test_rare_words_count_for_more_whether_or_not_they_were_counted(memory: Memory) -> None:
     memory.store(*[f"Tea with guest {number}." for number in range(20)], "Tea with the ambassador.")
     uncounted = [one.text for one in memory.ask("tea ambassador", tag=None).results]
-    search.count_lexemes(memory.context, "default", day(1))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     assert uncounted[0] == "Tea with the ambassador."
     assert [one.text for one in memory.ask("tea ambassador").results] == uncounted
 
@@ -65,23 +65,23 @@ def test_only_namespaces_at_the_threshold_get_an_index(small: Memory) -> None:
     small.store(*GUESTS, namespace="large")
     small.store(*GUESTS[1:], namespace="small")
     number = small.value("select id from namespaces where name = 'large'")
-    assert search.index_large_namespaces(small.context) == [number]
+    assert search_indexes.index_large_namespaces(small.context) == [number]
     assert hnsw(small) == [f"signatures_near_{number}"]
-    assert search.index_large_namespaces(small.context) == []
+    assert search_indexes.index_large_namespaces(small.context) == []
 
 
 def test_forgotten_facts_do_not_make_a_namespace_large(small: Memory) -> None:
     small.store(*GUESTS[1:], {"text": "Tea in the car.", "decay_class": "checkpoint"})
     small.decay(1)
-    assert search.index_large_namespaces(small.context) == []
+    assert search_indexes.index_large_namespaces(small.context) == []
 
 
 def test_one_builder_at_a_time(small: Memory) -> None:
     small.store(*GUESTS)
     with connect(small.context.database_url, autocommit=True) as db:
         assert signatures.claim_building(db)
-        assert search.index_large_namespaces(small.context) == []
-    assert len(search.index_large_namespaces(small.context)) == 1
+        assert search_indexes.index_large_namespaces(small.context) == []
+    assert len(search_indexes.index_large_namespaces(small.context)) == 1
 
 
 ENOUGH = """
@@ -103,16 +103,16 @@ def test_an_index_is_built_in_as_much_memory_as_it_takes_and_the_server_can_spar
 
 def test_an_index_whose_building_died_is_built_again(small: Memory) -> None:
     small.store(*GUESTS)
-    search.index_large_namespaces(small.context)
+    search_indexes.index_large_namespaces(small.context)
     (name,) = hnsw(small)
     small.rows("update pg_index set indisvalid = false where indexrelid = %s::regclass", name)
     assert hnsw(small) == []
-    assert len(search.index_large_namespaces(small.context)) == 1
+    assert len(search_indexes.index_large_namespaces(small.context)) == 1
     assert hnsw(small) == [name]
 
 
 def test_facts_stored_after_the_index_was_built_are_found(small: Memory) -> None:
     small.store(*GUESTS)
-    search.index_large_namespaces(small.context)
+    search_indexes.index_large_namespaces(small.context)
     id_ = small.add("Grandmother keeps the violoncello upstairs.")
     assert small.ids("grandmas cellos")[0] == id_

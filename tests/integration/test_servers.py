@@ -3,7 +3,7 @@
 import psycopg
 import redis
 
-from api.system import servers
+from api.up import servers
 
 
 def test_the_embedded_postgres_is_18_with_pgvector_and_durable(postgres: servers.Postgres) -> None:

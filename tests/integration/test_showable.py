@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from made_up import JSON, TEXTS, examples
 from memory import Memory, day
 
+from workers.admin import export
 from workers.errors import InvalidInputError
-from workers.intake.values import FIRST_INSTANT, LAST_INSTANT
-from workers.remembering.add import Stored
+from workers.memory import facts
+from workers.memory.add import Stored
 from workers.storage.lenient import FIRST, LAST
 from workers.tasks import answers
-from workers.telling import export, show
+from workers.validation.values import FIRST_INSTANT, LAST_INSTANT
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.one_of(
@@ -65,7 +66,7 @@ def test_whatever_is_stored_can_be_listed_shown_exported_and_imported(
     memory: Memory, twin: Memory, fact: dict[str, Any]
 ) -> None:
     stored = _stored(memory, fact)
-    listed, _ = show.page(memory.context, "default", 1_000, day(0))
+    listed, _ = facts.page(memory.context, "default", 1_000, day(0))
     _sendable(answers.facts(listed))
     exported = [answers.fact(one) for one in export.export(memory.context, "default", day(0))]
     lines = [_sendable(json.loads(json.dumps(one, default=str))) for one in exported]
@@ -98,7 +99,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
     memory.rows("update facts set source_date = '20000-01-01Z', created_at = '20000-01-01Z' where id = %s", late)
     memory.rows("update activity set last_seen_at = '20000-01-01Z', expires_at = '21000-01-01Z' where fact = %s", late)
     memory.rows("update facts set source_date = '0100-01-01Z BC', created_at = '0100-01-01Z BC' where id = %s", early)
-    listed, _ = show.page(memory.context, "default", 10, day(0))
+    listed, _ = facts.page(memory.context, "default", 10, day(0))
     _sendable(answers.facts(listed))
     shown = {one["id"]: one for one in memory.archive() if "text" in one}
     assert shown[str(half)]["metadata"] == {"\ufffd": ["a\ufffd", "\U0001f600"]}
@@ -108,7 +109,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
     for id_ in (half, late, early):
         assert memory.history(id_)
     assert twin.bring_back(list(shown.values()))[:3] == ["added"] * 3
-    assert len(show.page(twin.context, "default", 10, day(0))[0]) == len(listed)
+    assert len(facts.page(twin.context, "default", 10, day(0))[0]) == len(listed)
 
 
 @pytest.mark.parametrize("times", [10**6 + 1, 2**31 - 1])

@@ -18,8 +18,8 @@ from memory import Memory, day
 from workers.context import Context
 from workers.embedding.openai import OpenAIEmbedder
 from workers.errors import InvalidInputError
-from workers.remembering import embed
-from workers.remembering.add import Stored
+from workers.memory import embed
+from workers.memory.add import Stored
 from workers.settings import Settings
 from workers.storage.connection import close_pools
 

@@ -14,9 +14,9 @@ from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError
-from workers.remembering import embed
-from workers.remembering.add import Stored
-from workers.remembering.life import UNKNOWN
+from workers.memory import embed
+from workers.memory.add import Stored
+from workers.memory.lifetime import UNKNOWN
 
 PORTO, LISBON, BRAGA = "Ana lives in Porto.", "Ana lives in Lisbon.", "Ana lives in Braga."
 ASKED = "Where does Ana live?"

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
+from workers.admin import stats
 from workers.storage import tallies
 from workers.storage.connection import connect, transaction
-from workers.telling import stats
 
 COUNTED = """
     select facts.namespace, decay_class, decay_class_source, tier, fidelity, held, stale, null as forgotten_reason,

@@ -13,7 +13,7 @@ from memory import Memory, day
 
 from workers.core.lifetime import LIFETIMES
 from workers.errors import NotFoundError
-from workers.remembering import touch
+from workers.memory import touch
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
 bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers import search
+from workers.admin import search_indexes
+from workers.admin.language import check_language, reindex
 from workers.core import bm25
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.language import check_language, reindex
-from workers.recall import arms
+from workers.memory.recall import arms
 from workers.storage import languages, lexemes, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
@@ -73,7 +73,7 @@ def test_a_namespace_of_nearly_all_facts_finds_the_same_words_and_none_of_others
     asked = ["violoncello", "paid invoice 7"]
     before = [scored(memory, query) for query in asked]
     memory.rows("analyze facts")
-    search.count_lexemes(memory.context, "default", day(0))
+    search_indexes.count_lexemes(memory.context, "default", day(0))
     with transaction(memory.context.database_url) as db:
         own, other = (namespaces.find(db, name) for name in ("default", "other"))
     assert own is not None
@@ -165,7 +165,7 @@ def test_the_longest_texts_of_any_script_fit(memory: Memory, unit: str) -> None:
 
 def test_of_a_long_query_the_words_that_say_most_are_looked_for(memory: Memory) -> None:
     memory.store("The lighthouse keeper", *[f"Common word number {number}" for number in range(30)])
-    search.count_lexemes(memory.context, "default", day(0))
+    search_indexes.count_lexemes(memory.context, "default", day(0))
     query = " ".join(["lighthouse", "common", "word", *[f"unknown{number}" for number in range(5_000)]])
     assert by_words(memory, query)[0] == "The lighthouse keeper"
 
@@ -176,7 +176,7 @@ def test_scores_and_order_are_those_of_a_published_implementation(memory: Memory
     vocabulary = [f"word{number}" for number in range(60)]
     said = [" ".join(rng.choice(vocabulary, size=rng.integers(1, 40)).tolist()) for _ in range(300)]
     memory.store(*[f"{text} unique{place}" for place, text in enumerate(said)])
-    search.count_lexemes(memory.context, "default", day(0))
+    search_indexes.count_lexemes(memory.context, "default", day(0))
     rows = memory.rows(
         "select text, array(select word from unnest(search) as one (word, positions, w), unnest(positions)) from facts"
     )

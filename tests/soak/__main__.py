@@ -14,7 +14,7 @@ import httpx2
 import numpy as np
 
 from api.client import Client
-from api.sender import BATCH_SECONDS
+from api.transport import BATCH_SECONDS
 from tests.benchmarks import charts, figures, machine, texts
 from tests.benchmarks.figures import Answers, console
 from tests.soak import bloat, judging, sampling

@@ -12,7 +12,7 @@ import httpx2
 from uuid_utils.compat import uuid7
 
 from api.client import Client
-from api.sender import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
+from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
 from tests.soak.clock import Clock
 from workers.errors import InvalidInputError
 

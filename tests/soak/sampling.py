@@ -15,9 +15,9 @@ import psycopg
 import redis
 
 from tests.soak.system import System
+from workers.coordination import outbox
+from workers.coordination.redis import own_keys, results_url
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import outbox
-from workers.storage.redis import own_keys, results_url
 
 PROC = Path("/proc")
 KIB = 1024

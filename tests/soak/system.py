@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from api.system import servers
+from api.up import servers
 
 CHECKOUT = Path(__file__).parents[2]
 UP_SECONDS = 180

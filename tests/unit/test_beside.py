@@ -7,7 +7,7 @@ from threading import Event, get_ident
 
 import pytest
 
-from workers.beside import beside
+from workers.threads import beside
 
 SECONDS = 30
 
@@ -44,7 +44,7 @@ def test_who_fails_does_not_wait_for_it() -> None:
 def test_a_child_has_threads_of_its_own() -> None:
     program = (
         "import os\n"
-        "from workers.beside import beside\n"
+        "from workers.threads import beside\n"
         "with beside(os.getpid) as answer: assert answer() == os.getpid()\n"
         "child = os.fork()\n"
         "with beside(os.getpid) as answer: assert answer() == os.getpid()\n"

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from api import foreign
-from api.records import LONGEST, records
+from api.contrib import foreign
+from api.contrib.records import LONGEST, records
 from workers.errors import InvalidInputError
-from workers.intake import new_fact
+from workers.validation import new_fact
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ID = "0193a7c0-0000-4000-8000-000000000001"
@@ -233,7 +233,7 @@ VALUES = st.recursive(
 def test_a_document_is_the_same_however_little_is_read_at_once(value: Any, indent: int, piece: int) -> None:
     whole = {"about": value, "items": [{"one": value}, {"two": value}, 3]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("api.records.PIECE", piece)
+        patch.setattr("api.contrib.records.PIECE", piece)
         found = list(records(io.BytesIO(json.dumps(whole, indent=indent).encode())))
     assert found == whole["items"]
 

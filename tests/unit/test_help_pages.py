@@ -12,7 +12,7 @@ from api.cli import app as cli
 from api.client import Client
 from api.http import app
 from api.http.dashboard import markdown_pages
-from api.mcp import remembering, telling
+from api.mcp import read_tools, write_tools
 from workers.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def test_the_page_of_http_lists_every_route() -> None:
 
 def test_the_page_of_mcp_lists_every_tool() -> None:
     listed = {name for row in rows("mcp")[2:] for name in re.findall(r"[a-z]+", row[0])}
-    assert listed == {tool.run.__name__ for tool in (*telling.TOOLS, *remembering.TOOLS)}
+    assert listed == {tool.run.__name__ for tool in (*read_tools.TOOLS, *write_tools.TOOLS)}
 
 
 def test_the_page_of_python_names_methods_that_exist() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from workers.core.hygiene import Hygiene, effective, merged, numbers, without
 from workers.errors import InvalidInputError
-from workers.intake import changed_settings
 from workers.settings import Settings
+from workers.validation import changed_settings
 
 BELIEF, EPISODES = "hygiene.confidenceDecay", "hygiene.episodicTTL"
 DOCUMENTED = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers import intake
+from workers import validation
 from workers.errors import InvalidInputError
 
 LIMIT = 65_536
@@ -28,8 +28,8 @@ anything = st.recursive(
 )
 
 
-def fact(**fields: Any) -> intake.NewFact:
-    return intake.new_fact({"text": "Alice likes tea", **fields}, LIMIT)
+def fact(**fields: Any) -> validation.NewFact:
+    return validation.new_fact({"text": "Alice likes tea", **fields}, LIMIT)
 
 
 def refused(**fields: Any) -> str:
@@ -39,16 +39,16 @@ def refused(**fields: Any) -> str:
     return str(refusal.value)
 
 
-def taken_or_refused(given: Any) -> tuple[intake.NewFact | None, str]:
+def taken_or_refused(given: Any) -> tuple[validation.NewFact | None, str]:
     try:
-        return intake.new_fact(given, LIMIT), ""
+        return validation.new_fact(given, LIMIT), ""
     except InvalidInputError as refusal:
         return None, str(refusal)
 
 
 def refused_instant(given: Any) -> str:
     with pytest.raises(InvalidInputError) as refusal:
-        intake.instant(given, "--now")
+        validation.instant(given, "--now")
     return str(refusal.value)
 
 
@@ -112,12 +112,12 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("given", [None, [], "text", 5, [{"text": "a"}], True])
 def test_what_is_no_object_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="a JSON object with at least a `text`; given"):
-        intake.new_fact(given, LIMIT)
+        validation.new_fact(given, LIMIT)
 
 
 def test_a_missing_text_is_named() -> None:
     with pytest.raises(InvalidInputError, match="text: field required"):
-        intake.new_fact({"entity": "Alice"}, LIMIT)
+        validation.new_fact({"entity": "Alice"}, LIMIT)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u00a0\u2003", "<memory-context>old</memory-context>"])
@@ -253,7 +253,7 @@ def test_an_id_that_is_no_uuid_is_refused(given: Any) -> None:
     assert re.match(r"id: (input should be a valid UUID|UUID input should be)", refused(id=given))
 
 
-@given(st.dictionaries(st.sampled_from([*intake.NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
+@given(st.dictionaries(st.sampled_from([*validation.NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
 @properties
 def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any) -> None:
     taken, refusal = taken_or_refused(given)
@@ -267,7 +267,7 @@ def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any)
 
 @pytest.mark.parametrize("name", ["default", "a", "0", "org/team:alice@example.com+x-y_z", "a" * 128])
 def test_namespace_names_are_plain_words(name: str) -> None:
-    assert intake.namespace_name(name) == name
+    assert validation.namespace_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -275,21 +275,21 @@ def test_namespace_names_are_plain_words(name: str) -> None:
 )
 def test_other_namespace_names_are_refused(name: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^namespace: .* is no name; use up to 128 letters"):
-        intake.namespace_name(name)
+        validation.namespace_name(name)
 
 
 def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
     id_ = UUID("018f6b2e-7c3d-7000-8000-000000000001")
 
-    assert intake.fact_id(str(id_)) == intake.fact_id(id_) == id_
-    assert intake.fact_id(f"mem_{id_.hex}") == intake.fact_ids([f"mem_{id_.hex}"], 1)[0] == id_
-    assert intake.new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
+    assert validation.fact_id(str(id_)) == validation.fact_id(id_) == id_
+    assert validation.fact_id(f"mem_{id_.hex}") == validation.fact_ids([f"mem_{id_.hex}"], 1)[0] == id_
+    assert validation.new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
 
 
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])
 def test_what_is_no_uuid_is_no_id(given: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^id: .* is no UUID; give the id that `store` printed"):
-        intake.fact_id(given)
+        validation.fact_id(given)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_what_is_no_uuid_is_no_id(given: Any) -> None:
     ],
 )
 def test_an_instant_is_iso_8601_a_date_or_epoch_seconds(given: Any, expected: datetime) -> None:
-    read = intake.instant(given, "--now")
+    read = validation.instant(given, "--now")
 
     assert read == expected
     assert read.tzinfo is UTC
@@ -343,7 +343,7 @@ def test_a_day_that_no_calendar_has_is_refused_as_it_was_given() -> None:
     with pytest.raises(
         InvalidInputError, match=r"as_of: input should be a valid day of the calendar: .*month.*; given '2026-13-01'\."
     ):
-        intake.instant("2026-13-01", "as_of")
+        validation.instant("2026-13-01", "as_of")
 
 
 def test_an_instant_without_time_zone_is_refused() -> None:
@@ -364,7 +364,7 @@ def test_a_date_without_hyphens_is_not_taken_for_epoch_seconds(given: str) -> No
 
 
 def test_a_question_is_text_without_recalled_context() -> None:
-    assert intake.query_text(" <memory-context>old</memory-context> who? ", LIMIT) == "who?"
+    assert validation.query_text(" <memory-context>old</memory-context> who? ", LIMIT) == "who?"
 
 
 @pytest.mark.parametrize(
@@ -372,28 +372,28 @@ def test_a_question_is_text_without_recalled_context() -> None:
 )
 def test_what_is_no_question_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^query: "):
-        intake.query_text(given, LIMIT)
+        validation.query_text(given, LIMIT)
 
 
 @pytest.mark.parametrize("given", [0, -0.1, 1.01, math.nan, math.inf, 10**400, True, "0.5", None])
 def test_a_boost_is_above_0_and_up_to_1(given: Any) -> None:
-    assert intake.share(1, "boost") == 1.0
+    assert validation.share(1, "boost") == 1.0
     with pytest.raises(InvalidInputError, match=r"^boost: .* give a number above 0 and up to 1"):
-        intake.share(given, "boost")
+        validation.share(given, "boost")
 
 
 @pytest.mark.parametrize("given", [0, -1, 101, 1.0, math.nan, 10**400, True, "5", None])
 def test_a_limit_is_a_whole_number_in_bounds(given: Any) -> None:
-    assert [intake.whole(allowed, "limit", 100) for allowed in (1, 100)] == [1, 100]
+    assert [validation.whole(allowed, "limit", 100) for allowed in (1, 100)] == [1, 100]
     with pytest.raises(InvalidInputError, match=r"^limit: .* give a whole number from 1 to 100"):
-        intake.whole(given, "limit", 100)
+        validation.whole(given, "limit", 100)
 
 
 @pytest.mark.parametrize("given", ["", "  ", 5, True, [], NUL, SURROGATE, "x" * 1_025])
 def test_a_filter_is_a_short_text_or_nothing(given: Any) -> None:
-    assert [intake.optional_name(allowed, "tag") for allowed in (None, "home")] == [None, "home"]
+    assert [validation.optional_name(allowed, "tag") for allowed in (None, "home")] == [None, "home"]
     with pytest.raises(InvalidInputError, match=r"^tag: "):
-        intake.optional_name(given, "tag")
+        validation.optional_name(given, "tag")
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from workers.core.filters import satisfies
 from workers.errors import InvalidInputError
-from workers.intake.items import document, filters, item_key, item_path, labels, minutes
+from workers.validation.items import document, filters, item_key, item_path, labels, minutes
 
 LABELS = st.lists(
     st.text(st.characters(), min_size=1, max_size=6) | st.sampled_from(["a", '"', '"/', "/", "\\"]), max_size=4

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from workers.errors import SettingsError
-from workers.judging import make_chat
+from workers.llm import make_chat
 from workers.settings import Settings
 
 
 def test_storing_needs_no_http_client() -> None:
-    program = "import workers.remembering.store, workers.judging, sys; print(*sys.modules)"
+    program = "import workers.memory.store, workers.llm, sys; print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert not set(answer.stdout.split()) & {"httpx2", "tenacity"}

@@ -31,14 +31,14 @@ def loaded_by(*modules: str, among: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["workers.core.tiers", "workers.core.fading", "workers.settings", "api.cli", "workers.intake"]
+    "module", ["workers.core.tiers", "workers.core.fading", "workers.settings", "api.cli", "workers.validation"]
 )
 def test_a_light_import_loads_no_machine_learning(module: str) -> None:
     assert loaded_by(module, among=HEAVY) == []
 
 
 def test_recalling_needs_no_torch() -> None:
-    assert loaded_by("workers.recall", "workers.embedding", among=["torch", "sentence_transformers"]) == []
+    assert loaded_by("workers.memory.recall", "workers.embedding", among=["torch", "sentence_transformers"]) == []
 
 
 def test_the_core_knows_neither_database_nor_queue_nor_settings() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core import likeness, signature
+from workers.core import near_duplicates, signature
 from workers.core.fidelity import normalise, pool
 
 SAME = [
@@ -34,14 +34,14 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_small_changes_of_wording_do_not_tell_facts_apart(one: str, two: str) -> None:
-    assert not likeness.differ(likeness.wording(one), likeness.wording(two))
-    assert not likeness.differ(likeness.wording(two), likeness.wording(one))
+    assert not near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two))
+    assert not near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one))
 
 
 @pytest.mark.parametrize(("one", "two"), DIFFERENT)
 def test_a_figure_a_name_a_negation_or_the_order_of_words_does(one: str, two: str) -> None:
-    assert likeness.differ(likeness.wording(one), likeness.wording(two))
-    assert likeness.differ(likeness.wording(two), likeness.wording(one))
+    assert near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two))
+    assert near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one))
 
 
 def unit_vectors(count: int, dims: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -50,22 +50,22 @@ def unit_vectors(count: int, dims: int) -> np.ndarray[tuple[int, int], np.dtype[
 
 def test_vectors_of_other_dims_are_compared_as_if_both_were_pooled() -> None:
     ones, twos = unit_vectors(5, 256), unit_vectors(10, 256)[5:]
-    pooled = likeness.cosines(pool(ones, 4), pool(twos, 4))
-    assert likeness.cosines(ones, pool(twos, 4)) == pytest.approx(pooled, abs=1e-6)
-    assert likeness.cosines(pool(twos, 4), ones) == pytest.approx(pooled, abs=1e-6)
-    assert likeness.cosines(ones, twos) == pytest.approx((ones * twos).sum(axis=1), abs=1e-6)
-    assert likeness.cosines(np.zeros((1, 8), np.float32), np.ones((1, 8), np.float32)) == [0.0]
+    pooled = near_duplicates.cosines(pool(ones, 4), pool(twos, 4))
+    assert near_duplicates.cosines(ones, pool(twos, 4)) == pytest.approx(pooled, abs=1e-6)
+    assert near_duplicates.cosines(pool(twos, 4), ones) == pytest.approx(pooled, abs=1e-6)
+    assert near_duplicates.cosines(ones, twos) == pytest.approx((ones * twos).sum(axis=1), abs=1e-6)
+    assert near_duplicates.cosines(np.zeros((1, 8), np.float32), np.ones((1, 8), np.float32)) == [0.0]
 
 
 def test_signatures_tell_how_alike_vectors_are_and_near_duplicates_stay_within_the_bits_searched() -> None:
     ones = unit_vectors(200, 256)
     noise = unit_vectors(400, 256)[200:]
     noise = normalise(noise - (noise * ones).sum(axis=1, keepdims=True) * ones)
-    twos = likeness.ALIKE * ones + np.sqrt(1 - likeness.ALIKE**2) * noise
+    twos = near_duplicates.ALIKE * ones + np.sqrt(1 - near_duplicates.ALIKE**2) * noise
     signs = signature.encode(ones), signature.encode(twos.astype(np.float32))
-    assert likeness.estimated_cosines(*signs) == pytest.approx(np.full(200, likeness.ALIKE), abs=0.06)
+    assert near_duplicates.estimated_cosines(*signs) == pytest.approx(np.full(200, near_duplicates.ALIKE), abs=0.06)
     differing = np.unpackbits(signs[0] ^ signs[1], axis=1).sum(axis=1)
-    assert differing.max() <= likeness.MOST_BITS
+    assert differing.max() <= near_duplicates.MOST_BITS
 
 
 def ids(*numbers: int) -> list[UUID]:
@@ -74,15 +74,15 @@ def ids(*numbers: int) -> list[UUID]:
 
 def test_likeness_in_a_chain_merges_only_what_is_alike_to_the_kept() -> None:
     one, two, three = ids(1, 2, 3)
-    assert likeness.groups([one, two, three], [(one, two), (two, three)], frozenset()) == [(one, [two])]
-    assert likeness.groups([two, one, three], [(one, two), (two, three)], frozenset()) == [(two, [one, three])]
+    assert near_duplicates.groups([one, two, three], [(one, two), (two, three)], frozenset()) == [(one, [two])]
+    assert near_duplicates.groups([two, one, three], [(one, two), (two, three)], frozenset()) == [(two, [one, three])]
 
 
 def test_what_must_stay_is_kept_beside_others_and_never_merged() -> None:
     one, two, three = ids(1, 2, 3)
     every = [(one, two), (one, three), (two, three)]
-    assert likeness.groups([one, two, three], every, frozenset([one, two])) == [(one, [three])]
-    assert likeness.groups([one, two], [(one, two)], frozenset([one, two])) == []
+    assert near_duplicates.groups([one, two, three], every, frozenset([one, two])) == [(one, [three])]
+    assert near_duplicates.groups([one, two], [(one, two)], frozenset([one, two])) == []
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] != pair[1]), max_size=30)
@@ -94,7 +94,7 @@ def test_each_is_merged_once_into_a_better_one_that_it_is_like(
 ) -> None:
     pairs = [(UUID(int=one), UUID(int=two)) for one, two in numbers]
     best_first, stay = ids(*order), frozenset(ids(*staying))
-    found = likeness.groups(best_first, pairs, stay)
+    found = near_duplicates.groups(best_first, pairs, stay)
     kept, gone = [keeper for keeper, _ in found], [one for _, merged in found for one in merged]
     assert len(gone) == len(set(gone))
     assert not set(gone) & (set(kept) | stay)
@@ -103,4 +103,4 @@ def test_each_is_merged_once_into_a_better_one_that_it_is_like(
     assert all(best_first.index(keeper) < best_first.index(one) for keeper, merged in found for one in merged)
     left = set(best_first) - set(gone)
     assert not any(pair <= left - stay for pair in alike)
-    assert found == likeness.groups(best_first, [(two, one) for one, two in reversed(pairs)], stay)
+    assert found == near_duplicates.groups(best_first, [(two, one) for one, two in reversed(pairs)], stay)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, TEXTS, examples, spoilt
 
-from api.importing import Checkpoint, Progress
-from api.system.home import Home, State
+from api.archive_import import Checkpoint, Progress
+from api.up.home import Home, State
 from workers.errors import SystemStateError
 
 STATE = {"database_url": "postgresql:///ebb", "redis_url": "redis://", "flower_url": "", "api_url": ""}

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt
 
-from api import foreign
-from api.importing import parse
+from api.archive_import import parse
+from api.contrib import foreign
 from workers.errors import InvalidInputError
-from workers.intake import new_fact
-from workers.intake.archived import archived
+from workers.validation import new_fact
+from workers.validation.archived import archived
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT = "2025-01-01T00:00:00Z"

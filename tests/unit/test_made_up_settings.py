@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from made_up import JSON, ODD_TEXTS, TEXTS, examples
 
 from workers.errors import InvalidInputError, SettingsError
-from workers.intake.hygiene import PATHS, changed_settings
 from workers.settings import Settings
+from workers.validation.hygiene import PATHS, changed_settings
 
 NAMES = tuple(f"EBB_{name.upper()}" for name in Settings.model_fields)
 SPOKEN = st.one_of(

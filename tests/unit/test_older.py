@@ -3,7 +3,7 @@
 import pytest
 from celery.exceptions import NotRegistered
 
-from api.older import readable, refusal
+from api.older_workers import readable, refusal
 from workers.errors import InvalidInputError
 
 

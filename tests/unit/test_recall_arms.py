@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.recall import arms
-from workers.recall.arms import occurrences, telling
+from workers.memory.recall import arms
+from workers.memory.recall.arms import occurrences, telling
 from workers.storage.lexemes import Term
 
 properties = settings(deadline=None)

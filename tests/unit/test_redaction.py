@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples
 
-from workers import flowering, redaction
+from workers import flower, redaction
 
 ID = "01a1fd54-5b58-7629-9b8d-dfaf36313cae"
 MARK = "Bramblewick"
@@ -49,9 +49,9 @@ def test_an_event_keeps_the_kind_of_an_error_and_no_more() -> None:
 
 @pytest.mark.parametrize("host", ["evil.com", "127.0.0.1.evil.com", "localhost.evil.com", "", "ebb.test.evil.com"])
 def test_a_foreign_host_is_not_flowers_own(host: str) -> None:
-    assert not flowering.is_own_host(host, "ebb.test")
+    assert not flower.is_own_host(host, "ebb.test")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "::1", "10.0.0.7", "Ebb.test"])
 def test_addresses_localhost_and_the_name_that_people_use_are_flowers_own(host: str) -> None:
-    assert flowering.is_own_host(host, "ebb.test")
+    assert flower.is_own_host(host, "ebb.test")

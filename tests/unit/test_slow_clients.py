@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import Message
 from uvicorn.server import ServerState
 
-from api.http import body, patience
+from api.http import body, slow_clients
 
 END = b"\r\n\r\n"
 
@@ -25,7 +25,7 @@ async def _received(*sent: bytes) -> bytes:
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: patience.PatientProtocol(config, state, {}), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: slow_clients.PatientProtocol(config, state, {}), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     with closing(server), closing(writer):
         for part in sent:
@@ -37,7 +37,7 @@ async def _received(*sent: bytes) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(slow_clients, "HEAD_SECONDS", 0.2)
     monkeypatch.setattr(body, "BODY_SECONDS", 0.0)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core import spells
+from workers.core import decay_intervals
 from workers.core.fading import Anchors
 from workers.core.tiers import strength
 
@@ -25,9 +25,9 @@ def anchors(base: float, coactivations: int, seen: float, pinned: float = -np.in
 
 @given(base=st.floats(0, 1), coactivations=st.integers(0, 10**6), seen=st.floats(0, 4e9), later=st.floats(1, 1e8))
 def test_what_a_use_replaces_comes_back_as_it_was(base: float, coactivations: int, seen: float, later: float) -> None:
-    (packed,) = spells.over(anchors(base, coactivations, seen), anchors(1, coactivations + 1, seen + later))
-    (spell,) = spells.read(packed)
-    assert len(packed) == spells.PACKED.size
+    (packed,) = decay_intervals.over(anchors(base, coactivations, seen), anchors(1, coactivations + 1, seen + later))
+    (spell,) = decay_intervals.read(packed)
+    assert len(packed) == decay_intervals.PACKED.size
     assert seen - 1 < spell.begins <= seen
     assert spell.fades_from == spell.begins
     assert spell.strength == pytest.approx(strength(np.array([base]), np.array([coactivations]))[0], abs=1e-5)
@@ -36,16 +36,16 @@ def test_what_a_use_replaces_comes_back_as_it_was(base: float, coactivations: in
 
 def test_a_spell_that_goes_on_is_not_kept() -> None:
     same = anchors(0.5, 0, AT)
-    assert spells.over(same, same) == [b""]
-    assert spells.read(b"") == []
+    assert decay_intervals.over(same, same) == [b""]
+    assert decay_intervals.read(b"") == []
 
 
 @pytest.mark.parametrize(("pinned", "fades_from"), [(AT + 50, AT + 50), (np.inf, np.inf), (AT - 50, AT)])
 def test_a_pin_that_held_a_fact_is_told(pinned: float, fades_from: float) -> None:
-    (packed,) = spells.over(anchors(0.5, 0, AT, pinned), anchors(1, 1, AT + 100))
-    assert spells.read(packed) == [spells.Spell(AT, fades_from, pytest.approx(0.5, abs=1e-5), 0)]
+    (packed,) = decay_intervals.over(anchors(0.5, 0, AT, pinned), anchors(1, 1, AT + 100))
+    assert decay_intervals.read(packed) == [decay_intervals.Spell(AT, fades_from, pytest.approx(0.5, abs=1e-5), 0)]
 
 
 def test_spells_are_told_from_the_oldest_on() -> None:
-    packed = b"".join(spells.over(anchors(0.5, 0, AT + n), anchors(1, 1, AT + n + 1))[0] for n in (3, 2, 1))
-    assert [spell.begins - AT for spell in spells.read(packed)] == [1, 2, 3]
+    packed = b"".join(decay_intervals.over(anchors(0.5, 0, AT + n), anchors(1, 1, AT + n + 1))[0] for n in (3, 2, 1))
+    assert [spell.begins - AT for spell in decay_intervals.read(packed)] == [1, 2, 3]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from api.users import namespace_of, user_of
+from api.contrib.users import namespace_of, user_of
 from workers.errors import InvalidInputError
-from workers.intake import namespace_name
+from workers.validation import namespace_name
 
 users = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10)
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
 from workers.core.ranking import EVEN
-from workers.deadline import within
 from workers.embedding import pieces
 from workers.embedding.unit import unit_rows
 from workers.endpoint import ATTEMPTS, Endpoint, Service
 from workers.errors import EmbedderAwayError, EmbeddingError, SettingsError
 from workers.settings import Settings
+from workers.time_limit import within
 
 OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.core import spells, text
+from workers.core import decay_intervals, text
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
@@ -242,17 +242,17 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
         "ids": rows.ids,
         "stale": faded.stale.tolist(),
         "recalls": recalls.tolist(),
-        "spells": spells.over(rows.anchors, anchors),
-        "longest": spells.LONGEST,
+        "spells": decay_intervals.over(rows.anchors, anchors),
+        "longest": decay_intervals.LONGEST,
         "now": now,
     }
     db.execute(WRITE_USED, given)
 
 
-def spells_of(db: Connection, namespace: int, id_: UUID) -> list[spells.Spell]:
+def spells_of(db: Connection, namespace: int, id_: UUID) -> list[decay_intervals.Spell]:
     """Return how a fact faded before its last use, the oldest spell first, as far back as that is kept."""
     row = db.execute(SPELLS, {"namespace": namespace, "id": id_}).fetchone()
-    return spells.read(row[0]) if row and row[0] else []
+    return decay_intervals.read(row[0]) if row and row[0] else []
 
 
 def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.rows import class_row
 
-from workers.core import spells
+from workers.core import decay_intervals
 from workers.storage.connection import Connection
 
 OF_FACTS = ("activity", "vectors", "signatures", "events")
@@ -197,5 +197,5 @@ def _copy(db: Connection, table: str, wanted: sql.Composable, returned: str | No
 def _age_spells(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
     rows = db.execute(SPELLS, {"namespace": branch.id, "ids": list(ids)}).fetchall()
     seconds = (branch.age or timedelta()).total_seconds()
-    older = [spells.older(packed, seconds) for _, packed in rows]
+    older = [decay_intervals.older(packed, seconds) for _, packed in rows]
     db.execute(WRITE_SPELLS, {"namespace": branch.id, "ids": [id_ for id_, _ in rows], "spells": older})

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from workers.core.limit import Ending
+from workers.core.forget_limit import Ending
 from workers.storage.connection import Connection
 
 # Each transaction that lets facts of a namespace end waits here for the others, after it has locked the facts.

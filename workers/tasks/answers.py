@@ -8,24 +8,24 @@ from typing import Any
 from uuid import UUID
 
 from workers.core.fading import REASONS
+from workers.decay.backfill import Backfilled
+from workers.decay.forecast import CHANGES, Day
+from workers.decay.passes import Report
 from workers.errors import InvalidInputError, NotFoundError
-from workers.forgetting.backfill import Backfilled
-from workers.forgetting.decay import Report
-from workers.forgetting.ending import Ending
-from workers.forgetting.forecast import CHANGES, Day
-from workers.forgetting.forget import Fate
-from workers.forgetting.pin import Pinned
-from workers.intake import cursors
-from workers.recall import Recalled, Result
-from workers.remembering.add import Stored
-from workers.remembering.contradictions import Page as Pairs
-from workers.remembering.edit import Edited
+from workers.memory.add import Stored
+from workers.memory.context import Injection, Line
+from workers.memory.contradictions import Page as Pairs
+from workers.memory.edit import Edited
+from workers.memory.ending import Ending
+from workers.memory.facts import Place
+from workers.memory.forget import Fate
+from workers.memory.forgotten import Page
+from workers.memory.history import History
+from workers.memory.pin import Pinned
+from workers.memory.recall import Recalled, Result
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
-from workers.telling.forgotten import Page
-from workers.telling.history import History
-from workers.telling.inject import Injection, Line
-from workers.telling.show import Place
+from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from workers.errors import InvalidInputError
-from workers.intake.values import MOST_FAULTS, fault, joined, show
+from workers.validation.values import MOST_FAULTS, fault, joined, show
 
 
 def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> None:

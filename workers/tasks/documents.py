@@ -6,19 +6,19 @@ from typing import Any
 
 from celery import Task
 
-from workers import intake
+from workers import validation
 from workers.celery import app, settings
-from workers.intake import documents as given
-from workers.remembering import documents as keeping
-from workers.storage import signals
+from workers.coordination import signals
+from workers.documents import documents as keeping
 from workers.tasks.once import once
 from workers.tasks.task import EbbTask, context, write_instant
+from workers.validation import documents as given
 
 
 @app.task(base=EbbTask, name="memory.documents")
 def documents(name: Any, namespace: Any = "default") -> dict[str, Any]:
     """Return which files of a folder are indexed, and the digest of each as it was last read."""
-    known = keeping.known(context, intake.namespace_name(namespace), given.folder_name(name))
+    known = keeping.known(context, validation.namespace_name(namespace), given.folder_name(name))
     return {
         "documents": [
             {"path": one.path, "folder": one.folder, "digest": None if one.digest is None else one.digest.hex()}
@@ -42,7 +42,7 @@ def index(
     If the file was read again since, nothing is done, and the answer says `outdated`.
     """
     at = write_instant(self, now)
-    name = intake.namespace_name(namespace)
+    name = validation.namespace_name(namespace)
     document = given.document(path=path, folder=folder, digest=digest, chunks=chunks)
     words = document.words(settings.max_text)
     read = keeping.Document(document.path, document.folder, bytes.fromhex(document.digest), words)
@@ -58,7 +58,7 @@ def _kept(name: str, read: keeping.Document, at: datetime) -> dict[str, Any]:
 @app.task(base=EbbTask, bind=True, name="memory.unindex")
 def unindex(self: Task, paths: Any, namespace: Any = "default") -> dict[str, Any]:
     """Erase the chunks of files that are not there any more; return how many."""
-    name, gone = intake.namespace_name(namespace), given.paths(paths)
+    name, gone = validation.namespace_name(namespace), given.paths(paths)
     return once(self.request.id or "", lambda: _removed(name, gone))
 
 

@@ -6,18 +6,18 @@ from typing import Any
 
 from celery import Task
 
-from workers import intake
+from workers import validation
 from workers.celery import app
-from workers.intake import cursors, graph, successors
-from workers.remembering import autolink as autolinking
-from workers.remembering import links as linking
-from workers.remembering import relations as relating
-from workers.remembering.links import Linked
-from workers.remembering.relations import MOST_SHOWN, Passed
+from workers.graph import autolink as autolinking
+from workers.graph import links as linking
+from workers.graph import relations as relating
+from workers.graph.links import Linked
+from workers.graph.relations import MOST_SHOWN, Passed
 from workers.storage.relations import START, Behind, Place, Relation
+from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.once import once
-from workers.tasks.passing import answered, leave_answer_to_others
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, write_instant
+from workers.validation import cursors, graph, successors
 
 MOST_EDGES = 10_000
 
@@ -34,7 +34,7 @@ def link(
 ) -> dict[str, Any]:
     """Link two facts, or change their link's strength; return the link."""
     at = write_instant(self, now)
-    one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
+    one, two, name = validation.fact_id(source), validation.fact_id(target), validation.namespace_name(namespace)
     kind, how_much = graph.link_type(type), graph.weight(strength, "strength")
     return once(self.request.id or "", lambda: _linked(linking.link(context, name, one, two, kind, how_much, at)))
 
@@ -58,7 +58,7 @@ def unlink(
     namespace: Any = "default",
 ) -> dict[str, Any]:
     """Remove the link of a type between two facts, or all of them; return how many."""
-    one, two, name = intake.fact_id(source), intake.fact_id(target), intake.namespace_name(namespace)
+    one, two, name = validation.fact_id(source), validation.fact_id(target), validation.namespace_name(namespace)
     kind = None if type is None else graph.link_type(type)
     return once(self.request.id or "", lambda: {"removed": linking.unlink(context, name, one, two, kind)})
 
@@ -67,7 +67,7 @@ def unlink(
 def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
     """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds."""
     at, until = write_instant(self, now, refuse=False), time.monotonic() + WORK_SECONDS
-    facts, name = [intake.fact_id(id_) for id_ in ids], intake.namespace_name(namespace)
+    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
     for place, fact in enumerate(facts):
         if time.monotonic() > until:
             autolink.apply_async(kwargs={"ids": ids[place:], "namespace": name, "now": at.isoformat()})
@@ -88,7 +88,11 @@ def relate(
 ) -> dict[str, Any]:
     """Observe that an entity has to do with another; return the relation as it is then."""
     at = write_instant(self, now)
-    (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
+    (one, two), name, kind = (
+        graph.related(source, target),
+        validation.namespace_name(namespace),
+        graph.relation_type(type),
+    )
     given: dict[str, Any] = {
         "weight": None if weight is None else graph.weight(weight, "weight"),
         "pinned": None if pinned is None else graph.flag(pinned, "pinned"),
@@ -109,7 +113,11 @@ def unrelate(
     namespace: Any = "default",
 ) -> dict[str, Any]:
     """Remove a relation for good; return how many there were, one or none."""
-    (one, two), name, kind = graph.related(source, target), intake.namespace_name(namespace), graph.relation_type(type)
+    (one, two), name, kind = (
+        graph.related(source, target),
+        validation.namespace_name(namespace),
+        graph.relation_type(type),
+    )
     return once(self.request.id or "", lambda: {"removed": int(relating.unrelate(context, name, one, two, kind))})
 
 
@@ -129,11 +137,11 @@ def relations(
     minimum = relating.fading(context).minimum
     found, rest = relating.told(
         context,
-        intake.namespace_name(namespace),
+        validation.namespace_name(namespace),
         instant(now),
         decayed=None if decayed is None else graph.flag(decayed, "decayed"),
         entity=None if entity is None else graph.entity_name(entity, "entity"),
-        limit=intake.whole(limit, "limit", MOST_EDGES),
+        limit=validation.whole(limit, "limit", MOST_EDGES),
         behind=cursors.place(cursor, Behind),
     )
     edges = [edge(one) | ({"decayed": one.weight < minimum} if decayed is None else {}) for one in found]

@@ -6,21 +6,21 @@ from typing import Any
 
 from celery import Task
 
-from workers import intake
+from workers import validation
 from workers.celery import app, settings
-from workers.forgetting import consolidate as consolidating
-from workers.forgetting import decay
-from workers.forgetting import janitor as tidying
-from workers.forgetting.consolidate import Group
-from workers.intake import successors
-from workers.storage import signals
+from workers.coordination import signals
+from workers.decay import consolidate as consolidating
+from workers.decay import janitor as tidying
+from workers.decay import passes
+from workers.decay.consolidate import Group
 from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown as iso
-from workers.tasks.passing import answered, leave_answer_to_others, yield_to_users
-from workers.tasks.passing import apply as apply_part
-from workers.tasks.recalling import regenerate
+from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
+from workers.tasks.decay import apply as apply_part
+from workers.tasks.maintenance import prune_by_llm
+from workers.tasks.recall import regenerate
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, uuid_of, write_instant
-from workers.tasks.upkeep import prune_by_llm
+from workers.validation import successors
 
 CONSOLIDATION_SECONDS = 3_600.0
 """Two beats that send a consolidation of everything within this time have one."""
@@ -46,12 +46,12 @@ def consolidate(
     `limit` is how many groups are told; `run`, `so_far` and `asked_by` are what a successor goes on from. What is
     scheduled is followed by the janitor, where that is wanted.
     """
-    task_id, name = self.request.id or "", intake.namespace_name(namespace)
-    most, until = intake.whole(limit, "limit", MOST_RESULTS), time.monotonic() + WORK_SECONDS
+    task_id, name = self.request.id or "", validation.namespace_name(namespace)
+    most, until = validation.whole(limit, "limit", MOST_RESULTS), time.monotonic() + WORK_SECONDS
     at = write_instant(self, now)
     if everywhere:
         return _consolidate_all(at, {"apply": apply, "force": force, "limit": most})
-    own_run, waits = uuid_of(task_id) if run is None else intake.fact_id(run), successors.waiting(asked_by)
+    own_run, waits = uuid_of(task_id) if run is None else validation.fact_id(run), successors.waiting(asked_by)
     before = successors.so_far(so_far, successors.Consolidated) or _nothing_yet()
     done = consolidating.consolidate(context, name, own_run, at, until, apply=apply, force=force)
     if done.merged.faded and settings.regeneration_enabled:
@@ -101,16 +101,16 @@ def janitor(
     at, waits = write_instant(self, now), successors.waiting(asked_by)
     if everywhere:
         return _janitors_for_all(at)
-    task_id, name, until = self.request.id or "", intake.namespace_name(namespace), time.monotonic() + WORK_SECONDS
+    task_id, name, until = self.request.id or "", validation.namespace_name(namespace), time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
         return answered(waits, skipped)
-    own_run = uuid_of(task_id) if run is None else intake.fact_id(run)
+    own_run = uuid_of(task_id) if run is None else validation.fact_id(run)
     for part_run, segment, part in tidying.plan(context, name, own_run, at):
         if part_run != own_run:
             apply_part.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
         elif time.monotonic() < until:
-            decay.apply(context, (part_run, segment, part), yield_to_users)
+            passes.apply(context, (part_run, segment, part), yield_to_users)
         else:
             going_on = {"run": str(own_run), "asked_by": waits or task_id, "now": at.isoformat()}
             janitor.apply_async(kwargs={"namespace": name, "scheduled": scheduled} | going_on)
@@ -124,7 +124,7 @@ def janitor(
 @app.task(base=EbbTask, name="memory.janitor_snapshot")
 def janitor_snapshot(namespace: Any = "default") -> dict[str, Any]:
     """Return what the last run of a namespace's janitor told."""
-    name = intake.namespace_name(namespace)
+    name = validation.namespace_name(namespace)
     return _snapshot(name, tidying.last(context, name))
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 from celery import Task
 
-from workers import intake
+from workers import validation
 from workers.celery import app, settings
+from workers.coordination import signals
 from workers.core.filters import satisfies
-from workers.intake.items import document as checked
-from workers.intake.items import filters, item_key, item_path, item_place, labels, minutes, optional_text
-from workers.remembering import items as keeping
-from workers.remembering.items import Put
-from workers.storage import signals
+from workers.documents import items as keeping
+from workers.documents.items import Put
 from workers.storage.items import Item
 from workers.tasks.answers import shown
 from workers.tasks.once import once
-from workers.tasks.recalling import touch
+from workers.tasks.recall import touch
 from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of, write_instant
+from workers.validation.items import document as checked
+from workers.validation.items import filters, item_key, item_path, item_place, labels, minutes, optional_text
 
 MOST_ITEMS = 10_000
 
@@ -36,7 +36,7 @@ def put_item(
 ) -> dict[str, Any]:
     """Keep a document under a path and key, in place of what was there; return its fact's id."""
     task_id = self.request.id or ""
-    at, name = write_instant(self, now), intake.namespace_name(namespace)
+    at, name = write_instant(self, now), validation.namespace_name(namespace)
     given = Put(item_place(path), item_key(key), checked(document), optional_text(text), minutes(ttl))
     done = keeping.put(context, name, given, keeping.item_id(uuid_of(task_id)), at)
     signals.mark_grown(context.redis, name)
@@ -56,10 +56,10 @@ def items(
     now: Any = None,
 ) -> dict[str, Any]:
     """Return items below a path, the newest first, or the best for a query, or the one with a key; that is use."""
-    at, name, prefix = instant(now), intake.namespace_name(namespace), item_path(path)
+    at, name, prefix = instant(now), validation.namespace_name(namespace), item_path(path)
     most, skipped = (
-        intake.whole(limit, "limit", MOST_ITEMS),
-        0 if offset == 0 else intake.whole(offset, "offset", MOST_ITEMS),
+        validation.whole(limit, "limit", MOST_ITEMS),
+        0 if offset == 0 else validation.whole(offset, "offset", MOST_ITEMS),
     )
     wanted = filters(filter)
     one = None if key is None else item_key(key)
@@ -69,10 +69,10 @@ def items(
         plain = keeping.find(context, name, prefix, at, key=one, takes=takes, most=skipped + most)
         found: list[tuple[Item, float | None]] = [(item, None) for item in plain]
     else:
-        words = intake.query_text(query, settings.max_text)
+        words = validation.query_text(query, settings.max_text)
         found = [*keeping.search(context, name, prefix, words, at, takes=takes, most=skipped + most)]
     page = found[skipped:]
-    if page and intake.flag(refresh, "refresh"):
+    if page and validation.flag(refresh, "refresh"):
         ids = [str(item.id) for item, _ in page[:MOST_FACTS]]
         touch.apply_async(kwargs={"namespace": name, "ids": ids, "at": at.isoformat()})
     return {"items": [_told(item, score) for item, score in page]}
@@ -82,7 +82,7 @@ def items(
 def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Forget what is kept under a path and key; return whether there was something."""
     task_id = self.request.id or ""
-    at, name = write_instant(self, now), intake.namespace_name(namespace)
+    at, name = write_instant(self, now), validation.namespace_name(namespace)
     place, own_key = item_place(path), item_key(key)
     return once(task_id, lambda: _dropped(name, place, own_key, at))
 
@@ -96,7 +96,7 @@ def _dropped(name: str, path: str, key: str, at: datetime) -> dict[str, Any]:
 @app.task(base=EbbTask, name="memory.item_paths")
 def item_paths(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Return every path under which something is kept."""
-    found = keeping.paths(context, intake.namespace_name(namespace), instant(now))
+    found = keeping.paths(context, validation.namespace_name(namespace), instant(now))
     return {"paths": [labels(path) for path in found]}
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from workers.coordination import signals
 from workers.errors import UnavailableError
-from workers.storage import signals
 from workers.tasks.task import context
 
 MOST_SECONDS = 15.0

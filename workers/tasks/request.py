@@ -5,8 +5,9 @@ from typing import Any
 
 from celery.worker.request import Request
 
-from workers import deadlines, redaction
+from workers import redaction
 from workers.celery import app
+from workers.coordination import deadlines
 
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types

@@ -12,15 +12,15 @@ from celery.states import SUCCESS
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
-from workers import intake, stopwatch
+from workers import stopwatch, validation
 from workers.celery import settings
 from workers.context import Context
+from workers.coordination import outbox, signals, timings
+from workers.coordination.redis import trouble
 from workers.core.confidence import DAY
 from workers.core.instants import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
-from workers.storage import outbox, signals, timings
-from workers.storage.redis import trouble
 from workers.tasks import calls
 
 MOST_FACTS = 10_000
@@ -104,12 +104,12 @@ def scope(namespace: Any, *, everywhere: bool) -> str | None:
             "namespace: None is no name; give the name of one, or `everywhere` as true for all of them. "
             "A client of an earlier version sends none where it means all; upgrade it, or use `--all` of this version."
         )
-    return None if everywhere else intake.namespace_name(namespace)
+    return None if everywhere else validation.namespace_name(namespace)
 
 
 def instant(now: Any) -> datetime:
     """Return the instant that a task looks at: any that it was given, or the present one by the database's clock."""
-    return context.now() if now is None else intake.instant(now, "now")
+    return context.now() if now is None else validation.instant(now, "now")
 
 
 def write_instant(task: Task, now: Any, *, refuse: bool = True) -> datetime:

@@ -19,12 +19,12 @@ from api.http.dashboard import (
     facts,
     forecast,
     help_pages,
-    nowhere,
+    not_found,
     overview,
     playground,
     relations,
     runs,
-    signing_in,
+    sign_in,
     static,
 )
 
@@ -36,9 +36,9 @@ PAGES = (
     forecast,
     relations,
     runs,
-    signing_in,
+    sign_in,
     static,
     help_pages,
-    nowhere,
+    not_found,
 )
 """Modules of routes; the last one answers whatever the others do not know."""

@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.linkage import drawing
+from api.http.dashboard.neighbours import drawing
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from api.http.sending import Session
+from api.http.dispatch import Session
 from workers.errors import NotFoundError
 
 routes = router()

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
+from api.http.dashboard.formats import instant
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from api.http.dashboard.wording import instant
 
 routes = router()
 

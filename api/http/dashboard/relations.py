@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.drawing import FEW, Point, arranged, size
+from api.http.dashboard.graph_layout import FEW, Point, arranged, size
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 

@@ -14,11 +14,11 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
-from api.http.dashboard import wording
+from api.http.dashboard import formats
 from api.http.dashboard.visitors import KEY
 from api.http.problems import headers_of, status_of
 from workers.errors import EbbError
-from workers.intake.values import fault
+from workers.validation.values import fault
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= wording.FILTERS
+TEMPLATES.filters |= formats.FILTERS
 
 ADVICE = {
     HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",

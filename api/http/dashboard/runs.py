@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from workers.intake.values import Instant
+from workers.validation.values import Instant
 
 routes = router()
 

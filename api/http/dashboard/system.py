@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.http.door import Door
-from api.sender import AWAY
+from api.transport import AWAY
+from workers.coordination import outbox, signals, timings
+from workers.coordination.redis import trouble
+from workers.coordination.timings import Histogram
 from workers.errors import UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import outbox, signals, timings
-from workers.storage.redis import trouble
-from workers.storage.timings import Histogram
 
 QUEUES = (RECALL, STORE, MAINTENANCE)
 ROWS = 40

@@ -9,14 +9,14 @@ from fastapi.security import HTTPAuthorizationCredentials
 from uuid_utils.compat import uuid7
 
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
+from api.http.dispatch import Session
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
-from api.http.sending import Session
-from api.sender import AWAY
+from api.transport import AWAY
+from workers.coordination import signals
+from workers.coordination.redis import trouble
 from workers.errors import UnavailableError
 from workers.queues import RECALL
-from workers.storage import signals
-from workers.storage.redis import trouble
 
 KEY = "ebb_key"
 NAMESPACE = "ebb_namespace"

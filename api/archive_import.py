@@ -1,0 +1,318 @@
+"""Import: a JSONL file of any size becomes facts, in constant memory, and goes on where it was stopped."""
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from celery.result import AsyncResult
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+
+from api import archive
+from api.client import Client
+from api.transport import BATCH_SECONDS
+from workers.errors import InvalidInputError
+from workers.validation import DERIVED, namespace_name
+
+WINDOW = 500
+"""Lines in one batch; each window is stored whole or again."""
+
+IN_FLIGHT = 4
+LONGEST_LINE = 8 * 1_048_576
+ERRORS_KEPT = 1_000
+NEW, ARCHIVED = "new", "archived"
+BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
+"""What else than facts an archive has lines of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import has come: everything before `offset` is stored or reported."""
+
+    offset: NonNegativeInt = 0
+    lines: NonNegativeInt = 0
+    added: NonNegativeInt = 0
+    updated: NonNegativeInt = 0
+    duplicates: NonNegativeInt = 0
+    unchanged: NonNegativeInt = 0
+    retracted: NonNegativeInt = 0
+    forgotten: NonNegativeInt = 0
+    restored: NonNegativeInt = 0
+    kept: NonNegativeInt = 0
+    beside: NonNegativeInt = 0
+    rejected: NonNegativeInt = 0
+    without_vector: NonNegativeInt = 0
+    ended_at_once: NonNegativeInt = 0
+    """Facts whose `last_seen_at` lies so far back that they had ended when they were stored."""
+    begun: NonNegativeInt = 0
+    """The line in which an archive began that has not ended yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that was not stored, by its number, and why."""
+
+    line: int
+    error: str
+
+
+@dataclass(slots=True)
+class Window:
+    """Some lines on their way: by task and namespace, the lines that are none, and where the next window begins."""
+
+    end: int
+    lines: int
+    begun: int
+    given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
+    bad: list[BadLine] = field(default_factory=list)
+    sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
+    again: bool = False
+
+    @property
+    def needs_others(self) -> bool:
+        """Return whether any of its lines takes the place of an earlier fact, or stands beside facts."""
+        return any(
+            line.get("supersedes") is not None or ("text" not in line and _is_archived(line))
+            for numbered in self.given.values()
+            for _, line in numbered
+        )
+
+
+class Checkpoint:
+    """Where an import of a file into a namespace stands, kept in a file of its own until it is done."""
+
+    def __init__(self, folder: Path, source: Path, namespace: str) -> None:
+        state = source.stat()
+        identity = f"{source.resolve()}\0{namespace}\0{state.st_size}\0{state.st_mtime_ns}"
+        self._file = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+
+    def load(self) -> Progress:
+        """Return how far an earlier import of the same file came."""
+        try:
+            return TypeAdapter(Progress).validate_json(self._file.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return Progress()
+
+    def save(self, progress: Progress) -> None:
+        """Note how far the import has come, all or nothing."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._file.with_suffix(".new")
+        draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+        draft.replace(self._file)
+
+    def clear(self) -> None:
+        """Forget the import, for it is done."""
+        self._file.unlink(missing_ok=True)
+
+
+def import_file(
+    client: Client,
+    file: BinaryIO,
+    checkpoint: Checkpoint | None,
+    on_bad: Callable[[BadLine], None],
+    on_progress: Callable[[Progress], None],
+    *,
+    into: str | None = None,
+    again: bool = False,
+    classify: bool = False,
+) -> Progress:
+    """Store every good line of a file and report every bad one; return what became of them all.
+
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's. What `ebb export` wrote
+    becomes what it was, forgotten and superseded facts included; what has ended by itself since lives again. With
+    `again`, all of it is stored as if it were new, what was forgotten on request too. A fact without decay class stays
+    so unless `classify` is true: an archive must not be given a lifetime unasked.
+
+    Raises:
+        UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
+    """
+    progress = checkpoint.load() if checkpoint else Progress()
+    if progress.offset:
+        file.seek(progress.offset)
+    on_progress(progress)
+    waiting: deque[Window] = deque()
+    for window in _windows(file, progress, client.namespace, into, again=again):
+        # What is superseded or linked must be stored by then, and what comes later may say it anew.
+        most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
+        while len(waiting) > most:
+            progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+        waiting.append(_send(client, window, classify=classify))
+    while waiting:
+        progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+    if progress.begun:
+        on_bad(BadLine(progress.lines + 1, archive.CUT_OFF))
+        progress = replace(progress, rejected=progress.rejected + 1)
+    if checkpoint:
+        checkpoint.clear()
+    return progress
+
+
+def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
+    window = Window(begin.offset, begin.lines, begin.begun, again=again)
+    for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
+        window.end, window.lines = window.end + length, number
+        try:
+            fact = _unframed(parse(line, again=again), window, number)
+            own = namespace_name(fact.pop("namespace", namespace)) if fact else namespace
+        except InvalidInputError as error:
+            window.bad.append(BadLine(number, str(error)))
+        else:
+            if fact is not None:
+                task = ARCHIVED if _is_archived(fact) else NEW
+                window.given.setdefault((task, into or own), []).append((number, fact))
+        if (number - begin.lines) % WINDOW == 0:
+            yield window
+            window = Window(window.end, window.lines, window.begun, again=again)
+    yield window
+
+
+def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[str, Any] | None:
+    """Return a line, but nothing in place of one that says where an archive begins or ends.
+
+    Raises:
+        InvalidInputError: it ends with other lines than it had.
+    """
+    if line is None or not archive.is_frame(line):
+        return line
+    if line == archive.BEGINS:
+        window.begun = number
+        return None
+    fault, window.begun = archive.lost(line, window.begun, number), 0
+    if fault is not None:
+        raise InvalidInputError(fault)
+    return None
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Yield each line and its length with its end; none in place of a line that is too long to be a fact."""
+    while line := file.readline(LONGEST_LINE):
+        length = len(line)
+        if length < LONGEST_LINE or line.endswith(b"\n"):
+            yield line, length
+            continue
+        while rest := file.readline(LONGEST_LINE):
+            length += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield None, length
+
+
+def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
+    """Return what a line says; nothing for a blank line.
+
+    A fact with its state is brought back with it, unless `again` is true. Of any other what follows from the rest is
+    left out.
+
+    Raises:
+        InvalidInputError: the line is no JSON object, or says without state that its fact was superseded, or was
+            forgotten, which `again` overrules.
+    """
+    if line is None:
+        raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
+    if not line.strip():
+        return None
+    try:
+        given = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"no UTF-8 at byte {error.start}; convert the file.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
+    return given if _is_archived(given) and not (again and "text" in given) else _as_new(given, again=again)
+
+
+def _is_archived(line: dict[str, Any]) -> bool:
+    """Return whether a line is one that only exports have: a fact with its state, or what stands beside facts."""
+    return "state" in line if "text" in line else any(kind in line for kind in BESIDE)
+
+
+def _as_new(given: dict[str, Any], *, again: bool) -> dict[str, Any]:
+    if given.get("forgotten_at") is not None and not again:
+        raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
+    if given.get("superseded_at") is not None:
+        raise InvalidInputError(f"superseded at {given['superseded_at']}; what took its place has a line of its own.")
+    fact = {name: value for name, value in given.items() if name not in (*DERIVED, "state", "events")}
+    return fact | {"again": True} if again else fact
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _send(client: Client, window: Window, *, classify: bool) -> Window:
+    for (task, namespace), numbered in window.given.items():
+        lines = [line for _, line in numbered]
+        window.sent[task, namespace] = (
+            client.send_many(lines, touch=False, classify=classify, count_turns=False, namespace=namespace)
+            if task == NEW
+            else client.send_archived(lines, namespace=namespace)
+        )
+    return window
+
+
+def _settle(
+    client: Client,
+    window: Window,
+    progress: Progress,
+    checkpoint: Checkpoint | None,
+    on_bad: Callable[[BadLine], None],
+    on_progress: Callable[[Progress], None],
+) -> Progress:
+    """Wait until a window is stored, and add what became of it."""
+    results: list[tuple[int, dict[str, Any]]] = []
+    for whose, sent in window.sent.items():
+        answers = client.wait(sent, BATCH_SECONDS)["results"]
+        if window.again:
+            answers = _restored(client, whose[1], answers)
+        results += zip((number for number, _ in window.given[whose]), answers, strict=True)
+    refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
+    bad = sorted([*window.bad, *refused], key=lambda one: one.line)
+    actions = [answer["action"] for _, answer in results if "action" in answer]
+    progress = replace(
+        progress,
+        offset=window.end,
+        lines=window.lines,
+        begun=window.begun,
+        added=progress.added + actions.count("added"),
+        updated=progress.updated + actions.count("updated"),
+        duplicates=progress.duplicates + actions.count("duplicate"),
+        unchanged=progress.unchanged + actions.count("unchanged"),
+        retracted=progress.retracted + actions.count("retracted"),
+        forgotten=progress.forgotten + actions.count("forgotten"),
+        restored=progress.restored + actions.count("restored"),
+        kept=progress.kept + actions.count("kept"),
+        beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
+        rejected=progress.rejected + len(bad),
+        without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
+        ended_at_once=progress.ended_at_once + sum("ended_at_once" in answer for _, answer in results),
+    )
+    for one in bad:
+        on_bad(one)
+    if checkpoint:
+        checkpoint.save(progress)
+    on_progress(progress)
+    return progress
+
+
+def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Restore what is known by its id but forgotten or superseded; return the answers with what became of it."""
+    known = [answer["id"] for answer in answers if answer.get("action") == "unchanged"]
+    if not known:
+        return answers
+    arguments = {"ids": known, "namespace": namespace, "now": None}
+    done = client.wait(client.send("memory.restore", arguments), BATCH_SECONDS)["results"]
+    back = {one["id"] for one in done if one.get("action") == "restored"}
+    return [answer | {"action": "restored"} if answer.get("id") in back else answer for answer in answers]
+
+
+def size_of(file: BinaryIO) -> int | None:
+    """Return a file's size in bytes, or nothing for a pipe."""
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except OSError:
+        return None

@@ -1,0 +1,49 @@
+"""How commands reach the running system: its settings, its servers, and a client for one namespace."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from api.client import Client
+    from workers.settings import Settings
+
+NamespaceName = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
+]
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")]
+Everywhere = Annotated[bool, typer.Option("--all", help="Every namespace.")]
+
+
+def configured(home: Path | None) -> "Settings":
+    """Return the settings of the environment, with another home if one is given."""
+    from workers.settings import Settings  # noqa: PLC0415
+
+    settings = Settings.from_environment()
+    return settings.model_copy(update={"home": home}) if home else settings
+
+
+def located(home: Path | None) -> "Settings":
+    """Return the settings with the addresses of the running servers."""
+    from api.up.home import locate  # noqa: PLC0415
+
+    return locate(configured(home))
+
+
+@contextlib.contextmanager
+def client(home: Path | None, namespace: str | None) -> "Iterator[Client]":
+    """Give a client of one namespace's memory, closed at the end of the block."""
+    from api.client import Client  # noqa: PLC0415 - Celery takes a while to load
+    from workers.validation import namespace_name  # noqa: PLC0415
+
+    settings = located(home)
+    opened = Client(settings.redis_url, namespace_name(namespace or settings.namespace))
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,1 @@
+"""Other products: their exports and users, and adapters for their interfaces."""

@@ -1,0 +1,172 @@
+"""Exports of other products, OpenMemory and mem0, as the lines that an import takes: one fact for each memory."""
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, cast
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from api.contrib.records import records
+from api.contrib.users import namespace_of
+from workers.validation.values import cleaned_tags
+
+NOBODY = ("anonymous", "default")
+"""What OpenMemory calls the users of memories that were added for no one."""
+
+SAYS = ("memory", "text", "content")
+ABOUT = ("agent_id", "app_id", "app", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
+"""What mem0 says of a memory beyond what a fact has; it is kept in the metadata."""
+
+HIDDEN = ("archived", "paused")
+LATEST = 1e18
+"""Milliseconds that no calendar has, and that are refused as they are."""
+
+Record = Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
+    """Give an export as JSONL of facts, a line for each memory in order; one that is none is told by its line.
+
+    All of it is read before any of it is given, into a file that is gone afterwards.
+
+    Raises:
+        InvalidInputError: it is neither JSON nor JSONL.
+    """
+    convert = PRODUCTS[product]
+    with tempfile.TemporaryFile() as written:
+        for record in records(source):
+            fact = convert(record, now) if isinstance(record, dict) else record
+            written.write(json.dumps(fact).encode() + b"\n")
+        written.seek(0)
+        yield cast("BinaryIO", written)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+
+
+def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
+    """Return a memory as `/memory/all`, its tables and its own migration tool write it; times are in milliseconds.
+
+    mem0 has a product of that name, too, whose memories have a state.
+    """
+    if "state" in record:
+        return _from_mem0(record, now)
+    user = record.get("user_id") or record.get("uid")
+    fact = {
+        "id": _id("openmemory", record.get("id")),
+        "text": record.get("content"),
+        "namespace": None if user in NOBODY else _namespace(user),
+        "category": record.get("primary_sector"),
+        "tags": _tags(record.get("tags")),
+        "metadata": _object(record.get("metadata", record.get("meta"))),
+        "created_at": _seconds(record.get("created_at")),
+        "last_seen_at": _seconds(record.get("last_seen_at", record.get("last_seen"))),
+        "salience": _share(record.get("salience")),
+        "coactivations": record.get("coactivations"),
+        "source": "openmemory",
+    }
+    return _given(fact)
+
+
+def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
+    """Return a memory as mem0's `get_all` and its platform's exports write it.
+
+    One that was deleted, or whose expiration date is past, becomes one that was forgotten then, which an import
+    reports and leaves out. One that was archived or paused comes back, and its metadata say so.
+    """
+    content = record.get("data")
+    inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
+    metadata = _object(record.get("metadata")) or {}
+    if isinstance(metadata, dict):
+        metadata |= {name: record[name] for name in ABOUT if record.get(name)}
+        metadata |= {"state": record["state"]} if record.get("state") in HIDDEN else {}
+    created, updated = _instant(record.get("created_at")), _instant(record.get("updated_at"))
+    fact = {
+        "id": _id("mem0", record.get("id") or record.get("memory_id")),
+        "text": next((record[name] for name in SAYS if record.get(name) is not None), inner),
+        "namespace": _namespace(record.get("user_id") or record.get("agent_id")),
+        "session": record.get("run_id"),
+        "category": record.get("category"),
+        "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
+        "metadata": metadata or None,
+        "created_at": created,
+        "source_date": updated,
+        "source": "mem0",
+        "forgotten_at": _forgotten_at(record, updated or created or now.isoformat(), now),
+    }
+    return _given(fact)
+
+
+def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:
+    """Return when mem0 deleted a memory, or let it expire; if neither, nothing."""
+    if record.get("deleted_at") or record.get("state") == "deleted":
+        return str(record.get("deleted_at") or at_last)
+    ends = record.get("expiration_date")
+    return ends if isinstance(ends, str) and ends[:10] < now.date().isoformat() else None
+
+
+PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
+    "openmemory": _from_openmemory,
+    "mem0": _from_mem0,
+}
+
+
+def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact without what is not known of it; its text stays even then, so that its absence is told."""
+    return {name: value for name, value in fact.items() if value is not None or name == "text"}
+
+
+def _namespace(user: Any) -> Any:
+    """Return a user's namespace; what is no user's name stays, and is refused where all facts are checked."""
+    return namespace_of(user) if isinstance(user, str) and user else user
+
+
+def _id(product: str, given: Any) -> str | None:
+    """Return a memory's id as a UUID: its own, or one that follows from it, so that importing again adds nothing."""
+    if given in (None, ""):
+        return None
+    try:
+        return str(UUID(given))
+    except (ValueError, AttributeError, TypeError):
+        return str(uuid5(NAMESPACE_OID, f"{product}:{given}"))
+
+
+def _object(given: Any) -> Any:
+    """Return an object from itself or its JSON, as tables hold it; an empty one is none."""
+    if isinstance(given, str):
+        given = _parsed(given) if given.strip() else None
+    return given or None
+
+
+def _tags(given: Any) -> list[str]:
+    if isinstance(given, str):
+        parsed = _parsed(given)
+        given = parsed if isinstance(parsed, list) else given.split(",")
+    return cleaned_tags([tag for tag in given if isinstance(tag, str)]) if isinstance(given, list) else []
+
+
+def _seconds(milliseconds: Any) -> Any:
+    """Return epoch seconds; what is no number stays, and is refused where all facts are checked."""
+    known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
+    return (milliseconds / 1000 or None) if known and abs(milliseconds) < LATEST else milliseconds
+
+
+def _share(given: Any) -> Any:
+    known = isinstance(given, int | float) and not isinstance(given, bool)
+    return min(max(given, 0.0), 1.0) if known else given
+
+
+def _instant(given: Any) -> Any:
+    """Return an instant as ISO 8601 with zone; what has none is in UTC."""
+    try:
+        told = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return given
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).isoformat()

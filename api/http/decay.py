@@ -1,0 +1,35 @@
+"""Routes of decay: run a pass, and look at past ones."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Admin, Reader
+from api.http.route import Route
+from workers.validation.values import Instant
+
+routes = APIRouter(prefix="/memory/decay", tags=["decay"], route_class=Route)
+
+Everywhere = Annotated[bool, Query(description="All namespaces, for which the scope system is needed.")]
+
+
+@routes.post("", response_model=schemas.Decayed, responses=ACCEPTED)
+def decay(memory: Admin, wish: schemas.DecayRequest | None = None, everywhere: Everywhere = False) -> dict[str, Any]:
+    """Let what is due cool, shrink and be forgotten in this namespace, and return what that was."""
+    if everywhere:
+        memory.caller.check("system")
+    return memory.decay(**(wish or schemas.DecayRequest()).arguments(), everywhere=everywhere)
+
+
+@routes.get("/runs", response_model=schemas.Runs)
+def runs(
+    memory: Reader,
+    limit: Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS)] = 20,
+    before: Annotated[Instant | None, Query(description="the `next` of the page before")] = None,
+    everywhere: Everywhere = False,
+) -> dict[str, Any]:
+    """Return the latest passes; of one over all namespaces that it was, and only with `everywhere` what it did."""
+    if everywhere:
+        memory.caller.check("system")
+    return memory.runs(limit, None if before is None else before.isoformat(), everything=everywhere)

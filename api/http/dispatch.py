@@ -1,0 +1,171 @@
+"""Sending: how one request's task reaches the workers, with its namespace, its deadline and its idempotency key."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.responses import JSONResponse
+from uuid_utils.compat import uuid7
+
+from api.client import Client
+from api.http import schemas
+from api.http.callers import Caller, allowed
+from api.http.door import Door, door_of
+from workers.coordination import idempotency
+from workers.coordination.key_ring import Scope
+from workers.errors import InvalidInputError, LateError
+
+KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
+LONGEST_WAIT = 300.0
+
+Timeout = Annotated[
+    float | None,
+    Query(ge=0.05, le=LONGEST_WAIT, description="Seconds until 504 is answered; else what the task is given."),
+]
+Wait = Annotated[bool, Query(description="False: answer 202 as soon as Redis keeps it in a file, with the task's id.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=256,
+        description="Yours for this one write: sent again within a day, it is answered as before and done once.",
+    ),
+]
+
+
+class Accepted(Exception):  # noqa: N818  no error: the write stands in the outbox
+    """The request's task was accepted without waiting."""
+
+    def __init__(self, task: str, fact: str | None) -> None:
+        super().__init__(task)
+        self.task = task
+        self.fact = fact
+
+
+class Session(Client):
+    """One request's client: it sends through the door's connections, for the caller's namespace."""
+
+    def __init__(
+        self, door: Door, caller: Caller, *, timeout: float | None, wait: bool = True, key: str | None = None
+    ) -> None:
+        super().__init__(door.settings.redis_url, caller.namespace, deadline=timeout)
+        self.caller = caller
+        self._door = door
+        self._waits = wait
+        self._key = key
+        self.task_id = str(uuid7() if key is None else uuid5(KEYED, f"{caller.namespace}\n{key}"))
+        self.new_fact: str | None = None
+
+    @property
+    def _app(self) -> Any:
+        return self._door.client._app  # noqa: SLF001  the door's own, shared by all sessions
+
+    @property
+    def _clock(self) -> Any:
+        return self._door.client._clock  # noqa: SLF001  likewise
+
+    @property
+    def _own_keys(self) -> Any:
+        return self._door.redis
+
+    def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
+        """Return the id of a fact that this request makes: the same for the same fact under the same idempotency key.
+
+        The key may come again with another fact when its day is over.
+        """
+        told = json.dumps([place, fact], sort_keys=True)
+        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), told))
+
+    def call(
+        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """Send this request's task and return its result, or raise `Accepted` where nobody waits for it."""
+        own_id = task_id or self.task_id
+        if self._key:
+            arguments = self._reach(lambda: self._as_first(task, arguments))
+            known = self._reach(lambda: idempotency.answered(self._own_keys, self.task_id))
+            if known is not None:
+                return dict(known)
+        self._door.refuse_backlog(task)
+        if not self._waits:
+            raise Accepted(self.accept(task, arguments, own_id), self.new_fact)
+        try:
+            answer = super().call(task, arguments, seconds, task_id=own_id)
+        except LateError as late:
+            self._give_up(late)
+            raise
+        if self._key:
+            answer = self._reach(lambda: idempotency.remember(self._own_keys, own_id, answer))
+        return answer
+
+    def _give_up(self, late: LateError) -> None:
+        """Let workers drop what they have not begun, and whoever asks for the task see it.
+
+        A task under an idempotency key comes again under the same id, and workers would drop that too.
+        """
+        self._reach(lambda: idempotency.note_late(self._own_keys, late.task, self.namespace))
+        if self._key is None:
+            self.revoke(late.task)
+
+    def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the instant of the first request under this key, so that repeats do no more.
+
+        Raises:
+            InvalidInputError: that one was another request; without the key its digest says nothing.
+        """
+        what = {name: value for name, value in arguments.items() if name != "now"}
+        own = (arguments["now"] or self.clock()) if "now" in arguments else None
+        digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
+        request, now = idempotency.claim(self._own_keys, self.task_id, digest, own)
+        if request != digest:
+            raise InvalidInputError("Idempotency-Key: was given with another request before; use a new one for each.")
+        return what | ({"now": now} if "now" in arguments else {})
+
+
+def reading(scope: Scope) -> Any:
+    """Return the dependency of routes that only read: a session for whom this scope is open to."""
+
+    def session(
+        request: Request, caller: Annotated[Caller, Depends(allowed(scope))], timeout: Timeout = None
+    ) -> Session:
+        own = Session(door_of(request), caller, timeout=timeout)
+        request.state.task = own.task_id
+        return own
+
+    return Depends(session)
+
+
+def writing(scope: Scope) -> Any:
+    """Return the dependency of routes that write: as for reading, and whether to wait, and under which key."""
+
+    def session(
+        request: Request,
+        caller: Annotated[Caller, Depends(allowed(scope))],
+        timeout: Timeout = None,
+        wait: Wait = True,
+        idempotency_key: IdempotencyKey = None,
+    ) -> Session:
+        own = Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
+        request.state.task = own.task_id
+        return own
+
+    return Depends(session)
+
+
+Reader = Annotated[Session, reading("read")]
+Writer = Annotated[Session, writing("write")]
+Admin = Annotated[Session, writing("admin")]
+
+ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.Accepted, "description": "Accepted; `GET /tasks/{id}` says when it is done."}
+}
+
+
+def accepted(_: Request, done: Exception) -> JSONResponse:
+    """Answer that a write will be done."""
+    assert isinstance(done, Accepted)  # noqa: S101  it is registered for no other
+    content = {"task": done.task} | ({"id": done.fact} if done.fact else {})
+    return JSONResponse(content, 202, {"Location": f"/tasks/{done.task}"})

@@ -1,0 +1,43 @@
+"""Routes by which forgetting is undone: what was forgotten, and bringing much of it back at once."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from api.http import schemas
+from api.http.dispatch import ACCEPTED, Reader, Writer
+from api.http.paging import Cursor, Limit
+from workers.validation.archived import Reason
+from workers.validation.values import Instant
+
+routes = APIRouter(prefix="/memory", tags=["facts"])
+
+
+@routes.get("/forgotten", response_model=schemas.Forgotten)
+def forgotten(
+    memory: Reader,
+    since: Annotated[Instant | None, Query(description="forgotten at this instant or later")] = None,
+    until: Annotated[Instant | None, Query(description="forgotten before this instant")] = None,
+    reason: Annotated[Reason | None, Query(description="forgotten for this reason")] = None,
+    run: Annotated[UUID | None, Query(description="forgotten by this pass or other run")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """Return what was forgotten and can be restored, newest first; purged facts are not there.
+
+    What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.
+    """
+    asked = "write" in memory.caller.scopes
+    chosen = {"since": since, "until": until, "run": run}
+    given = {name: None if value is None else str(value) for name, value in chosen.items()}
+    return memory.forgotten(limit, cursor=cursor, asked=asked, reason=reason, **given)
+
+
+@routes.post("/restore", response_model=schemas.Restored, responses=ACCEPTED)
+def restore(wish: schemas.RestoreRequest, memory: Writer) -> dict[str, Any]:
+    """Bring facts back by their ids, or all that was forgotten in a time, for a reason or by a run.
+
+    A time or a run alone matches what ended by itself; give `reason` for what was forgotten on request.
+    """
+    return memory.restore(**wish.arguments())

@@ -1,0 +1,205 @@
+"""The home of one Ebb: which folder holds what, and how other commands find the servers that run there."""
+
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from api.up.privileges import write_private
+from workers.errors import SystemStateError, UnavailableError
+from workers.settings import Settings
+
+LONGEST_HOME = 103 - len("/run/postgres/.s.PGSQL.5432")  # macOS binds sockets at up to 103 bytes, Linux 107
+FLOWER_USER = "ebb"
+UNSAFE = (
+    "\n",
+    "\r",
+    "\0",
+    " ;",
+    " #",
+    "%",
+    "\\",
+    '"',
+)  # what supervisord's configuration cannot carry in a path
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where everything of a running home is; URLs carry their passwords, so the file is its owner's alone."""
+
+    database_url: str
+    redis_url: str
+    flower_url: str
+    api_url: str = ""
+    flower_password: str = ""
+
+    @property
+    def flower_login(self) -> str:
+        """Return Flower's user and password as its setting FLOWER_BASIC_AUTH has them."""
+        return f"{FLOWER_USER}:{self.flower_password}"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder that holds all data, logs and sockets of one Ebb."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> "Home":
+        """Return the home at a folder, which may be relative or begin with `~`."""
+        return cls(Path(os.path.abspath(folder.expanduser())))  # noqa: PTH100  keeps symbolic links as given
+
+    @property
+    def postgres(self) -> Path:
+        """Return the data folder of our own PostgreSQL."""
+        return self.folder / "postgres"
+
+    @property
+    def redis(self) -> Path:
+        """Return the data folder of our own Redis."""
+        return self.folder / "redis"
+
+    @property
+    def logs(self) -> Path:
+        """Return the folder of the logs, one file a process."""
+        return self.folder / "logs"
+
+    @property
+    def beat(self) -> Path:
+        """Return the folder in which beat notes when it sent what."""
+        return self.folder / "beat"
+
+    @property
+    def run(self) -> Path:
+        """Return the folder of the sockets; it lies elsewhere if the home's path is too long for them."""
+        if len(os.fsencode(self.folder)) <= LONGEST_HOME:
+            return self.folder / "run"
+        name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
+        return Path("/tmp") / f"ebb-{os.geteuid()}-{name}"  # noqa: S108  made with mode 0700, owner checked
+
+    @property
+    def control(self) -> Path:
+        """Return the Unix socket on which supervisord takes commands."""
+        return self.run / "control"
+
+    @property
+    def configuration(self) -> Path:
+        """Return supervisord's configuration."""
+        return self.folder / "supervisord.conf"
+
+    @property
+    def state_file(self) -> Path:
+        """Return the file that says where the running servers are."""
+        return self.folder / "state.json"
+
+    def prepare(self) -> None:
+        """Make the folders, for nobody but their owner.
+
+        Raises:
+            SystemStateError: the folder cannot be made or used, or is somebody else's.
+        """
+        if any(part in str(self.folder) for part in UNSAFE):
+            raise SystemStateError(
+                f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\ and \" in it: "
+                "choose another path."
+            )
+        passable = 0o711 if os.geteuid() == 0 else 0o700  # under root PostgreSQL's own user passes through
+        modes = {self.folder: passable, self.run: passable, self.logs: 0o700, self.beat: 0o700}
+        for folder, mode in modes.items():
+            try:
+                folder.mkdir(mode=mode, parents=True, exist_ok=True)
+            except OSError as error:
+                raise SystemStateError(
+                    f"The home {folder} cannot be made: {error.strerror}. Give another with --home."
+                ) from None
+            _check_owner(folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other `ebb up` out of this home; the kernel lets go when the process ends."""
+        with (self.folder / "lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SystemStateError(f"Another `ebb up` is starting at {self.folder}: see `ebb status`.") from None
+            yield
+
+    def write_state(self, state: State) -> None:
+        """Note where everything is."""
+        write_private(self.state_file, json.dumps(asdict(state)) + "\n")
+
+    def last_state(self) -> State | None:
+        """Return where everything was when this home ran last; None if it never did.
+
+        Raises:
+            SystemStateError: the file that says so is damaged.
+        """
+        try:
+            return TypeAdapter(State).validate_json(self.state_file.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            raise SystemStateError(
+                f"{self.state_file} is damaged and does not say where Ebb runs: remove it, then `ebb down`, `ebb up`."
+            ) from None
+
+    def running(self) -> State | None:
+        """Return where everything is if this home runs now, by asking its control socket; else None."""
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.control))
+            return self.last_state()
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            return None
+        except PermissionError:
+            raise SystemStateError(
+                f"The home {self.folder} belongs to another user: run Ebb as that user, or give another home."
+            ) from None
+
+
+def _check_owner(folder: Path) -> None:
+    """Refuse a folder, or a symbolic link to one, that another user made."""
+    owner = folder.lstat().st_uid
+    if owner != os.geteuid():
+        raise SystemStateError(
+            f"{folder} belongs to {_name(owner)} and you are {_name(os.geteuid())}: "
+            "run Ebb as its owner, or give another home with --home."
+        )
+
+
+def _name(uid: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user id {uid}"
+
+
+def locate(settings: Settings) -> Settings:
+    """Return the settings with both URLs filled in: as given, else from the running home.
+
+    Raises:
+        UnavailableError: a URL is missing and nothing runs at the home.
+    """
+    if settings.database_url and settings.redis_url:
+        return settings
+    home = Home.at(settings.home)
+    state = home.running()
+    if state is None:
+        raise UnavailableError(
+            f"Ebb is not running at {home.folder}: start it with `ebb up`, or set EBB_DATABASE_URL and EBB_REDIS_URL."
+        )
+    return settings.model_copy(
+        update={
+            "database_url": settings.database_url or state.database_url,
+            "redis_url": settings.redis_url or state.redis_url,
+        }
+    )

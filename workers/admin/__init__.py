@@ -1,0 +1,1 @@
+"""Administration: examination, figures, export and import, keys and indexes."""

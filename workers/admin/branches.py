@@ -1,0 +1,128 @@
+"""Branch: a copy of a namespace whose every instant is so much older, to see what time does without touching anything.
+
+Passes work on it at the real time, as on any namespace.
+"""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from workers.admin import keys
+from workers.context import Context
+from workers.coordination import signals
+from workers.errors import InvalidInputError, NotFoundError
+from workers.storage import branches, namespaces, signatures, tallies
+from workers.storage.branches import Branch
+from workers.storage.connection import Connection, connect, reading, transaction
+
+START = UUID(int=0)
+BATCH = 500
+"""Facts copied or removed in one transaction."""
+
+LONGEST = 128
+"""Characters that the name of a namespace may have."""
+
+
+def name_of(original: str, days: int) -> str:
+    """Return the name of a namespace's branch that is so many days older.
+
+    Raises:
+        InvalidInputError: it would be too long.
+    """
+    name = f"{original}-older-{days}d"
+    if len(name) > LONGEST:
+        raise InvalidInputError(
+            f"namespace: the branch {name!r} would have {len(name)} characters; a name may have {LONGEST}. "
+            "Import an export of it under a shorter name, and branch that."
+        )
+    return name
+
+
+def begin(context: Context, original: str, days: int) -> Branch:
+    """Return the branch of a namespace that is so many days older, adding it if it is not there; its facts come next.
+
+    Raises:
+        NotFoundError: there is no such namespace.
+        InvalidInputError: it is a branch itself, or the name of the branch is taken by another namespace.
+    """
+    name, age = name_of(original, days), timedelta(days=days)
+    with transaction(context.database_url) as db:
+        source = branches.find(db, original)
+        if source is None:
+            raise NotFoundError(f"namespace: there is no {original!r}; `ebb branch --list` lists branches.")
+        if source.original is not None:
+            raise InvalidInputError(f"namespace: {original!r} is a branch itself; branch {source.original!r}.")
+        branch = branches.begin(db, original, name, age)
+    if branch is None or (branch.original, branch.age) != (original, age):
+        raise InvalidInputError(f"namespace: {name!r} is a namespace of its own and no branch; it was left as it is.")
+    return branch
+
+
+def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) -> UUID | None:
+    """Copy the next facts of a branch, or with `pairs` what lies between them; return where to go on, if anywhere.
+
+    Repeating it copies nothing twice.
+    """
+    with reading(context.database_url) as db:
+        original = _original(db, branch)
+        ids = branches.following(db, branch.id if pairs else original, after, BATCH)
+        if ids and pairs:
+            branches.copy_pairs(db, original, branch, ids)
+        elif ids:
+            branches.copy_facts(db, original, branch, ids)
+    return ids[-1] if ids else None
+
+
+def conclude(context: Context, branch: Branch, now: datetime) -> None:
+    """Copy what belongs to the namespace as a whole, and have the words counted; repeating it changes nothing."""
+    with reading(context.database_url) as db:
+        branches.copy_rest(db, _original(db, branch), branch)
+        branches.complete(db, branch, now)
+    signals.mark_grown(context.redis, branch.name)
+
+
+def facts(context: Context, branch: Branch) -> int:
+    """Return how many live facts a branch holds."""
+    with transaction(context.database_url) as db:
+        return tallies.live(db, branch.id)
+
+
+def listed(context: Context, original: str | None) -> list[Branch]:
+    """Return the branches of a namespace, or of all."""
+    with transaction(context.database_url) as db:
+        return branches.listed(db, original)
+
+
+def to_drop(context: Context, name: str, days: int | None) -> list[Branch]:
+    """Return the branch of this name, or the branches of the namespace of this name, or that of one age."""
+    with transaction(context.database_url) as db:
+        own = branches.find(db, name)
+        if own is not None and own.original is not None and days is None:
+            return [own]
+        found = branches.listed(db, name)
+    return [one for one in found if days is None or one.age == timedelta(days=days)]
+
+
+def drop_facts(context: Context, branch: Branch) -> int:
+    """Remove the next facts of a branch; none are left when it removed none."""
+    with transaction(context.database_url) as db:
+        return branches.drop_facts(db, branch, BATCH)
+
+
+def drop(context: Context, branch: Branch) -> None:
+    """Remove a branch without facts wholly: its rows, its vector index, its keys. Repeating it changes nothing."""
+    with transaction(context.database_url) as db:
+        tallies.wait_for_settling(db)
+        branches.drop(db, branch)
+    keys.publish(context)
+    with connect(context.database_url, autocommit=True) as db:
+        name = signatures.index_name(branch.id)
+        if name in signatures.indexes(db) and signatures.claim_building(db):
+            db.execute("set statement_timeout = 0; set lock_timeout = 0")
+            signatures.drop_index(db, name)
+
+
+def _original(db: Connection, branch: Branch) -> int:
+    found = None if branch.original is None else namespaces.find(db, branch.original)
+    if found is None:
+        raise NotFoundError(f"namespace: {branch.original!r} is gone; drop its branch {branch.name!r}.")
+    return found.id

@@ -1,0 +1,236 @@
+"""Doctor: facts whose parts do not fit together are found, and mended from what is certain: their text and anchor."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.coordination import signals
+from workers.core.arrays import Bools
+from workers.core.fading import Faded, FadingRules, fade, written
+from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.signature import encode
+from workers.memory.decay_rules import rules_for
+from workers.memory.embed import Place
+from workers.storage import activity, due, embedders, faults, leftovers, namespaces, signatures, tallies, vectors
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.faults import Parts
+from workers.storage.leftovers import Range
+
+BATCH = 500
+MOST_NAMED = 10
+SAME_INSTANT = 1e-3
+"""Seconds that two instants may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
+
+FAULTS = {
+    "no activity": "it has no anchor, so it would never fade: it begins anew as it was stored",
+    "no vector": "its vector is gone though it should be there: it is embedded anew",
+    "no signature": "it cannot be found by meaning: it is embedded anew",
+    "signature of another": "its signature is not that of its vector: it is embedded anew",
+    "wrong dimensions": "its vector has not as many dimensions as its fidelity says: it is embedded anew",
+    "vector left over": "only the signature of it should be left: the vector is deleted",
+    "hidden": "it is live, and its signature is not: it is shown",
+    "shown": "it has ended, and its signature is live: it is hidden",
+    "not counted": "it is live, and stats does not count it: it is counted",
+    "counted though ended": "it has ended, and stats counts it as live: it is not counted any more",
+    "due though ended": "it has ended, and a pass would take it: it is never due again",
+    "wrong due": "it changes before a pass would look at it: when it is due is computed anew",
+    "left over": "it is gone, and rows of it are left, or name it: these are deleted",
+    "miscounted": "stats counts so many more, or fewer, than there are: they are counted anew",
+}
+"""What may be wrong with a fact, what that means, and what mending does.
+
+What only the next pass would write, it writes: a fact that is due is none. Of a vector that was pooled nobody can tell
+whose signature it has. How many facts have a word is counted now and then, and anew after a mending.
+"""
+
+LACKING = ("no vector", "no signature", "signature of another", "wrong dimensions")
+MOST_BITS = 32
+"""In how many of 1,024 bits a signature may differ from that of its vector in half precision, which differs in one."""
+
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """How many facts were examined, how many have each fault, and the first of those."""
+
+    examined: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    named: dict[str, list[UUID]] = field(default_factory=dict)
+
+    def __add__(self, other: "Diagnosis") -> "Diagnosis":
+        """Return what both found together."""
+        found = [fault for fault in FAULTS if fault in self.counts or fault in other.counts]
+        return Diagnosis(
+            self.examined + other.examined,
+            {fault: self.counts.get(fault, 0) + other.counts.get(fault, 0) for fault in found},
+            {fault: [*self.named.get(fault, []), *other.named.get(fault, [])][:MOST_NAMED] for fault in found},
+        )
+
+
+def examine(
+    context: Context, namespace: str | None, after: Place, now: datetime, *, mend: bool = False
+) -> tuple[Place | None, Diagnosis]:
+    """Examine the next facts of a namespace, or of all; return where to go on, if anywhere, and what is wrong.
+
+    With `mend` what is wrong is put right, and lacking vectors are made by the next search for such facts. Repeating
+    it finds nothing any more.
+    """
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return None, Diagnosis()
+        own = tenant.id if tenant else None
+        batch = faults.following(db, own, after, BATCH)
+        wrong: dict[str, list[UUID]] = {}
+        for one, those in groupby(batch, key=lambda one: one[0]):
+            for fault, ids in _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend).items():
+                wrong.setdefault(fault, []).extend(ids)
+        wrong["left over"] = _left_over(db, own, after, batch, mend=mend)
+        miscounted = 0 if batch else tallies.audit(db, own, mend=mend)
+        if mend and not batch:
+            _count_words(context, [namespace] if namespace else namespaces.all_names(db))
+    counts = {fault: len(ids) for fault, ids in wrong.items()} | {"miscounted": miscounted}
+    found = [fault for fault in FAULTS if counts.get(fault)]
+    return batch[-1] if batch else None, Diagnosis(
+        len(batch),
+        {fault: counts[fault] for fault in found},
+        {fault: wrong.get(fault, [])[:MOST_NAMED] for fault in found},
+    )
+
+
+def _left_over(db: Connection, own: int | None, after: Place, batch: Sequence[Place], *, mend: bool) -> list[UUID]:
+    """Return which facts are gone, but not wholly, of those up to the end of a batch; delete the rest if wanted."""
+    gone = leftovers.find(db, ranges(own, after, batch, leftovers.empty_namespaces(db, own) if not batch else []))
+    if mend and gone:
+        leftovers.delete(db, gone)
+    return [id_ for _, id_ in gone]
+
+
+def ranges(own: int | None, after: Place, batch: Sequence[Place], empty: Sequence[int]) -> list[Range]:
+    """Return what lies between a place and the end of a batch, or of all if that has none, of each namespace."""
+    last = dict(batch)
+    open_ = [after[0]] if after[0] and own in (None, after[0]) else []
+    tenants = dict.fromkeys([*open_, *last, *empty])
+    upto = batch[-1] if batch else None
+    return [
+        (tenant, after[1] if tenant == after[0] else FIRST, LAST if upto is None or tenant != upto[0] else upto[1])
+        for tenant in tenants
+    ]
+
+
+def _count_words(context: Context, names: Sequence[str]) -> None:
+    """Have the words of namespaces counted anew by the next task that does so."""
+    for name in names:
+        signals.mark_grown(context.redis, name)
+
+
+def _faults(
+    context: Context, db: Connection, tenant: int, ids: list[UUID], now: datetime, *, mend: bool
+) -> dict[str, list[UUID]]:
+    """Return the facts of one namespace with each fault, locked until the commit, and mend them if wanted."""
+    rows = activity.lock(db, tenant, ids)
+    parts = faults.parts(db, tenant, ids)
+    embedder = embedders.current(db)
+    wrong: dict[str, list[UUID]] = {}
+    for one in parts.values():
+        for fault in faults_of(one, embedder.dims if embedder else None):
+            wrong.setdefault(fault, []).append(one.id)
+    lacking = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
+    if others := _of_another(db, tenant, [one for one in parts.values() if one.id not in lacking]):
+        wrong["signature of another"] = others
+    awaiting = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
+    live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
+    late, faded = _late(rules_for(context, db, live.namespaces), live, parts, now)
+    if late.any():
+        wrong["wrong due"] = live.only(late).ids
+    if mend:
+        _mend(db, tenant, wrong, now)
+        due.write_faded(db, live.only(late), _those(faded, late), live.held[late])
+    return wrong
+
+
+def faults_of(one: Parts, dims: int | None) -> list[str]:
+    """Return what is wrong with a fact's rows, apart from when it is due; whole vectors have `dims` here."""
+    if one.fidelity is None:
+        return ["no activity"]
+    return _faults_of_ended(one) if one.ended else _faults_of_live(one, dims)
+
+
+def _faults_of_ended(one: Parts) -> list[str]:
+    found = {
+        "shown": one.live is True,
+        "vector left over": one.dims is not None and one.fidelity == FINGERPRINT,
+        "due though ended": one.due,
+        "counted though ended": not one.retired,
+    }
+    return [fault for fault, there in found.items() if there]
+
+
+def _faults_of_live(one: Parts, full_dims: int | None) -> list[str]:
+    uncounted = ["not counted"] if one.retired else []
+    if one.fidelity is None or one.fidelity == PENDING:
+        return uncounted
+    fingerprint, dims = one.fidelity == FINGERPRINT, one.dims
+    found = {
+        "no signature": one.live is None,
+        "hidden": one.live is False,
+        "no vector": not fingerprint and dims is None,
+        "vector left over": fingerprint and dims is not None,
+        "wrong dimensions": not fingerprint
+        and dims is not None
+        and (dims != (one.full_dims or 0) // one.fidelity or full_dims not in (None, one.full_dims)),
+    }
+    return uncounted + [fault for fault, there in found.items() if there]
+
+
+def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
+    """Return which facts have their whole vector, and a signature that is not of it."""
+    ids = [one.id for one in those if one.fidelity == FULL and not one.ended]
+    signed = signatures.read(db, tenant, ids)
+    others: list[UUID] = []
+    for places, stored in vectors.read(db, [tenant] * len(ids), ids).values():
+        given = np.stack([signed[ids[place]] for place in places])
+        bits = np.bitwise_count(encode(stored) ^ given).sum(axis=1)
+        others += [ids[place] for place in places[bits > MOST_BITS]]
+    return others
+
+
+def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
+    """Return which facts change before they are due, or end at another instant than is written, and what they are.
+
+    What is due already is no fault: the next pass looks at it. Nor is what is held, which waits for its owner, or what
+    a pass made of facts as of a later instant.
+    """
+    instant = now.timestamp()
+    faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
+    due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
+    ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)
+    ahead = rows.tier > current.tier
+    changed = (current.tier != rows.tier) | (current.fidelity != rows.anchors.fidelity)
+    later = due_at > faded.due_at + SAME_INSTANT
+    moved = ~np.isclose(ends_at, faded.ends_at, rtol=0.0, atol=SAME_INSTANT)
+    return ~rows.held & (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
+
+
+def _those(faded: Faded, which: Bools) -> Faded:
+    return Faded(**{name: getattr(faded, name)[which] for name in Faded.__slots__})
+
+
+def _mend(db: Connection, tenant: int, wrong: dict[str, list[UUID]], now: datetime) -> None:
+    def having(kinds: Collection[str]) -> tuple[Sequence[int], Sequence[UUID]]:
+        ids = [id_ for fault in kinds for id_ in wrong.get(fault, [])]
+        return [tenant] * len(ids), ids
+
+    faults.add_activity(db, *having(["no activity"]), now)
+    faults.await_vector(db, *having(LACKING))
+    vectors.drop(db, *having([*LACKING, "vector left over"]))
+    faults.show_or_hide(db, *having(["hidden", "shown"]))
+    faults.count_or_not(db, *having(["not counted", "counted though ended"]))
+    activity.retire(db, *having(["due though ended"]))

@@ -1,0 +1,268 @@
+"""Bring back: what an archive has becomes what it was, with its past; what was live and ended since lives again."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Vectors
+from workers.core.fading import written
+from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.signature import encode
+from workers.core.text import same_record
+from workers.core.tiers import Tier
+from workers.errors import InvalidInputError
+from workers.memory.add import Stored
+from workers.memory.decay_rules import rules_for
+from workers.memory.forget import Fate
+from workers.memory.regenerate import keep_vectors
+from workers.memory.restore import restore_ended_within
+from workers.memory.store import embed
+from workers.storage import activity, archives, due, embedders, facts, forgotten_hashes, namespaces, signatures
+from workers.storage.connection import Connection, transaction, writing
+from workers.validation.archived import (
+    ArchivedContradiction,
+    ArchivedDocument,
+    ArchivedFact,
+    ArchivedLikeness,
+    ArchivedLink,
+    ArchivedNamespace,
+    ArchivedRelation,
+    ArchivedWish,
+    Record,
+)
+
+Outcome = Stored | InvalidInputError | str
+
+CONTENT = (
+    "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "metadata",
+    "session", "turn", "source_date",
+)  # fmt: skip
+PAST = (
+    "created_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "forgotten_at",
+    "forgotten_reason", "forgotten_by", "tombstone_at",
+)  # fmt: skip
+
+
+def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Outcome]:
+    """Write what an archive has of a namespace as it was; return what became of each record, in order.
+
+    A fact whose id is there already stays as it is there, but lives again if it has ended by itself since the archive
+    was written; a live one whose text is there or unwanted is not written. Vectors are made from the text again, and
+    shrink at the next pass. Repeating it changes nothing.
+
+    Raises:
+        UnavailableError: the database does not answer; nothing was written.
+    """
+    outcomes: dict[int, Outcome] = {}
+    found = [(place, record) for place, record in enumerate(records) if isinstance(record, ArchivedFact)]
+    if found:
+        given = [fact for _, fact in found]
+        done = _restored(context, namespace, given, _facts(context, namespace, given, now), now)
+        outcomes |= zip((place for place, _ in found), done, strict=True)
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, namespace).id
+        for kind, write in WRITERS:
+            those = {place: record for place, record in enumerate(records) if isinstance(record, kind)}
+            if those:
+                outcomes |= zip(those, write(db, tenant, list(those.values())), strict=True)
+    return [outcomes[place] for place in range(len(records))]
+
+
+def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Outcome]:
+    hashes = [one.fact.digest for one in given]
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, namespace).id
+        refused = _refused(db, tenant, given, hashes)
+    new = [place for place in range(len(given)) if place not in refused]
+    embedded = embed(context, [given[place].fact.text for place in new])
+    with writing(context.database_url) as db:
+        added = archives.add_facts(db, tenant, [_row(given[place], hashes[place]) for place in new])
+        there = [
+            (given[place], vector) for place, vector in zip(new, embedded, strict=True) if given[place].id in added
+        ]
+        with_vector = _write(context, db, tenant, there, now)
+    outcomes: list[Outcome] = []
+    for place, one in enumerate(given):
+        if place in refused:
+            outcomes.append(refused[place])
+        elif one.id in added:
+            outcomes.append(Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector))
+        else:
+            outcomes.append(InvalidInputError(f"id: what {one.id} says was just stored by another: import it again."))
+    return outcomes
+
+
+def _restored(
+    context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Outcome], now: datetime
+) -> list[Outcome]:
+    """Restore facts that were live when the archive was written and have ended by themselves since."""
+    there = [
+        isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
+        for one, outcome in zip(given, outcomes, strict=True)
+    ]
+    ids = [one.id for one, is_there in zip(given, there, strict=True) if is_there]
+    if not ids:
+        return outcomes
+    with transaction(context.database_url) as db:
+        owner = namespaces.find_or_add(db, namespace)
+        fates, faded = restore_ended_within(context, db, owner, ids, now, by="import")
+    return [
+        _outcome(one.id, fates[one.id], faded=one.id in faded) if is_there else outcome
+        for one, outcome, is_there in zip(given, outcomes, there, strict=True)
+    ]
+
+
+def _outcome(id_: UUID, fate: Fate | InvalidInputError, *, faded: bool) -> Stored:
+    """Return what an import answers of a fact that is known already."""
+    if isinstance(fate, InvalidInputError):  # a live fact says the same
+        return Stored(id_, "duplicate", embedded=True)
+    action = "forgotten" if fate.reason in facts.WISHED else fate.action
+    return Stored(id_, action, embedded=True, faded=faded)
+
+
+def _refused(
+    db: Connection, tenant: int, given: Sequence[ArchivedFact], hashes: Sequence[bytes]
+) -> dict[int, Stored | InvalidInputError]:
+    """Return what is not written, and what it is already or why it must not be."""
+    known = facts.known_by_id(db, tenant, [one.id for one in given])
+    said = facts.known_exactly(db, tenant, hashes)
+    unwanted = forgotten_hashes.among(db, tenant, hashes)
+    refused: dict[int, Stored | InvalidInputError] = {}
+    ids: set[UUID] = set()
+    for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
+        if one.id in known and not same_record(known[one.id].hash, hash_):
+            refused[place] = InvalidInputError(f"id: {one.id} belongs to another fact already.")
+        elif one.id in known or one.id in ids:
+            refused[place] = Stored(one.id, "unchanged", embedded=True)
+        elif not one.past.ended and hash_ in said:
+            refused[place] = Stored(said[hash_], "duplicate", embedded=True)
+        elif not one.past.ended and hash_ in unwanted:
+            refused[place] = Stored(unwanted[hash_], "forgotten", embedded=False)
+        else:
+            ids.add(one.id)
+            if not one.past.ended:
+                said[hash_] = one.id
+    return refused
+
+
+def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
+    content, past = one.fact.model_dump(mode="json"), one.past.model_dump(mode="json")
+    own = {"id": str(one.id), "hash": f"\\x{hash_.hex()}"}
+    return own | {name: content[name] for name in CONTENT} | {name: past[name] for name in PAST}
+
+
+def _write(
+    context: Context, db: Connection, tenant: int, there: Sequence[tuple[ArchivedFact, Vectors | None]], now: datetime
+) -> set[UUID]:
+    """Write what belongs to facts just added; return which of them have a vector or, if they ended, a signature."""
+    if not there:
+        return set()
+    some = any(vector is not None for _, vector in there)
+    usable = some and embedders.holds(db, context.embedder.name)
+    having = {one.id: vector for one, vector in there if usable and vector is not None}
+    archives.add_activity(
+        db, tenant, [_activity(one, now, context.settings.segments, embedded=one.id in having) for one, _ in there]
+    )
+    archives.take_turns(db, tenant, max(one.past.state.occurred or 0 for one, _ in there))
+    archives.add_events(db, tenant, [event for one, _ in there for event in _events(one)])
+    _write_vectors(db, tenant, [one for one, _ in there if one.id in having], having)
+    live = [one for one, _ in there if not one.past.ended]
+    rows = activity.lock(db, tenant, [one.id for one in live])
+    due.write_faded(
+        db, rows, written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
+    )
+    return set(having)
+
+
+def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], having: dict[UUID, Vectors]) -> None:
+    live = [one.id for one in those if not one.past.ended]
+    ended = [one.id for one in those if one.past.ended]
+    if live:
+        keep_vectors(db, tenant, live, np.stack([having[id_] for id_ in live]))
+    if ended:
+        signatures.add(db, tenant, ended, encode(np.stack([having[id_] for id_ in ended])))
+        signatures.retire(db, [tenant] * len(ended), ended)
+
+
+def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool) -> dict[str, Any]:
+    """Return a row of `activity`; when it is due and what it has become is computed once it is written."""
+    ended = one.past.ended
+    fidelity = PENDING if not embedded else FINGERPRINT if ended else FULL
+    return one.past.state.model_dump(mode="json") | {
+        "fact": str(one.id),
+        "segment": crc32(one.id.bytes) % segments,
+        "tier": int(Tier.COLD),
+        "fidelity": fidelity,
+        "retired": ended,
+        "held": one.past.state.held and not ended,
+        "due_at": "infinity" if ended else now.isoformat(),
+    }
+
+
+def _events(one: ArchivedFact) -> list[dict[str, Any]]:
+    return [{"fact": str(one.id), **event.model_dump(mode="json")} for event in one.past.events]
+
+
+def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Outcome]:
+    archives.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
+    there = archives.linked(db, tenant, [one.source for one in given])
+    lacking = "link: of {} and {} not both are there, so they cannot be linked."
+    return [
+        "linked"
+        if (one.source, one.target, one.type) in there
+        else InvalidInputError(lacking.format(one.source, one.target))
+        for one in given
+    ]
+
+
+def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContradiction]) -> list[Outcome]:
+    archives.add_contradictions(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["contradicting"] * len(given)
+
+
+def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Outcome]:
+    archives.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["alike"] * len(given)
+
+
+def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Outcome]:
+    archives.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["documented"] * len(given)
+
+
+def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Outcome]:
+    archives.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["related"] * len(given)
+
+
+def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Outcome]:
+    for one in given:
+        archives.take_salt(db, tenant, one.salt)
+        archives.take_own(db, tenant, one.turns, one.settings)
+    return ["settled"] * len(given)
+
+
+def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Outcome]:
+    """Keep in mind what somebody wished forgotten: by its digest, or where that has another salt, by its tombstone."""
+    usable = [one for one in given if archives.take_salt(db, tenant, one.salt)]
+    archives.add_wishes(db, tenant, [one.model_dump(mode="json") for one in usable])
+    forgotten_hashes.add(db, [tenant] * len(given), [one.fact for one in given])
+    kept = archives.wishes_of(db, tenant, [one.fact for one in given])
+    foreign = "wish: fact {} is purged, and its digest has another salt than this namespace; import into an empty one."
+    return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
+
+
+WRITERS: tuple[tuple[type[Any], Callable[[Connection, int, Sequence[Any]], list[Outcome]]], ...] = (
+    (ArchivedNamespace, _own),
+    (ArchivedLink, _links),
+    (ArchivedContradiction, _contradictions),
+    (ArchivedLikeness, _likenesses),
+    (ArchivedDocument, _documents),
+    (ArchivedRelation, _relations),
+    (ArchivedWish, _wishes),
+)

@@ -1,0 +1,84 @@
+"""Keys: who may come in over HTTP, to which namespace, and what for."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import get_args
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from workers.context import Context
+from workers.coordination import key_ring
+from workers.coordination.key_ring import Grant, Scope
+from workers.errors import InvalidInputError, NotFoundError
+from workers.storage import api_keys, namespaces
+from workers.storage.api_keys import ApiKey
+from workers.storage.connection import transaction
+
+SCOPES: tuple[str, ...] = get_args(Scope)
+PREFIX = "ebb_"
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new key, which is shown this once."""
+
+    id: UUID
+    key: str
+
+
+def create(context: Context, namespace: str, scopes: Sequence[str], label: str | None, now: datetime) -> Created:
+    """Make a key to a namespace; it opens from now on.
+
+    Raises:
+        InvalidInputError: a scope is none, or there is no scope.
+    """
+    wanted = [scope for scope in SCOPES if scope in scopes]
+    if not wanted or len(wanted) != len(set(scopes)):
+        raise InvalidInputError(
+            f"scope: {', '.join(scopes) or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
+        )
+    made = Created(uuid7(), PREFIX + secrets.token_urlsafe(TOKEN_BYTES))
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, namespace)
+        api_keys.add(db, tenant.id, made.id, key_ring.digest(made.key), label, wanted, now)
+    publish(context)
+    return made
+
+
+def of_namespace(context: Context, namespace: str) -> list[ApiKey]:
+    """Return the keys to a namespace, revoked ones too, oldest first."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return [] if tenant is None else api_keys.of_namespace(db, tenant.id)
+
+
+def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
+    """Let a key open nothing any more, at once; false if it was revoked before.
+
+    Raises:
+        NotFoundError: the namespace has no such key.
+    """
+    if id_ not in {key.id for key in of_namespace(context, namespace)}:
+        raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}; see `ebb keys list`.")
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, namespace)
+        revoked = api_keys.revoke(db, tenant.id, id_, now)
+    publish(context)
+    return revoked
+
+
+def publish(context: Context) -> int:
+    """Copy all keys to where doors look them up; return how many open something."""
+    with transaction(context.database_url) as db:
+        keys = api_keys.every(db)
+        grants = {key.digest: _grant(key) for key in keys}
+        key_ring.copy(context.redis, grants)
+    return sum(bool(grant.scopes) for grant in grants.values())
+
+
+def _grant(key: ApiKey) -> Grant:
+    return Grant(str(key.id), key.namespace, () if key.revoked_at else tuple(key.scopes))

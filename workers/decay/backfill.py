@@ -1,0 +1,99 @@
+"""Backfill: facts whose decay class nobody chose get the one that today's rules give them (D47, C-D10)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools
+from workers.core.fading import written
+from workers.core.lifetime import classify_decay, expiry
+from workers.memory.decay_rules import rules_for
+from workers.memory.embed import Place
+from workers.storage import classes, namespaces
+from workers.storage.activity import PERMANENT, Activity
+from workers.storage.connection import Connection, transaction
+
+BATCH = 1_000
+UNCLASSED = "none"
+SAME_INSTANT = 1e-3
+"""Seconds that two expiries may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """How many facts were looked at, how many went from which class to which, and how many would be over by it."""
+
+    examined: int = 0
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    overdue: int = 0
+
+    def __add__(self, other: "Backfilled") -> "Backfilled":
+        """Return what both did together."""
+        return Backfilled(self.examined + other.examined, self.changes + other.changes, self.overdue + other.overdue)
+
+
+def backfill(
+    context: Context, namespace: str | None, after: Place, now: datetime, *, dry_run: bool = False, prune: bool = False
+) -> tuple[Place | None, Backfilled]:
+    """Classify the next facts of a namespace, or of all; return where to go on, if anywhere, and what became of them.
+
+    What somebody chose stays. A lifetime begins at the last confirmation, so that no old fact is given a new one. A
+    fact whose lifetime would be over by that keeps what it has, unless `prune` is true: then it is hidden at once, and
+    the next pass forgets it. Repeating it changes nothing.
+    """
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return None, Backfilled()
+        locked = classes.unchosen(db, tenant.id if tenant else None, after, BATCH, now)
+        done = _classify(context, db, locked, now, dry_run=dry_run, prune=prune)
+    return (int(locked.namespaces[-1]), locked.ids[-1]) if locked.ids else None, done
+
+
+def _classify(
+    context: Context, db: Connection, locked: Activity, now: datetime, *, dry_run: bool, prune: bool
+) -> Backfilled:
+    said = classes.said(db, locked)
+    names = list(zip(locked.namespaces.tolist(), locked.ids, strict=True))
+    rows = locked.only(np.array([name in said for name in names], dtype=np.bool_))
+    new = _classified(rows, [said[name] for name in names if name in said])
+    moved = _differ(rows, new)
+    rules = rules_for(context, db, new.namespaces)
+    overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
+    moving = moved if prune else moved & ~overdue
+    if moving.any() and not dry_run:
+        moved_rows = new.only(moving)
+        rules = rules_for(context, db, moved_rows.namespaces)
+        classes.write(db, moved_rows, written(moved_rows.anchors, now.timestamp(), rules))
+    changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
+    return Backfilled(len(rows), changes, int(overdue.sum()))
+
+
+def _classified(rows: Activity, said: Sequence[classes.Said]) -> Activity:
+    """Return facts with the classes that their words give them, and the lifetimes of those."""
+    chosen = [classify_decay(*one) for one in said]
+    confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()
+    was_permanent = np.array([name == PERMANENT for name in rows.decay_classes], dtype=np.bool_)
+    is_permanent = np.array([name == PERMANENT for name in chosen], dtype=np.bool_)
+    anchors = replace(
+        rows.anchors,
+        expires_at=np.array([expiry(*one) for one in zip(chosen, confirmed, strict=True)], dtype=np.float64),
+        permanent=is_permanent | (rows.anchors.permanent & ~was_permanent),
+        halvings=np.zeros(len(rows), dtype=np.int64),
+    )
+    return replace(rows, decay_classes=list(chosen), anchors=anchors)
+
+
+def _differ(rows: Activity, new: Activity) -> Bools:
+    """Return which facts have another class, or another expiry because the class itself has changed."""
+    other = [was != now for was, now in zip(rows.decay_classes, new.decay_classes, strict=True)]
+    same_expiry = np.isclose(rows.anchors.expires_at, new.anchors.expires_at, rtol=0.0, atol=SAME_INSTANT)
+    return np.array(other, dtype=np.bool_) | ~same_expiry
+
+
+def _names(rows: Activity) -> list[str]:
+    return [name or UNCLASSED for name in rows.decay_classes]

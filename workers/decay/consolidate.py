@@ -1,0 +1,247 @@
+"""Consolidate: of facts that say nearly the same one is kept, strengthened by the others, which become tombstones.
+
+It is told first, and done only where somebody wants it. What is merged can be restored, and is then left alone. No
+model decides: the same facts lead to the same merges, whoever does it and however often (H19).
+"""
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import confidence, lifetime
+from workers.core import near_duplicates as likeness
+from workers.core.arrays import Ints
+from workers.core.fading import Anchors, chosen, written
+from workers.core.fidelity import FULL, PENDING
+from workers.decay.forget_limit import allowed
+from workers.decay.near_duplicates import compare
+from workers.decay.runs import check_own
+from workers.memory.decay_rules import rules_for
+from workers.memory.forget import forget_within
+from workers.memory.touch import confirmed, salience
+from workers.storage import activity, events, likenesses, links, namespaces, runs
+from workers.storage.activity import PERMANENT, Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.likenesses import Member
+from workers.validation.values import MOST_TAGS
+
+log = logging.getLogger(__name__)
+
+MOST_PAIRS = 50_000
+"""Pairs looked at together, the most alike first; a namespace with more of them is merged round by round."""
+
+AT_ONCE = 200
+"""Groups merged in one transaction."""
+
+REASON = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The fact that is kept, and those that are merged into it, each with its likeness to the kept one."""
+
+    keep: Member
+    merge: list[tuple[Member, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What was merged, how many facts the forget limit keeps, and which of the kept have less than their vector."""
+
+    groups: list[Group] = field(default_factory=list)
+    held: int = 0
+    faded: list[UUID] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many facts were compared, what was merged, and whether there is more to do."""
+
+    compared: int = 0
+    merged: Merged = Merged()
+    more: bool = False
+
+
+def consolidate(
+    context: Context, namespace: str, run: UUID, now: datetime, until: float, *, apply: bool, force: bool = False
+) -> Progress:
+    """Compare what is new, and merge near-duplicates if `apply` is true, until an instant on the monotonic clock.
+
+    Where it stopped, another call goes on; `run` has one forget limit, unless `force` is true.
+    """
+    compared = 0
+    while batch := compare(context, namespace, now):
+        compared += batch
+        if time.monotonic() >= until:
+            return Progress(compared, more=True)
+    merged, more = _merge_all(context, namespace, run, now, until, force=force) if apply else (Merged(), False)
+    return Progress(compared, merged, more)
+
+
+def _merge_all(
+    context: Context, namespace: str, run: UUID, now: datetime, until: float, *, force: bool
+) -> tuple[Merged, bool]:
+    """Merge round by round; return what was merged, and whether there was no time for the rest."""
+    done, went_on = Merged(), True
+    while went_on and not done.held:
+        groups, went_on = near_duplicates(context, namespace, now), False
+        for begin in range(0, len(groups), AT_ONCE):
+            step = merge(context, namespace, run, groups[begin : begin + AT_ONCE], now, force=force)
+            went_on |= bool(step.groups)
+            done = Merged(done.groups + step.groups, step.held, done.faded + step.faded)
+            if done.held or time.monotonic() >= until:
+                return done, not done.held
+    return done, False
+
+
+def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Group]:
+    """Return the facts that say nearly the same, as far as they were compared, and which of each group is kept."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return [] if tenant is None else _groups(db, tenant.id, now)
+
+
+def merge(
+    context: Context, namespace: str, run: UUID, groups: Sequence[Group], now: datetime, *, force: bool = False
+) -> Merged:
+    """Merge groups in one transaction, as far as they still are as they were; `run` has one forget limit.
+
+    Repeating it changes nothing.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None or not groups:
+            return Merged()
+        runs.begin(db, run, now, None, "", work="consolidation", dry_run=False, force=force)
+        check_own(db, run, "consolidation", None)
+        runs.finish(db, run)
+        rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
+        wanted = _still_there(db, tenant.id, groups, now)
+        total = sum(len(group.merge) for group in wanted)
+        granted = total if force else allowed(context, db, tenant.id, total, now)
+        going = _within(wanted, granted)
+        faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
+    if granted < total:
+        log.warning("FORGET LIMIT MET: %d near-duplicates are kept that would be merged", total - granted)
+    return Merged(going, total - granted, faded)
+
+
+def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
+    pairs = likenesses.unsettled(db, tenant, now, MOST_PAIRS)
+    there = likenesses.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
+    alike = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
+    best_first = [member.id for member in sorted(there.values(), key=_worth)]
+    staying = frozenset(member.id for member in there.values() if _stays(member))
+    return [
+        Group(there[kept], [(there[id_], alike[min(id_, kept), max(id_, kept)]) for id_ in gone])
+        for kept, gone in likeness.groups(best_first, alike, staying)
+    ]
+
+
+def _worth(member: Member) -> tuple[bool, float, int, datetime, UUID]:
+    """Return by what facts are sorted, the one to keep first.
+
+    What is pinned comes before all others, then whatever lives longer by its class, was confirmed more often, and is
+    older; the id decides between equals.
+    """
+    seconds = lifetime.lifetime(member.decay_class or None).seconds
+    lives = math.inf if seconds is None else seconds
+    return not member.pinned, -lives, -member.confirmations, member.created_at, member.id
+
+
+def _stays(member: Member) -> bool:
+    return member.pinned or member.decay_class == PERMANENT
+
+
+def _members(group: Group) -> list[Member]:
+    return [group.keep, *(member for member, _ in group.merge)]
+
+
+def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
+    """Return what is left of groups once their facts are locked: somebody may have forgotten or pinned some."""
+    there = likenesses.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
+    left = [
+        Group(
+            there[group.keep.id],
+            [(there[one.id], cosine) for one, cosine in group.merge if one.id in there and not _stays(there[one.id])],
+        )
+        for group in groups
+        if group.keep.id in there
+    ]
+    return [group for group in left if group.merge]
+
+
+def _within(groups: Sequence[Group], granted: int) -> list[Group]:
+    """Return as much of the groups as makes so many merged facts."""
+    going = []
+    for group in groups:
+        if granted > 0:
+            going.append(replace(group, merge=group.merge[:granted]))
+        granted -= len(group.merge)
+    return going
+
+
+def _merge(
+    context: Context, db: Connection, tenant: int, run: UUID, rows: Activity, groups: Sequence[Group], now: datetime
+) -> list[UUID]:
+    """Write what becomes of all of them; return which of the kept have less than the full vector."""
+    _strengthen(context, db, tenant, rows, groups, now)
+    gone = [member.id for group in groups for member, _ in group.merge]
+    forget_within(db, [tenant] * len(gone), gone, [REASON] * len(gone), now, run)
+    noted = []
+    for group in groups:
+        for member, cosine in group.merge:
+            noted.append((member.id, "merged into", {"id": str(group.keep.id), "similarity": round(cosine, 4)}))
+            noted.append((group.keep.id, "took in", {"id": str(member.id), "similarity": round(cosine, 4)}))
+    events.add_many(db, tenant, now, noted)
+    links.take_over(db, tenant, gone, [group.keep.id for group in groups for _ in group.merge])
+    keepers = [group.keep.id for group in groups]
+    tags = [_tags(group) for group in groups]
+    importances = [max(member.importance for member in _members(group)) for group in groups]
+    likenesses.take_over(db, tenant, keepers, tags, importances)
+    fidelity = dict(zip(rows.ids, rows.anchors.fidelity.tolist(), strict=True))
+    return [id_ for id_ in keepers if fidelity[id_] not in (FULL, PENDING)]
+
+
+def _tags(group: Group) -> list[str]:
+    """Return the tags of all of a group, the kept fact's own first, each once."""
+    return list(dict.fromkeys(tag for member in _members(group) for tag in member.tags))[:MOST_TAGS]
+
+
+def _strengthen(
+    context: Context, db: Connection, tenant: int, rows: Activity, groups: Sequence[Group], now: datetime
+) -> None:
+    """Reinforce the kept facts: confirmed now, and as strong, sure and long-lived as the best of the group (C-H7)."""
+    place = {id_: i for i, id_ in enumerate(rows.ids)}
+    groups = sorted(groups, key=lambda group: place[group.keep.id])
+    members = [[place[member.id] for member in _members(group)] for group in groups]
+    keepers = np.zeros(len(rows), dtype=np.bool_)
+    keepers[[own[0] for own in members]] = True
+    kept, times = rows.only(keepers), np.array([len(group.merge) for group in groups], dtype=np.int64)
+    anchors = confirmed(_best_of(rows.anchors, members, times, now), kept, now, always=True)
+    latest = np.array([rows.anchors.expires_at[own].max() for own in members])
+    anchors = replace(anchors, expires_at=np.maximum(anchors.expires_at, latest))
+    faded = written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
+    activity.write_used(db, kept, anchors, faded, np.zeros(len(groups), dtype=np.int64), now)
+    activity.confirm(db, tenant, kept.ids, times.tolist())
+
+
+def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:
+    """Return the anchors of the first of each group's members, with the strength and belief of the best of them."""
+    alive = salience(facts, now)
+    strongest = chosen(facts, np.array([own[int(alive[own].argmax())] for own in members], dtype=np.int64))
+    surest = np.array([facts.confidence[own].max() for own in members])
+    return replace(
+        chosen(facts, np.array([own[0] for own in members], dtype=np.int64)),
+        base=strongest.base,
+        coactivations=strongest.coactivations,
+        last_seen_at=strongest.last_seen_at,
+        confidence=confidence.reinforced(surest, times),
+    )

@@ -1,0 +1,187 @@
+"""Forecast: what the passes of the days to come will do. The curves are known, so it is computed and not guessed."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Floats, Ints
+from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade, over
+from workers.core.fidelity import FINGERPRINT
+from workers.core.forget_limit import room
+from workers.core.tiers import Tier
+from workers.decay import forget_limit
+from workers.decay.passes import newly_stale
+from workers.memory.decay_rules import hygiene, rules_of
+from workers.storage import due, facts, limits, namespaces, tallies
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, snapshot
+from workers.storage.namespaces import Namespace
+
+MOST_DAYS = 366
+BATCH = 10_000
+MINUTE = 60.0
+
+COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
+CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *REASONS)
+"""What can become of a fact: a colder tier, a smaller vector, only the signature, the word that nobody has heard of it
+for long, or its end for one of the reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A fact that will change: into what, and how its text begins."""
+
+    id: UUID
+    change: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Facts that are over on one day, one array each: what orders them, and what becomes of those that are held."""
+
+    rows: Activity
+    ends_at: Floats
+    reason: Ints
+    changes: list[tuple[str, Bools]]
+
+    def only(self, keep: Bools) -> "Ended":
+        """Return the facts where `keep` is true."""
+        changes = [(name, which[keep]) for name, which in self.changes]
+        return Ended(self.rows.only(keep), self.ends_at[keep], self.reason[keep], changes)
+
+
+@dataclass(slots=True)
+class Day:
+    """What a pass at the end of one day will do, if one came each day until then.
+
+    Those that are past the forget limit are `held`, and not among those that end.
+    """
+
+    at: datetime
+    counts: Counter[str] = field(default_factory=Counter)
+    held: int = 0
+    facts: list[Foreseen] = field(default_factory=list)
+    examples: list[tuple[UUID, str]] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+
+    def show(self, change: str, ids: Sequence[UUID], most: int) -> None:
+        """Keep the first of some facts as examples of what the pass does."""
+        room = most - sum(known == change for _, known in self.examples)
+        self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
+
+
+def forecast(context: Context, namespace: str, days: int, now: datetime, shown: int = 3) -> list[Day]:
+    """Return what becomes of a namespace day by day, if nobody recalls or tells anything meanwhile.
+
+    It reads what is due until then, not what is stored. Of each day and change, the
+    texts of `shown` facts begin it.
+    """
+    ahead = [Day(now + timedelta(days=number)) for number in range(1, days + 1)]
+    with snapshot(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return ahead
+        rules = rules_of(context, hygiene(context, tenant.settings))
+        for rows, due_at in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=tenant.unsettled):
+            _foresee(rows, np.minimum(due_at, -np.inf if tenant.unsettled else np.inf), ahead, rules, shown)
+        _limit(context, db, tenant, ahead, now, shown)
+        texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
+    for day in ahead:
+        day.facts = [Foreseen(id_, change, texts[id_]) for id_, change in day.examples]
+    return ahead
+
+
+def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, shown: int) -> None:
+    """Let the days pass over some facts, and add to each day what it changes, and which of them are over then."""
+    tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
+    stale = rows.anchors.stale.copy()
+    for day in ahead:
+        due_today = due_at <= day.at.timestamp()
+        places = np.flatnonzero(due_today)
+        instant = day.at.timestamp()
+        before = replace(
+            chosen(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
+        )
+        faded = fade(before, instant, rules)
+        ended, changes = over(faded, instant), _changes(before, faded, tier[places])
+        for change, which in changes:
+            day.counts[change] += int((which & ~ended).sum())
+            day.show(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
+        if ended.any():
+            those = Ended(rows.only(due_today), faded.ends_at, faded.end_reason, changes)
+            day.ended.append(those.only(ended))
+        tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
+        stale[places] = faded.stale
+        due_at[places] = np.where(ended, np.inf, faded.due_at)
+
+
+def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools]]:
+    """Return each change with a mask of the facts that it happens to unless they end, as a pass counts them."""
+    falls = faded.fidelity > before.fidelity
+    cooling = [(cooler, Tier[cooler.upper()]) for cooler in COOLING]
+    return [
+        *((cooler, (faded.tier == code) & (tier != code)) for cooler, code in cooling),
+        ("compressed", falls & (faded.fidelity < FINGERPRINT)),
+        ("fingerprinted", falls & (faded.fidelity == FINGERPRINT)),
+        ("stale", newly_stale(before, faded)),
+    ]
+
+
+def _limit(
+    context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int
+) -> None:
+    """Let end on each day what was asked for and what the forget limit allows, the oldest ends first; hold the rest."""
+    live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
+    passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.shares(context), list[Ended]()
+    for day in ahead:
+        left = room(own, live, spent, day.at.timestamp())
+        asked = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in day.ended]
+        wanted = [~of_one & ~one.rows.held for of_one, one in zip(asked, day.ended, strict=True)]
+        granted = _granted(day.ended, wanted, left)
+        going = [one.only(a | g) for one, a, g in zip(day.ended, asked, granted, strict=True)]
+        staying = [one.only(w & ~g) for one, w, g in zip(day.ended, wanted, granted, strict=True)]
+        waited = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in held]
+        going += [one.only(goes) for one, goes in zip(held, waited, strict=True)]
+        held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
+        held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
+        _count(day, going, staying, shown)
+        ended = sum(len(one.rows) for one in going)
+        live -= ended
+        counted = sum(int(which.sum()) for which in granted)
+        spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
+        passed_at = day.at
+
+
+def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
+    """Return which of the wanted facts go, so many of the oldest ends in all, or every one where there is no limit."""
+    if left is None:
+        return list(wanted)
+    order = sorted(
+        (float(one.ends_at[place]), one.rows.ids[place], number, place)
+        for number, (one, which) in enumerate(zip(ended, wanted, strict=True))
+        for place in np.flatnonzero(which).tolist()
+    )
+    granted = [np.zeros(len(one.rows), dtype=np.bool_) for one in ended]
+    for _, _, number, place in order[:left]:
+        granted[number][place] = True
+    return granted
+
+
+def _count(day: Day, going: Sequence[Ended], staying: Sequence[Ended], shown: int) -> None:
+    """Add to a day what becomes of facts that are over: some end, and the others change as long as they are held."""
+    for one in going:
+        for number, name in enumerate(REASONS):
+            ids = one.rows.only(one.reason == number).ids
+            day.counts[name] += len(ids)
+            day.show(name, ids, shown)
+    for one in staying:
+        day.held += len(one.rows)
+        day.show("held", one.rows.ids, shown)
+        for change, which in one.changes:
+            day.counts[change] += int(which.sum())

@@ -1,0 +1,162 @@
+"""The forget limit: what ends without having been asked for does so only up to a share of its namespace.
+
+All passes and clean-ups of all workers share one limit for a day and one for a week, in the transaction that forgets.
+What is past it is held: it stays visible until its owner lets it go or keeps it.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Floats, Ints
+from workers.core.fading import Faded, fade, over
+from workers.core.forget_limit import Limit
+from workers.decay import gaps
+from workers.memory.decay_rules import terms
+from workers.memory.turn_limit import counted
+from workers.storage import due, limits, namespaces
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection
+from workers.storage.limits import Cutoff
+from workers.storage.runs import Part
+
+REGULAR = timedelta(days=1)
+"""A lifetime that its owner chose and that is over counts only if no pass came for longer than this before its end."""
+
+BATCH = 10_000
+
+ALL: Cutoff = (np.inf, None)
+NONE: Cutoff = (-np.inf, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Of n facts: which are forgotten now, and which are over but held back by the limit."""
+
+    forgotten: Bools
+    held: Bools
+
+
+def shares(context: Context) -> Limit:
+    """Return which shares of a namespace may end by themselves, as the operator set them."""
+    return Limit(context.settings.forget_limit, context.settings.forget_limit_week)
+
+
+def publish(context: Context, db: Connection) -> None:
+    """Write the shares that this process was started with to the table that readers use."""
+    own = shares(context)
+    if limits.current(db) != (own.a_day, own.a_week):
+        limits.replace(db, own.a_day, own.a_week)
+
+
+def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
+    """Return how many of `wanted` facts a clean-up may forget that nobody named, and count them."""
+    publish(context, db)
+    limits.lock(db, tenant)
+    left = limits.room(db, tenant, now)
+    granted = wanted if left is None else min(wanted, left)
+    limits.spend(db, tenant, granted, now)
+    return granted
+
+
+def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bools:
+    """Return which facts end as their owners asked: a lifetime that they chose has run out while passes came regularly.
+
+    Before the first pass no interval is known, and every pass counts as regular.
+    """
+    until = now if passed_at is None else min(now, passed_at + REGULAR)
+    expires_at = rows.anchors.expires_at
+    asked: Bools = rows.explicit & (expires_at < now.timestamp()) & (expires_at <= until.timestamp())
+    return asked
+
+
+def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Decision:
+    """Return which of some claimed facts a run forgets, the oldest ends first, and count those that were not asked for.
+
+    What is held already waits for its owner, and takes no part; nor does what ended while no pass came for long.
+    """
+    ended = over(faded, part.planned_for.timestamp())
+    forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
+    if ended.any() and not part.force:
+        paused = gaps.within(db, rows, faded.ends_at)
+        forgotten &= ~paused
+        wanted = ended & ~forgotten & ~rows.held & ~paused
+    else:
+        wanted = ended & ~forgotten & ~rows.held
+    asked = forgotten.copy()
+    for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
+        own = rows.namespaces == tenant
+        going = _granted(context, db, run, part, tenant, rows, faded.ends_at, np.flatnonzero(wanted & own))
+        forgotten[going] = True
+        if not part.dry_run:
+            limits.spend(db, tenant, len(going), part.planned_for, asked=int((asked & own).sum()))
+    held = ended & ~forgotten
+    if not part.dry_run:
+        for tenant in np.unique(rows.namespaces[held]).tolist():
+            namespaces.hold(db, tenant, part.planned_for)
+    return Decision(forgotten, held)
+
+
+def _granted(
+    context: Context,
+    db: Connection,
+    run: UUID,
+    part: Part,
+    tenant: int,
+    rows: Activity,
+    ends_at: Floats,
+    places: Ints,
+) -> list[int]:
+    """Return the places of those facts of one namespace that may go; the namespace is locked where there are any."""
+    if not len(places):
+        return []
+    limits.lock(db, tenant)
+    last = limits.cutoff(db, run, tenant)
+    if last is None:
+        last = _cutoff(context, db, run, part, tenant)
+    ordered = sorted(places.tolist(), key=lambda place: (ends_at[place], rows.ids[place]))
+    going = [place for place in ordered if _goes(float(ends_at[place]), rows.ids[place], last)]
+    if part.dry_run:
+        return going
+    left = limits.room(db, tenant, part.planned_for)
+    return going if left is None else going[:left]
+
+
+def _goes(ends_at: float, id_: UUID, last: Cutoff) -> bool:
+    return ends_at < last[0] or (ends_at == last[0] and last[1] is not None and id_ <= last[1])
+
+
+def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int) -> Cutoff:
+    """Settle up to which fact a run may go in a namespace, so that its tasks agree in whatever order they come."""
+    left = limits.room(db, tenant, part.planned_for)
+    last = ALL
+    if left is not None and limits.due(db, tenant, part.planned_for, left + 1) > left:
+        last = _nth_ending(context, db, part, tenant, left)
+    limits.set_cutoff(db, run, tenant, 0 if left is None else left, last)
+    return last
+
+
+def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, number: int) -> Cutoff:
+    """Return the last of so many facts that are over, were not asked to end and are not held, in order."""
+    if number == 0:
+        return NONE
+    endings: list[tuple[float, UUID]] = []
+    now = part.planned_for
+    for rows, _ in due.coming(db, tenant, now, BATCH):
+        own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
+        faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
+        counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
+        counting &= ~gaps.within(db, rows, faded.ends_at)
+        endings += [(float(faded.ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
+    endings.sort()
+    return endings[number - 1] if len(endings) > number else ALL
+
+
+def waiting(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
+    """Return facts with those that are held due again only when a lifetime that their owners chose runs out."""
+    expires_at = rows.anchors.expires_at
+    again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + guard, np.inf)
+    return replace(faded, due_at=np.where(held, again, faded.due_at))

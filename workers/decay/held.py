@@ -1,0 +1,122 @@
+"""Held facts: listed, and let go or kept, for their owner decides about what the forget limit holds back."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.fading import REASONS, ends, written
+from workers.memory.decay_rules import rules_for, terms
+from workers.memory.forget import forget_within
+from workers.memory.restore import as_recalled
+from workers.storage import activity, events, held, namespaces, outrunning
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.held import Held
+
+BATCH = 500
+"""Facts that are decided about in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The last fact of a page, behind which the next one begins."""
+
+    ended_at: datetime
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Held facts with the reason for which each is over, how many there are, and where the listing goes on."""
+
+    facts: list[Held] = field(default_factory=list)
+    reasons: dict[UUID, str] = field(default_factory=dict)
+    total: int = 0
+    rest: Behind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """About which facts was decided, and how many are still held."""
+
+    ids: list[UUID]
+    left: int
+
+
+def listed(context: Context, namespace: str, limit: int, behind: Behind | None = None) -> Page:
+    """Return the held facts of a namespace, those that were over first in front."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return Page()
+        found = held.page(db, tenant.id, limit + 1, None if behind is None else (behind.ended_at, behind.id))
+        shown = found[:limit]
+        reasons = _reasons(context, db, activity.read(db, tenant.id, [one.id for one in shown]))
+        rest = Behind(shown[-1].ended_at, shown[-1].id) if len(found) > limit else None
+        return Page(shown, reasons, held.count(db, tenant.id), rest)
+
+
+def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
+    """Forget held facts, or all that are held, as a pass would; the forget limit counts none of them.
+
+    It stops at `until`, on the monotonic clock. Repeating it changes nothing.
+    """
+    return _decide(context, namespace, ids, until, lambda db, rows: _let_go(context, db, rows, now))
+
+
+def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
+    """Keep held facts, or all that are held, as a restore does: confirmed now, with a whole lifetime before them.
+
+    It stops at `until`, on the monotonic clock. Repeating it changes nothing.
+    """
+    return _decide(context, namespace, ids, until, lambda db, rows: _keep(context, db, rows, now))
+
+
+def _decide(
+    context: Context,
+    namespace: str,
+    ids: Sequence[UUID] | None,
+    until: float,
+    decide: Callable[[Connection, Activity], None],
+) -> Decided:
+    done: list[UUID] = []
+    left = 0
+    while True:
+        with transaction(context.database_url) as db:
+            tenant = namespaces.find(db, namespace)
+            if tenant is None:
+                return Decided([], 0)
+            rows = activity.lock(db, tenant.id, held.among(db, tenant.id, ids, BATCH))
+            rows = rows.only(rows.held)
+            if rows.ids:
+                decide(db, rows)
+            held.settle(db, tenant.id)
+            left = held.count(db, tenant.id)
+        done += rows.ids
+        if not rows.ids or time.monotonic() >= until:
+            return Decided(done, left)
+
+
+def _reasons(context: Context, db: Connection, rows: Activity) -> dict[UUID, str]:
+    _, why = ends(rows.anchors, terms(context, db, rows.namespaces, janitor=True).rules)
+    return {id_: REASONS[code] for id_, code in zip(rows.ids, why.tolist(), strict=True)}
+
+
+def _let_go(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
+    reasons = _reasons(context, db, rows)
+    forget_within(db, rows.namespaces.tolist(), rows.ids, [reasons[id_] for id_ in rows.ids], now)
+
+
+def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
+    rules = rules_for(context, db, rows.namespaces)
+    anchors = as_recalled(rows, now, rules)
+    tenant = int(rows.namespaces[0])
+    outrunning.encode_anew(db, tenant, rows.ids, now)
+    faded = written(anchors, now.timestamp(), rules)
+    activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+    events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

@@ -1,0 +1,309 @@
+"""Decay: what is due cools, shrinks, is fingerprinted or forgotten; a pass costs what changes, not what is stored.
+
+A prune is a pass that takes only what has expired (hard) or nears its expiry (soft): what it finds would be found by
+the next pass just as well. Each expiry and each halving is counted once, by the pass that finds it.
+
+Any number of passes, at any moments, on any number of workers, repeated or missed, leaves what one pass leaves: each
+computes the state from the anchors and the instant, and claims only facts whose next change has come.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.arrays import Bools, Ints
+from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, over
+from workers.core.fidelity import FINGERPRINT, pool
+from workers.core.hygiene import effective
+from workers.core.tiers import Tier
+from workers.decay import forget_limit, gaps
+from workers.decay.runs import check_own
+from workers.memory.decay_rules import terms
+from workers.memory.forget import forget_within
+from workers.memory.turn_limit import counted, write_counted
+from workers.storage import choices, due, events, namespaces, rules, runs, vectors
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.due import Work
+from workers.storage.runs import Counters, Part
+
+log = logging.getLogger(__name__)
+
+LOST_AFTER_SECONDS = 150.0
+"""Longer than the visibility timeout: a part that is still open then has lost its message."""
+
+PartOf = tuple[UUID, int, int]
+"""A run, a segment, and the number of a part within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did, as every door shows it."""
+
+    counters: Counters
+    finished: bool
+    asked_by: str
+    work: Work = "decay"
+    dry_run: bool = False
+
+
+def plan(
+    context: Context,
+    run: UUID,
+    now: datetime,
+    *,
+    work: Work = "decay",
+    asked_by: str = "",
+    slot: datetime | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+    namespace: str | None = None,
+) -> list[PartOf]:
+    """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
+
+    With `namespace` it takes nobody else's facts. Parts of earlier runs whose messages must be lost are returned too.
+    """
+    if not dry_run:
+        gaps.check(context, everywhere=namespace is None)
+    with transaction(context.database_url) as db:
+        lost = runs.open_parts(db, LOST_AFTER_SECONDS)
+        owner = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and owner is None:
+            return lost
+        tenant = None if owner is None else owner.id
+        begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
+        if not begun:
+            check_own(db, run, work, tenant)
+            return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
+        forget_limit.publish(context, db)
+        if work == "decay" and not dry_run:
+            _heed_changed_rules(context, db, now, tenant)
+        if force and not dry_run:
+            due.take_up_held(db, tenant)
+            namespaces.release(db, tenant)
+        taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
+        parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
+        runs.add_parts(db, run, parts)
+    return [*lost, *((run, segment, part) for segment, part, _ in parts)]
+
+
+def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
+    """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise.
+
+    Where only a namespace has other settings, it is that namespace's facts alone, and only by a pass over it.
+    """
+    own, stored = _rules_in_words(context), rules.current(db)
+    if own != stored:
+        rules.replace(db, own)
+    if stored is not None and own != stored:
+        log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
+        rules.make_all_due(db, now)
+    if differing := [one for one in choices.changed(db) if tenant in (None, one)]:
+        choices.make_due(db, differing, now)
+
+
+def _rules_in_words(context: Context) -> dict[str, Any]:
+    """Return by what facts fade where nobody chose otherwise, as JSON can hold it."""
+    return {
+        "widest_bucket": context.rules.widest_bucket,
+        "cold_threshold": context.rules.cold_threshold,
+        "hygiene": effective(context.settings.hygiene_defaults, {}),
+    }
+
+
+def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
+    """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment (C-O16, C-O20)."""
+    settings = context.settings
+    parts = []
+    for segment, count in due_facts.items():
+        quota = math.ceil(count * share)
+        tasks = min(settings.decay_threads, math.ceil(quota / settings.decay_batch))
+        parts += [(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
+    return parts
+
+
+def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None]) -> None:
+    """Do one part of a run, batch by batch, each in a transaction of its own that also counts it.
+
+    `yield_to_users` is called between batches, outside of any transaction.
+    """
+    while True:
+        with transaction(context.database_url) as db:
+            part = runs.lock_part(db, *part_of)
+            processed = 0 if part is None else _batch(context, db, part_of, part)
+            if not processed:
+                runs.finish_part(db, *part_of)
+                return
+        yield_to_users()
+
+
+def finish(context: Context, run: UUID) -> Report:
+    """Finish a run if all its parts are done, and return what it did so far; the caller that finished it logs it."""
+    with transaction(context.database_url) as db:
+        just_finished = runs.finish(db, run)
+        state = runs.state(db, run)
+        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run)
+    if just_finished:
+        _log(report)
+    return report
+
+
+def _log(report: Report) -> None:
+    """Log what a run did, in the documented words (D41, D42); a dry run did nothing."""
+    done = report.counters
+    if report.dry_run:
+        return
+    if report.work in ("decay", "janitor"):
+        _log_decay(done)
+    elif report.work == "startup prune":
+        log.info("startup prune removed %d expired facts", done.forgotten)
+    else:
+        log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
+    if done.held:
+        log.warning(
+            "FORGET LIMIT MET: %d facts are over but stay visible. List them with `ebb held`, then let them go with "
+            "`ebb held --let-go` or keep them with `ebb held --keep`.",
+            done.held,
+        )
+
+
+def _log_decay(done: Counters) -> None:
+    log.info(
+        "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | "
+        "%.1fms across %d segments",
+        done.changed,
+        done.processed,
+        done.hot,
+        done.warm,
+        done.cold,
+        done.compressed,
+        done.fingerprinted,
+        done.duration_ms,
+        done.segments,
+    )
+    if done.forgotten:
+        log.info("forgotten: expired=%d faded=%d culled=%d aged=%d", done.expired, done.faded, done.culled, done.aged)
+
+
+def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
+    """Decay the next facts of a part; return how many, 0 when nothing is left."""
+    began = time.perf_counter()
+    most = min(context.settings.decay_batch, part.quota)
+    if most <= 0:
+        return 0
+    _, segment, _ = part_of
+    now = part.planned_for
+    if part.dry_run:
+        rows = due.preview(
+            db, segment, now, most, part.place, with_held=part.force, work=part.work, namespace=part.namespace
+        )
+    else:
+        rows = due.claim(db, segment, now, most, work=part.work, namespace=part.namespace)
+    if not rows.ids:
+        return 0
+    own, before = terms(context, db, rows.namespaces), rows
+    rows = counted(before, own, now)
+    faded = fade(rows.anchors, now.timestamp(), own.rules)
+    if part.work == "janitor":
+        faded = _tidied(context, db, rows, faded, now)
+    decision = forget_limit.decide(context, db, part_of[0], part, rows, faded)
+    if not part.dry_run:
+        write_counted(db, before, rows)
+        _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
+    counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
+    spent = (time.perf_counter() - began) * 1000
+    runs.count(db, *part_of, replace(counters, duration_ms=spent))
+    return len(rows)
+
+
+def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
+    """Return what the janitor finds: what is over by its own rules too, where passes leave culling and aging to it."""
+    rules = terms(context, db, rows.namespaces, janitor=True).rules
+    found = fade(rows.anchors, now.timestamp(), rules)
+    ended = over(found, now.timestamp())
+    both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
+    return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
+
+
+def _write(
+    db: Connection, run: UUID, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime
+) -> None:
+    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next."""
+    stay = ~forgotten
+    waiting = forget_limit.waiting(rows, faded, held, now, GUARD)
+    _shrink(db, rows.only(stay), faded.fidelity[stay])
+    due.write_faded(db, rows, waiting, held)
+    gone = rows.only(forgotten)
+    reasons = [REASONS[code] for code in faded.end_reason[forgotten]]
+    silent = rows.only(stay & newly_stale(rows.anchors, faded))
+    events.add_all(db, silent.namespaces.tolist(), silent.ids, now, "stale")
+    forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now, run)
+
+
+def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
+    """Pool the vectors of facts whose fidelity falls, and drop those of which only the signature stays."""
+    falls = fidelity > rows.anchors.fidelity
+    dropped = rows.only(falls & (fidelity == FINGERPRINT))
+    vectors.drop(db, dropped.namespaces.tolist(), dropped.ids)
+    pooled = falls & (fidelity < FINGERPRINT)
+    shrinking, buckets = rows.only(pooled), fidelity[pooled]
+    for dims, (places, stored) in vectors.read(db, shrinking.namespaces.tolist(), shrinking.ids).items():
+        _pool(db, shrinking, buckets, dims, places, stored)
+
+
+def _pool(
+    db: Connection,
+    rows: Activity,
+    buckets: Ints,
+    dims: int,
+    places: Ints,
+    stored: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    """Pool vectors of the same dims; one that is pooled already is pooled further, which leads to the same."""
+    had = rows.anchors.fidelity[places]
+    for further in np.unique(buckets[places] // had).tolist():
+        chosen = buckets[places] // had == further
+        targets = places[chosen].tolist()
+        full_dims = (had[chosen] * dims).tolist()
+        smaller = pool(stored[chosen], further)
+        tenants = [int(rows.namespaces[i]) for i in targets]
+        vectors.write(db, tenants, [rows.ids[i] for i in targets], full_dims, list(smaller))
+
+
+def newly_stale(facts: Anchors, faded: Faded) -> Bools:
+    """Return which permanent episodes have been silent for too long since the last pass."""
+    return faded.stale & ~facts.stale
+
+
+def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:
+    expired = rows.anchors.expires_at <= now.timestamp()
+    by_reason = [int((forgotten & (faded.end_reason == code)).sum()) for code in range(len(REASONS))]
+    decayed = ~expired & (faded.halvings > rows.anchors.halvings)
+    falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
+    stale = ~forgotten & newly_stale(rows.anchors, faded)
+    changed = forgotten | falls | decayed | stale | (faded.tier != rows.tier)
+    hot, warm, cold = (int((faded.tier == tier).sum()) for tier in Tier)
+    return Counters(
+        processed=len(rows),
+        changed=int(changed.sum()),
+        hot=hot,
+        warm=warm,
+        cold=cold,
+        compressed=int((falls & (faded.fidelity < FINGERPRINT)).sum()),
+        fingerprinted=int((falls & (faded.fidelity == FINGERPRINT)).sum()),
+        expired=by_reason[0],
+        faded=by_reason[1],
+        culled=by_reason[2],
+        aged=by_reason[3],
+        stale=int(stale.sum()),
+        decayed=int(decayed.sum()),
+        held=int(held.sum()),
+    )

@@ -1,0 +1,1 @@
+"""The graph: links between facts, and relations between entities."""

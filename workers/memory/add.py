@@ -1,0 +1,186 @@
+"""Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import lifetime, tiers
+from workers.core.arrays import Vectors
+from workers.core.episodes import branch
+from workers.core.fading import FadingRules, written
+from workers.core.fidelity import FULL, PENDING
+from workers.core.text import same_record
+from workers.errors import InvalidInputError, UnavailableError
+from workers.memory.decay_rules import hygiene, rules_of
+from workers.memory.lifetime import UNKNOWN, Life
+from workers.memory.regenerate import keep_vectors
+from workers.memory.turn_limit import Told, outrun_within, tell_within
+from workers.storage import activity, embedders, facts, pending
+from workers.storage.connection import Connection
+from workers.storage.facts import Fact, Known
+from workers.storage.namespaces import Namespace
+from workers.validation import NewFact
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one given fact: its id or that of the one that says the same, and whether it has a vector.
+
+    `faded` is one that was there, was touched, and has less than its full vector. Of a known fact `changed` names what
+    the given one changed, `ignored` what of it was left out.
+    """
+
+    id: UUID
+    action: str
+    embedded: bool
+    faded: bool = False
+    life: Life = UNKNOWN
+    changed: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+def add_within(
+    context: Context,
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    embedded: dict[bytes, Vectors | None],
+    now: datetime,
+    *,
+    count_turns: bool = True,
+) -> dict[UUID, bytes]:
+    """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
+    tenant, own = owner.id, hygiene(context, owner.settings)
+    said = _said_otherwise(db, tenant, [row.hash for row in rows])
+    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
+    added = facts.add(db, tenant, [row for row, _ in once.values()])
+    new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
+    # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
+    some = any(vector is not None for _, _, vector in new)
+    usable = some and embedders.holds(db, context.embedder.name)
+    told = tell_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
+    with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
+    without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
+    rules = rules_of(context, own)
+    for group, fidelity in ((with_vector, FULL), (without, PENDING)):
+        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], told, rules, fidelity, now)
+    if with_vector:
+        keep_vectors(db, tenant, [row.id for row, _, _ in with_vector], np.stack([v for _, _, v in with_vector]))
+    if told.turns > own.persistent_turns and told.grown:
+        outrun_within(context, db, tenant, told.turns - int(own.persistent_turns), now)
+    return added
+
+
+def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return which statements live facts make in more or less detail; these wait for whoever forgets one just then."""
+    said = facts.known_otherwise(db, tenant, hashes)
+    if said:
+        activity.lock(db, tenant, list(said.values()))
+        said = facts.known_otherwise(db, tenant, hashes)
+    return said
+
+
+def _once(
+    rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID], said: Collection[bytes]
+) -> dict[bytes, tuple[Fact, NewFact]]:
+    """Return by hash the first of the facts that make each new statement, among those whose id is free."""
+    once: dict[bytes, tuple[Fact, NewFact]] = {}
+    ids = set(taken)
+    for row, fact in zip(rows, given, strict=True):
+        if row.hash not in once and row.hash not in said and row.id not in ids:
+            once[row.hash] = (row, fact)
+            ids.add(row.id)
+    return once
+
+
+def _add_activity(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    new: Sequence[tuple[Fact, NewFact]],
+    told: Told,
+    rules: FadingRules,
+    fidelity: int,
+    now: datetime,
+) -> None:
+    if not new:
+        return
+    classes = [fact.decay_class for _, fact in new]
+    anchors = activity.anchors_for(_starts(new, now), classes, fidelity)
+    faded = written(anchors, now.timestamp(), rules)
+    ids = [row.id for row, _ in new]
+    segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
+    sources = [fact.decay_class_source for _, fact in new]
+    activity.add(db, tenant, ids, segments, anchors, classes, sources, [told.turns] * len(ids), faded)
+
+
+def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
+    """Return by column where facts' forgetting starts: now, for storing confirms them, or else at a given last use.
+
+    An archive gives that; what lives on from its creation whatever its use then does so, as it did there.
+    """
+    encoded = [_encoded_at(fact, now).timestamp() for _, fact in new]
+    seen = [(fact.last_seen_at or now).timestamp() for _, fact in new]
+    confirmed = [
+        max(told, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else told
+        for (_, fact), told, used in zip(new, encoded, seen, strict=True)
+    ]
+    strength = np.array([fact.salience if fact.strength is None else fact.strength for _, fact in new])
+    coactivations = np.array([fact.coactivations for _, fact in new])
+    return {
+        "base": tiers.base_for(strength, coactivations),
+        "coactivations": coactivations,
+        "last_seen_at": seen,
+        "confidence": [fact.confidence for _, fact in new],
+        "confirmed_at": confirmed,
+        "branch": [branch(row.kind, fact.durability) for row, fact in new],
+        "encoded_at": encoded,
+        "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
+    }
+
+
+def _encoded_at(fact: NewFact, now: datetime) -> datetime:
+    """Return when a fact's lifetime begins that no use prolongs."""
+    return now if fact.last_seen_at is None else fact.created_at or fact.last_seen_at
+
+
+def answers_for(
+    db: Connection, tenant: int, rows: Sequence[Fact], added: dict[UUID, bytes]
+) -> list[Stored | InvalidInputError]:
+    """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
+    told = _first_told(rows, added)
+    others = [row for row, new in zip(rows, told, strict=True) if not new]
+    said = facts.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
+    taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
+    unembedded = pending.among(db, tenant, [*added, *said.values()])
+    answers: list[Stored | InvalidInputError] = []
+    for row, new in zip(rows, told, strict=True):
+        there = said.get(row.hash)
+        if new:
+            answers.append(Stored(row.id, "added", row.id not in unembedded))
+        elif there is not None:
+            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
+        else:
+            answers.append(_not_live(row, taken.get(row.id)))
+    return answers
+
+
+def _first_told(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
+    """Return of each given fact whether it is the one that was added, and not one that repeats it."""
+    unanswered = dict(added)
+    return [unanswered.get(row.id) == row.hash and unanswered.pop(row.id) is not None for row in rows]
+
+
+def _not_live(row: Fact, taken: Known | None) -> Stored | InvalidInputError:
+    if taken is None:
+        raise UnavailableError("A fact that said the same was forgotten at this very moment: try again.")
+    if same_record(taken.hash, row.hash):
+        return Stored(row.id, "unchanged", embedded=False)
+    return InvalidInputError(f"id: {row.id} belongs to another fact already; leave it out, or give a new one.")

@@ -1,0 +1,188 @@
+"""Classify before writing: an LLM says whether a fact is new, newer, taken back or known, as far as there is time.
+
+It is asked only about facts that resemble known ones. Whatever fails or comes too late makes a fact an addition: that
+loses nothing, and can be sorted out later.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.coordination import verdicts
+from workers.core import signature
+from workers.core.arrays import Vectors
+from workers.core.intent import Action, Intent
+from workers.errors import JudgementError, UnusableJudgementError
+from workers.llm.classification import Case, classify
+from workers.llm.statement import Statement
+from workers.memory.recall import arms
+from workers.storage import documents, facts, remembered, signatures
+from workers.storage.candidates import Scope
+from workers.storage.connection import Connection, transaction
+from workers.storage.facts import Fact
+from workers.storage.namespaces import Namespace
+from workers.storage.remembered import Remembered
+from workers.validation import NewFact
+from workers.validation.values import MOST_TAGS
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 20
+"""Facts in one question."""
+
+NEAREST, WORDED, ABOUT = 5, 3, 3
+"""How many known facts are shown for meaning the like, for sharing words, and for being about the same of an entity."""
+
+LEAST_SIMILARITY = 0.25
+"""Cosine below which facts do not resemble each other (C-S6)."""
+
+LEAST_SHARED = 0.25
+"""Of the words of a fact, by how much each tells, the share without which another does not resemble it."""
+
+LONGEST = 2_000
+"""Characters of a text; a longer one is not judged, for its part would pass for the whole."""
+
+KEPT_WHOLE = ("chunk", "item")
+"""Kinds of facts that are documents or parts of them, about which nobody is asked."""
+
+LEAST_SECONDS = 1.0
+"""With less time than this nobody is asked any more."""
+
+Embedded = Mapping[bytes, Vectors | None]
+"""The (dims,) vectors of facts that are not known word for word, by hash."""
+
+
+def judge(
+    context: Context,
+    tenant: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    intents: Sequence[Intent],
+    embedded: Embedded,
+    now: datetime,
+    until: float,
+) -> tuple[list[Fact], list[NewFact], list[Intent]]:
+    """Return facts as they are to be stored, and what is to be done about each; what somebody asked for stands.
+
+    Nobody is asked any more at `until`, on the monotonic clock, nor about what is stored, or was judged by an earlier
+    delivery: so a second one does what the first one did.
+    """
+    new = [row for row, intent in zip(rows, intents, strict=True) if not intent.asked]
+    judged = _judged(context, tenant, new, embedded, now, until)
+    replaced = _replaced(context, tenant, judged, now)
+    told, meant = list(zip(rows, given, strict=True)), list(intents)
+    for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
+        if row.hash in judged and not intent.asked:
+            meant[place] = judged[row.hash]
+            told[place] = _inheriting(*told[place], replaced.get(row.hash))
+    return [row for row, _ in told], [fact for _, fact in told], meant
+
+
+def _judged(
+    context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
+) -> dict[bytes, Intent]:
+    """Return by hash what is, or once was, said of facts; of several that say the same the first is judged for all."""
+    said = {row.hash: row for row in reversed(rows)}
+    ids = [row.id for row in said.values()]
+    intents = verdicts.read(context.redis, tenant.name, ids)
+    with transaction(context.database_url) as db:
+        known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
+    first = [
+        row for row in rows if said[row.hash] is row and row.kind not in ("chunk", "item") and len(row.text) <= LONGEST
+    ]
+    waiting = [row for row in first if row.hash in embedded and row.id not in known]
+    intents |= _asked(context, tenant, waiting, embedded, now, until)
+    return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}
+
+
+def _asked(
+    context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
+) -> dict[UUID, Intent]:
+    """Return by id what the LLM says of facts, question by question, as far as it answers in time."""
+    intents: dict[UUID, Intent] = {}
+    for start in range(0, len(rows), AT_ONCE):
+        seconds = until - time.monotonic()
+        if seconds < LEAST_SECONDS or verdicts.paused(context.redis):
+            log.warning("%d facts are added without being judged", len(rows) - start)
+            break
+        cases = _cases(context, tenant, rows[start : start + AT_ONCE], embedded, now)
+        try:
+            said = classify(context.chat, list(cases.values()), seconds) if cases else []
+            intents |= verdicts.keep(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
+        except JudgementError as error:
+            log.warning("%d facts are added without being judged: %s", len(cases), error)
+            if not isinstance(error, UnusableJudgementError):
+                verdicts.pause(context.redis)
+    return intents
+
+
+def _cases(
+    context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime
+) -> dict[UUID, Case]:
+    """Return by id what to ask about those facts that resemble known ones."""
+    with transaction(context.database_url) as db:
+        found = {row.id: _case(context, db, tenant, row, embedded.get(row.hash), now) for row in rows}
+    return {id_: case for id_, case in found.items() if case.known}
+
+
+def _case(
+    context: Context, db: Connection, tenant: Namespace, row: Fact, vector: Vectors | None, now: datetime
+) -> Case:
+    ids: list[UUID] = []
+    if row.entity is not None and row.key is not None:
+        ids += remembered.about(db, tenant.id, row.entity, row.key, ABOUT)
+    if vector is not None and tenant.embedder == context.embedder.name:
+        ids += _resembling(db, tenant, vector)
+    ids += _worded_alike(db, tenant, row.text, now)
+    known = remembered.among(db, tenant.id, ids, now)
+    shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
+    new = Statement(None, row.text, row.entity, row.key, row.value, row.source_date or row.created_at)
+    statements = [Statement(one.id, one.text, one.entity, one.key, one.value, one.created_at) for one in shown]
+    return Case(new, statements, {one.id for one in shown if one.pinned})
+
+
+def _resembling(db: Connection, tenant: Namespace, vector: Vectors) -> list[UUID]:
+    own = signature.encode(vector[None, :])[0]
+    # What a file says is changed in the file.
+    differing = signatures.nearest(db, tenant.id, own, NEAREST, documents=not documents.any_chunk(db, tenant.id))
+    cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
+    return [id_ for id_, cosine in zip(differing, cosines.tolist(), strict=True) if cosine >= LEAST_SIMILARITY]
+
+
+def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
+    found = arms.text_arm(db, tenant, text, Scope(now, documents=False))
+    return [id_ for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
+
+
+def _replaced(
+    context: Context, tenant: Namespace, judged: Mapping[bytes, Intent], now: datetime
+) -> dict[bytes, Remembered]:
+    """Return the facts whose place new ones take, by the hashes of the new ones."""
+    updates = {hash_: one.target for hash_, one in judged.items() if one.action is Action.UPDATE and one.target}
+    if not updates:
+        return {}
+    with transaction(context.database_url) as db:
+        there = remembered.among(db, tenant.id, list(updates.values()), now)
+    return {hash_: there[id_] for hash_, id_ in updates.items() if id_ in there}
+
+
+def _inheriting(row: Fact, fact: NewFact, old: Remembered | None) -> tuple[Fact, NewFact]:
+    """Return a fact with what it does not say itself as the one had it whose place it takes."""
+    if old is None:
+        return row, fact
+    told = {"category": old.category}
+    if fact.entity is None and fact.key is None:
+        told |= {"entity": old.entity, "key": old.key}
+    missing = {name: value for name, value in told.items() if getattr(fact, name) is None}
+    if old.decay_class is not None and fact.decay_class_source != "explicit":
+        missing |= {"decay_class": old.decay_class, "decay_class_source": old.decay_class_source}
+    tags = list(dict.fromkeys([*row.tags, *old.tags]))[:MOST_TAGS]
+    fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance), "tags": tags})
+    named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance", "tags")}
+    return replace(row, **named), fact

@@ -1,0 +1,212 @@
+"""Edit: what a fact says beside its text is changed, and its history keeps what it was before."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import lifetime
+from workers.core.episodes import Branch
+from workers.core.fading import written
+from workers.core.text import statement_digest
+from workers.errors import InvalidInputError, NotFoundError
+from workers.memory.decay_rules import rules_for
+from workers.memory.lifetime import UNKNOWN, Life, lives
+from workers.storage import activity, contradictions, edits, events, facts, namespaces, supersession
+from workers.storage.activity import PERMANENT, Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.edits import Editable
+from workers.validation.edits import EDITABLE
+from workers.validation.values import MOST_TAGS
+
+EDITED = "edited"
+IDENTIFYING = ("entity", "key", "value")
+LIVES = ("decay_class", "confidence")
+KEPT_WHOLE = ("chunk", "item")
+"""Kinds of facts that are documents or parts of them, which are changed where they come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Which fields of a fact an edit changed, and how long it lives since."""
+
+    id: UUID
+    changed: list[str]
+    life: Life = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A fact before an edit, what becomes other values, and who chooses its class then."""
+
+    before: Editable
+    new: dict[str, Any]
+    source: str | None
+
+    def now(self, name: str) -> Any:
+        """Return a field as it is from now on."""
+        return self.new.get(name, getattr(self.before, name))
+
+    @property
+    def hash(self) -> bytes:
+        """Return the identity of the fact from now on."""
+        return statement_digest(self.before.text, self.now("entity"), self.now("key"), self.now("value"))
+
+
+def edit(context: Context, namespace: str, id_: UUID, wanted: Mapping[str, Any], now: datetime) -> Edited:
+    """Change what a live fact says beside its text; repeating it changes nothing. Tags given replace those it has.
+
+    With another decay class or confidence it is confirmed, and its lifetime starts again.
+
+    Raises:
+        NotFoundError: there is no such live fact.
+        InvalidInputError: it is part of a document, another fact says the same, or a later edit came before.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        rows = None if tenant is None else activity.lock(db, tenant.id, [id_])
+        state = None if tenant is None else supersession.states(db, tenant.id, [id_], now).get(id_)
+        if tenant is None or rows is None or state is None or not state.live:
+            raise NotFoundError(
+                f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
+            )
+        if later := events.later(db, tenant.id, [id_], [EDITED], now):
+            raise InvalidInputError(f"id: {id_} was edited at {later[id_]}, later than this was asked; ask again.")
+        changed = edit_within(context, db, tenant.id, {id_: wanted}, now, strict=True).get(id_, [])
+        life = lives(context, db, tenant, {}, [id_], now).get(id_, UNKNOWN)
+        if not set(changed).isdisjoint(IDENTIFYING):
+            contradictions.find(db, tenant.id, [id_], now)
+    return Edited(id_, changed, life)
+
+
+def edit_within(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    wanted: Mapping[UUID, Mapping[str, Any]],
+    now: datetime,
+    *,
+    strict: bool = False,
+) -> dict[UUID, list[str]]:
+    """Change live facts by id, as far as that differs; return which fields of which facts it changed.
+
+    What was edited later than `now` stays, and so does, unless `strict` raises, what another fact says already.
+    """
+    rows = activity.lock(db, tenant, list(wanted))
+    known = edits.read(db, tenant, rows.ids)
+    later = events.later(db, tenant, list(known), [EDITED], now)
+    planned = [_change(known[id_], wanted[id_], strict=strict) for id_ in rows.ids if id_ in known and id_ not in later]
+    changes = _without_doubles(db, tenant, [one for one in planned if one.new], strict=strict)
+    if not changes:
+        return {}
+    _write_facts(db, tenant, changes)
+    _write_lives(context, db, tenant, rows, changes, now)
+    noted = [(one.before.id, EDITED, {"was": _told(one, before=True), "is": _told(one)}) for one in changes]
+    events.add_many(db, tenant, now, noted)
+    return {one.before.id: [name for name in EDITABLE if name in one.new] for one in changes}
+
+
+def united(known: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the tags of a fact and of a new statement of it, each once."""
+    return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
+
+
+def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool) -> Change:
+    """Return what of an edit differs from the fact; where its words decide on its class, they do so again."""
+    if before.kind in KEPT_WHOLE:
+        if strict:
+            raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
+        return Change(before, {}, before.decay_class_source)
+    new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
+    asked = wanted.get("decay_class")
+    source = "explicit" if asked is not None else before.decay_class_source
+    said = {name: new.get(name, getattr(before, name)) for name in IDENTIFYING}
+    removed = "decay_class" in wanted and asked is None and before.kind == "semantic"
+    decides_again = asked is None and source == "auto" and not set(new).isdisjoint(IDENTIFYING)
+    if removed or decides_again:
+        source = "auto"
+        new["decay_class"] = lifetime.classify_decay(**said, text=before.text)
+    chosen = new.get("decay_class", before.decay_class)
+    source = source if chosen is not None else None
+    if chosen == before.decay_class and source == before.decay_class_source:
+        new.pop("decay_class", None)
+    elif "decay_class" in wanted or decides_again:
+        new["decay_class"] = chosen
+    return Change(before, new, source)
+
+
+def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, strict: bool) -> list[Change]:
+    """Return changes by which no fact says what another says already.
+
+    Raises:
+        InvalidInputError: one would, and `strict` is true.
+    """
+    moved = [one for one in changes if one.hash != one.before.hash]
+    taken = facts.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
+    kept, met = list[Change](), set[bytes]()
+    for one in changes:
+        if one.hash != one.before.hash and (taken.get(one.hash, one.before.id) != one.before.id or one.hash in met):
+            if strict:
+                raise InvalidInputError(
+                    f"id: {one.before.id} would say the same as fact {taken[one.hash]}; forget that one first."
+                )
+            one = replace(one, new={name: new for name, new in one.new.items() if name not in IDENTIFYING})  # noqa: PLW2901
+        met.add(one.hash)
+        kept.append(one)
+    return [one for one in kept if one.new]
+
+
+def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None:
+    columns = [name for name in EDITABLE if name not in LIVES]
+    rows = [
+        {"id": one.before.id, "hash": one.hash} | {name: one.now(name) for name in columns}
+        for one in changes
+        if not set(one.new) <= set(LIVES)
+    ]
+    if rows:
+        edits.write(db, tenant, rows)
+
+
+def _write_lives(
+    context: Context, db: Connection, tenant: int, rows: Activity, changes: Sequence[Change], now: datetime
+) -> None:
+    """Write other classes and confidence: facts are confirmed by it, and their lifetimes start again."""
+    by_id = {one.before.id: one for one in changes if not set(one.new).isdisjoint(LIVES)}
+    if not by_id:
+        return
+    own = rows.among(by_id)
+    changed, instant = [by_id[id_] for id_ in own.ids], now.timestamp()
+    classes = [one.now("decay_class") for one in changed]
+    begins = np.maximum(own.anchors.pinned_until, instant).tolist()
+    permanent = np.array([name == PERMANENT for name in classes], dtype=np.bool_)
+    branch = _branches(own, permanent)
+    anchors = replace(
+        own.anchors,
+        confidence=np.array([one.now("confidence") for one in changed], dtype=np.float64),
+        confirmed_at=np.maximum(own.anchors.confirmed_at, instant),
+        expires_at=np.array([lifetime.expiry(*one) for one in zip(classes, begins, strict=True)], dtype=np.float64),
+        halvings=np.zeros_like(own.anchors.halvings),
+        permanent=permanent | (branch == Branch.PERMANENT),
+        branch=branch,
+    )
+    lived = replace(own, anchors=anchors, decay_classes=[name or "" for name in classes])
+    faded = written(anchors, instant, rules_for(context, db, own.namespaces))
+    lifetimes = [lifetime.expiry(name, 0.0) for name in classes]
+    edits.write_lives(db, tenant, lived, [one.source or "" for one in changed], lifetimes, faded)
+
+
+def _branches(rows: Activity, permanent: Any) -> Any:
+    """Return what hygiene does to facts with these classes: an episode for ever is permanent, any other is not."""
+    branch = rows.anchors.branch
+    episode = (branch == Branch.PERSISTENT) | (branch == Branch.PERMANENT)
+    return np.where(episode, np.where(permanent, int(Branch.PERMANENT), int(Branch.PERSISTENT)), branch)
+
+
+def _told(change: Change, *, before: bool = False) -> dict[str, Any]:
+    """Return the fields that changed, as they were or are."""
+    fields = asdict(change.before) if before else change.new
+    return {name: fields[name] for name in EDITABLE if name in change.new}

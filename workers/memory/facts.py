@@ -1,0 +1,180 @@
+"""Facts as they are at an instant: read by id, or page by page of a namespace, in the format of an export."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import confidence, episodes, fading, fidelity, summary, tiers
+from workers.core.arrays import Floats
+from workers.core.fading import Anchors
+from workers.core.hygiene import Hygiene
+from workers.core.tiers import Tier
+from workers.errors import NotFoundError
+from workers.memory.decay_rules import hygiene, rules_of_each
+from workers.memory.ending import endings_at
+from workers.storage import exports, lenient
+from workers.storage import namespaces as tenants
+from workers.storage.activity import PERMANENT
+from workers.storage.connection import transaction
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
+AS_STORED = (
+    "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
+    "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
+    "confidence", "coactivations", "durability", "occurred", "normalized_hash", "recall_count", "last_accessed",
+    "last_accessed_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a listing goes on: with what is older than a fact."""
+
+    before: UUID
+
+
+def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
+    """Return a fact of a namespace as of `now`, in the terms of an export; reading it does not touch it.
+
+    Raises:
+        NotFoundError: the namespace has no such fact, or it is forgotten.
+    """
+    with transaction(context.database_url) as db:
+        row = exports.shown(db, namespace, [id_], now).get(id_)
+    if row is None:
+        raise NotFoundError(
+            f"id: no live fact {id_} is in namespace {namespace!r}; if one was, its history says what became of it."
+        )
+    (shown,) = shaped([row], now, context)
+    return shown
+
+
+def among(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[dict[str, Any]]:
+    """Return those of these facts that readers see, in the order of the ids, in the terms of an export."""
+    with transaction(context.database_url) as db:
+        rows = exports.shown(db, namespace, ids, now)
+    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+
+
+def page(
+    context: Context, namespace: str, limit: int, now: datetime, *, before: UUID | None = None, offset: int = 0
+) -> tuple[list[dict[str, Any]], Place | None]:
+    """Return the next facts that readers see, newest first, in the terms of an export, and where to go on.
+
+    Reading does not touch them.
+    """
+    with transaction(context.database_url) as db:
+        tenant = tenants.find(db, namespace)
+        ids = [] if tenant is None else exports.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
+        rows = exports.shown(db, namespace, ids[:limit], now)
+    rest = Place(ids[limit - 1]) if len(ids) > limit else None
+    return _shaped([rows[id_] for id_ in ids[:limit] if id_ in rows], now, context), rest
+
+
+def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
+    """Return the names of the first namespaces that begin so, in order."""
+    with transaction(context.database_url) as db:
+        return tenants.beginning(db, prefix, limit)
+
+
+def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list[dict[str, Any]]:
+    return list(shaped(rows, now, context)) if rows else []
+
+
+def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
+    """Yield rows of facts with their activity as facts are as of `now`."""
+    instant = now.timestamp()
+    coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
+    strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
+    curve = tiers.curve(strength, coactivations)
+    age_days = (instant - _sustained(rows, "last_seen_at", instant)) / confidence.DAY
+    retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
+    own = [hygiene(context, row["settings"]) for row in rows]
+    believed = _effective_confidence(rows, instant, own)
+    ends = endings_at(*fading.ends(_anchors(rows), rules_of_each(context, own)))
+    for i, row in enumerate(rows):
+        yield {name: row[name] for name in AS_STORED} | {
+            "access_count": row["recall_count"],
+            "last_confirmed_at": _instant(row["confirmed_at"]),
+            "last_seen_at": _instant(row["last_seen_at"]),
+            "strength": float(strength[i]),
+            "tier": Tier(tier[i]).name.lower(),
+            "fidelity": fidelity.name(row["fidelity"]),
+            "dims": row["dims"] or 0,
+            "salience": float(strength[i] * retention[i]),
+            "retention": float(retention[i]),
+            "effective_confidence": float(believed[i]),
+            "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
+            "expires_at": _instant(row["expires_at"]),
+            "ends_at": None if row["retired"] else ends[i].at,
+            "ends_for": None if row["retired"] else ends[i].reason,
+            "due_at": _instant(row["due_at"]),
+            "stale": _is_stale(row, own[i], instant),
+            "pinned": row["pinned_until"] > instant,
+            "pinned_until": _instant(row["pinned_until"]),
+            "forgotten_at": row["forgotten_at"],
+            "forgotten_reason": row["forgotten_reason"],
+            "forgotten_by": row["forgotten_by"],
+            "tombstone_at": row["tombstone_at"],
+        }
+
+
+def _anchors(rows: list[dict[str, Any]]) -> Anchors:
+    """Return what facts were at their last use; their vectors and staleness do not say when they end."""
+    given: dict[str, Any] = {
+        name: np.array([row[name] for row in rows])
+        for name in (
+            "base", "coactivations", "last_seen_at", "confidence", "confirmed_at", "expires_at", "fidelity",
+            "pinned_until", "halvings", "branch", "encoded_at", "outrun_at",
+        )
+    }  # fmt: skip
+    permanent = np.array([row["decay_class"] == PERMANENT for row in rows], dtype=np.bool_)
+    return Anchors(
+        **given,
+        permanent=permanent | (given["branch"] == episodes.Branch.PERMANENT),
+        silent_since=given["last_seen_at"],
+        stale=np.zeros(len(rows), dtype=np.bool_),
+    )
+
+
+def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
+    """Return whether an episode is permanent and nobody has heard of it for too long."""
+    if row["durability"] != "permanent":
+        return False
+    since = np.array([max(row["silent_since"], row["pinned_until"])])
+    return bool(episodes.stale_at(since, own.stale_days)[0] <= instant)
+
+
+def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Sequence[Hygiene]) -> Floats:
+    """Return belief as of an instant: the soft-decay halvings and, of semantic facts, the half-life together (C-X1)."""
+    semantic = np.array([row["kind"] == "semantic" for row in rows])
+    half_life = np.where(semantic, [one.half_life for one in own], np.inf)
+    believed = np.array([row["confidence"] for row in rows])
+    confirmed_at = _sustained(rows, "confirmed_at", instant)
+    expires_at = np.array([row["expires_at"] for row in rows])
+    halvings = confidence.soft_decay_halvings(confirmed_at, expires_at, instant)
+    halved = believed * confidence.HALF ** confidence.halvings_applied(believed, halvings)
+    return confidence.effective_confidence(halved, (instant - confirmed_at) / confidence.DAY, half_life)
+
+
+def _sustained(rows: list[dict[str, Any]], name: str, instant: float) -> Floats:
+    """Return when facts were last seen or confirmed as of an instant: a pin counts as use until it ends."""
+    pinned_until = np.array([row["pinned_until"] for row in rows])
+    told: Floats = np.maximum([row[name] for row in rows], np.minimum(pinned_until, instant))
+    return told
+
+
+def _summary(text: str, retention: float, layers: int) -> str | None:
+    """Return the text as remembered, once it is no longer remembered whole (C-O14)."""
+    return summary.summarise(text, retention, layers) if retention < fidelity.POOL_BELOW else None
+
+
+def _instant(seconds: float) -> datetime | None:
+    """Return an instant, or the end of the calendar that it lies beyond."""
+    return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None

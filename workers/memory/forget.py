@@ -1,0 +1,122 @@
+"""Forget: a tombstone hides a fact from every reader; its text stays, so that it can be brought back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.fading import REASONS, ends, is_over
+from workers.errors import InvalidInputError
+from workers.memory.decay_rules import rules_for
+from workers.storage import activity, events, facts, forgotten_hashes, namespaces, signatures, tombstones, vectors
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.facts import WISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a fact that was to be forgotten or restored; of a tombstone, since when and why.
+
+    `pinned` is one that was restored for the second time, and does not end by itself any more.
+    """
+
+    id: UUID
+    action: str
+    forgotten_at: datetime | None = None
+    reason: str | None = None
+    pinned: bool = False
+
+
+def forget(
+    context: Context, namespace: str, ids: Sequence[UUID], now: datetime, *, purge: bool = False
+) -> list[Fate | InvalidInputError]:
+    """Forget facts because their owner asks for it; return what became of each, in order.
+
+    Pinned and permanent ones too; what decay has forgotten is forgotten anew, for a wish weighs more. With `purge`
+    they are erased at once. What was restored after `now` is refused, so that a late repeat cannot undo it.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return [Fate(id_, "unknown") for id_ in ids]
+        fates = _forget(db, tenant.id, ids, now, purge=purge)
+    return [fates[id_] for id_ in ids]
+
+
+def _forget(
+    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool
+) -> dict[UUID, Fate | InvalidInputError]:
+    activity.lock(db, tenant, ids)
+    before = tombstones.standings(db, tenant, ids)
+    restored = events.later(db, tenant, list(before), ["restored"], now)
+    going = [id_ for id_ in before if id_ not in restored]
+    wished = [id_ for id_ in going if before[id_].reason not in WISHED]
+    forget_within(db, [tenant] * len(wished), wished, ["asked"] * len(wished), now)
+    if purge:
+        tombstones.erase(db, [tenant] * len(going), going)
+    purged = forgotten_hashes.of_facts(db, tenant, [id_ for id_ in ids if id_ not in before])
+    fates = {id_: Fate(id_, "unchanged", *purged[id_]) if id_ in purged else Fate(id_, "unknown") for id_ in ids}
+    fates |= {one.id: Fate(one.id, "unchanged", one.forgotten_at, one.reason) for one in before.values()}
+    fates |= {id_: Fate(id_, "forgotten", now, "asked") for id_ in wished}
+    fates |= {id_: replace(fates[id_], action="purged") for id_ in going if purge}
+    return fates | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
+
+
+def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
+    """Return the refusal of a wish that was overtaken: a message may come twice, and late."""
+    return InvalidInputError(f"id: {id_} was {what} at {then}, later than this was asked, at {now}; ask again.")
+
+
+def forget_within(
+    db: Connection,
+    tenants: Sequence[int],
+    ids: Sequence[UUID],
+    reasons: Sequence[str],
+    now: datetime,
+    run: UUID | None = None,
+    details: Sequence[Mapping[str, Any]] = (),
+) -> int:
+    """Forget facts, each of its own namespace and for its own reason; return how many were not forgotten for it yet.
+
+    `run` is the pass, consolidation or review that forgets them, by which they can be restored together; `details` of
+    each are for its history.
+    The vectors go at once, for they are large and can be made again from the texts.
+    """
+    if not ids:
+        return 0
+    retire_within(db, tenants, ids)
+    forgotten = facts.forget(db, tenants, ids, reasons, now, run, details)
+    if not set(WISHED).isdisjoint(reasons):
+        forgotten_hashes.add(db, tenants, ids)
+    return forgotten
+
+
+def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Take facts out of every search for live ones and every later pass; of their vectors the signature stays."""
+    vectors.drop(db, tenants, ids)
+    signatures.retire(db, tenants, ids)
+    activity.retire(db, tenants, ids)
+
+
+def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
+    """Forget facts that are over but that no pass has met yet, so that the same can be said anew."""
+    ended = activity.ended_among(db, tenant, hashes, now)
+    return forget_over(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
+
+
+def forget_over(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:
+    """Forget those of a namespace's live, locked facts that have ended but that no pass has met yet; return how many.
+
+    What the next pass would hold stays.
+    """
+    unseen = activity.ended(db, tenant, rows.ids, now)
+    ends_at, reason = ends(rows.anchors, rules_for(context, db, rows.namespaces))
+    held = np.array([id_ not in unseen for id_ in rows.ids], dtype=np.bool_)
+    over = is_over(ends_at, held, now.timestamp())
+    gone, reasons = rows.only(over), [REASONS[code] for code in reason[over]]
+    return forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)

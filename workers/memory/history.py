@@ -1,0 +1,123 @@
+"""History: everything that happened to a fact, oldest first, and how it stands."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from workers.context import Context
+from workers.errors import NotFoundError
+from workers.memory.decay_rules import hygiene, rules_of
+from workers.memory.ending import NEVER, Ending, endings
+from workers.storage import activity, events, links, namespaces
+from workers.storage.connection import Connection, reading
+from workers.storage.events import Account
+from workers.storage.links import Link
+from workers.storage.namespaces import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What happened to a fact, when, and what else there is to say of it."""
+
+    at: datetime
+    what: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a listing goes on: with what happened at an instant, after so many things of the same instant."""
+
+    at: datetime
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A fact as it stands at an instant, and all that happened to it, oldest first."""
+
+    id: UUID
+    text: str
+    state: str
+    pinned: bool
+    pinned_until: datetime | None
+    happenings: list[Happening]
+    rest: Place | None = None
+    ending: Ending = NEVER
+
+
+def history(
+    context: Context,
+    namespace: str,
+    id_: UUID,
+    now: datetime,
+    limit: int | None = None,
+    place: Place | None = None,
+    *,
+    with_links: bool = True,
+) -> History:
+    """Return what happened to a fact of a namespace; recalls are counted, not listed.
+
+    Without limit that is all of it. Its links are those to facts that are not forgotten, of which there may be very
+    many: who tells of them otherwise leaves them out.
+
+    Raises:
+        InvalidInputError: the namespace has no such fact, or has none any more.
+    """
+    with reading(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        account = None if tenant is None else events.account(db, tenant.id, id_, now)
+        ends = {} if tenant is None else _endings(context, db, tenant, id_)
+        noted = [] if tenant is None else events.of(db, tenant.id, id_)
+        linked = [] if tenant is None or not with_links else links.of(db, tenant.id, id_)
+    if account is None:
+        raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
+    told = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    page, rest = _page([told[0], *sorted(told[1:], key=lambda one: one.at)], limit, place)
+    return History(
+        id=id_,
+        text=account.text,
+        state=account.state,
+        pinned=account.pinned,
+        pinned_until=account.pinned_until,
+        happenings=page,
+        rest=rest,
+        ending=ends.get(id_, NEVER),
+    )
+
+
+def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> dict[UUID, Ending]:
+    rules = rules_of(context, hygiene(context, tenant.settings))
+    return endings(activity.read_live(db, tenant.id, [id_]), rules)
+
+
+def _page(told: list[Happening], limit: int | None, place: Place | None) -> tuple[list[Happening], Place | None]:
+    """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
+    instants = [one.at for one in told[1:]]
+    begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.told, 0)
+    end = len(told) if limit is None else min(begin + limit, len(told))
+    if end >= len(told):
+        return told[begin:], None
+    at = told[end].at
+    return told[begin:end], Place(at, end - 1 - bisect_left(instants, at))
+
+
+def _linked(id_: UUID, link: Link) -> Happening:
+    """Return a link as something that happened to the fact at one of its ends."""
+    other = {"to": str(link.target)} if link.source == id_ else {"from": str(link.source)}
+    return Happening(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
+
+
+def _told(account: Account) -> Iterator[Happening]:
+    """Yield what the fact's own columns say: it was stored, took another's place, was replaced, and was recalled."""
+    yield Happening(account.created_at, "stored", {"source": account.source} if account.source else {})
+    if account.supersedes_id is not None:
+        yield Happening(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
+    if account.superseded_at is not None:
+        by = account.superseded_by
+        yield Happening(account.superseded_at, "superseded", {"by": str(by)} if by else {})
+    if account.last_accessed_at is not None:
+        yield Happening(account.last_accessed_at, "recalled", {"times": account.recall_count})

@@ -1,0 +1,95 @@
+"""Pin: what must stay as it is neither fades nor ends, for good or until an instant."""
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import episodes, fading
+from workers.core.fidelity import FULL, PENDING
+from workers.errors import InvalidInputError, NotFoundError
+from workers.memory.decay_rules import rules_for
+from workers.memory.forget import came_later
+from workers.memory.reach import Reached, reach
+from workers.storage import activity, events, namespaces, outrunning, pins
+from workers.storage.connection import Connection, transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """Whether a fact is pinned now and until when (no instant: for good), and whether it has less than its vector."""
+
+    id: UUID
+    action: str
+    pinned: bool
+    until: datetime | None
+    faded: bool
+
+
+def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> Pinned:
+    """Let a fact neither fade nor end by itself until an instant, or for good. Repeating it changes nothing.
+
+    When the pin ends, the fact fades on as if it had been seen and confirmed at that instant.
+
+    Raises:
+        InvalidInputError: there is no such live fact, the instant is past, or another pin came after `now`.
+    """
+    if until is not None and until <= now:
+        raise InvalidInputError(f"until: {until} is past at {now}; give an instant to come, or end the pin (`--off`).")
+    changed, faded = _set(context, namespace, id_, math.inf if until is None else until.timestamp(), now)
+    return Pinned(id_, "pinned" if changed else "unchanged", pinned=True, until=until, faded=faded)
+
+
+def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
+    """End a fact's pin, so that it fades on as if it had been seen and confirmed now. Repeating it changes nothing.
+
+    Raises:
+        InvalidInputError: there is no such live fact, or another pin came after `now`.
+    """
+    changed, faded = _set(context, namespace, id_, now.timestamp(), now)
+    return Pinned(id_, "unpinned" if changed else "unchanged", pinned=False, until=None, faded=faded)
+
+
+def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
+    """Pin a fact until an instant in epoch seconds; return whether that changed it, and whether it lacks its vector."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        found = None if tenant is None else _reached(db, tenant.id, id_, now)
+        changed = found is not None and until != max(float(found.rows.anchors.pinned_until[0]), now.timestamp())
+        if found is None or not (changed or found.live.ids):
+            raise NotFoundError(
+                f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
+            )
+        if changed:
+            _write(context, db, found, until, now)
+    return changed, int(found.rows.anchors.fidelity[0]) not in (FULL, PENDING)
+
+
+def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
+    """Return a fact, locked, if it was remembered at `now`."""
+    found = reach(db, tenant, [id_], now)
+    for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
+        raise came_later(id_, "pinned or unpinned", at, now)
+    return found if found.rows.ids else None
+
+
+def _write(context: Context, db: Connection, found: Reached, until: float, now: datetime) -> None:
+    rows = found.rows
+    (tenant,), (id_,) = rows.namespaces.tolist(), rows.ids
+    endless = np.isposinf(rows.anchors.pinned_until[0])
+    lifetime = pins.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
+    anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
+    anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
+    faded = fading.written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    found.revive(db, tenant, rows.ids, now)
+    activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
+    pins.set_until(db, tenant, id_, until, lifetime)
+    outrunning.count_anew(db, rows.namespaces.tolist(), rows.ids)
+    if until == now.timestamp():
+        events.add(db, tenant, id_, now, "unpinned", {})
+    else:
+        shown = None if math.isinf(until) else datetime.fromtimestamp(until, now.tzinfo).isoformat()
+        events.add(db, tenant, id_, now, "pinned", {"until": shown})

@@ -1,0 +1,137 @@
+"""What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import fidelity
+from workers.core.arrays import Ints
+from workers.core.tiers import Tier
+from workers.memory.decay_rules import hygiene, rules_of
+from workers.memory.ending import Ending, endings
+from workers.memory.recall.scoring import Scores
+from workers.storage import activity
+from workers.storage.candidates import Candidate, Candidates, Description
+from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One recalled fact as every door shows it."""
+
+    id: UUID
+    text: str
+    summary: str | None
+    score: float
+    found_by: str
+    tier: str
+    fidelity: str
+    kind: str
+    source: str | None
+    session: str | int | None
+    turn: int | None
+    entity: str | None
+    key: str | None
+    value: str | None
+    category: str | None
+    tags: list[str]
+    importance: float
+    decay_class: str | None
+    durability: str | None
+    stale: bool
+    source_date: datetime | None
+    created_at: datetime
+    ends_at: datetime | None
+    ends_for: str | None
+    explain: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a recall found, best first; whether meaning was searched too; and what it left out, if that was asked."""
+
+    results: list[Result]
+    by_meaning: bool
+    left_out: list[dict[str, Any]] | None = None
+    why: dict[str, Any] | None = None
+
+
+def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:
+    """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+    days = hygiene(context, tenant.settings).stale_days
+    return None if math.isinf(days) else now - timedelta(days=days)
+
+
+def ending(context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID]) -> dict[UUID, Ending]:
+    """Return when those of these facts end by themselves that are live, and why."""
+    rules = rules_of(context, hygiene(context, tenant.settings))
+    return endings(activity.read_live(db, tenant.id, ids), rules)
+
+
+def order(found: Candidates, scores: Scores) -> Ints:
+    """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
+    return np.lexsort((-found["told_at"], found["tier"], -scores.total))
+
+
+def result(
+    one: Candidate,
+    shown: Description,
+    ending: Ending,
+    tier: int,
+    score: float,
+    found_by: str,
+    explain: dict[str, Any] | None,
+) -> Result:
+    """Return a candidate as a result."""
+    return Result(
+        ends_at=ending.at,
+        ends_for=ending.reason,
+        found_by=found_by,
+        score=round(score, 6),
+        tier=Tier(tier).name.lower(),
+        fidelity=fidelity.name(int(one["fidelity"])),
+        explain=explain,
+        **{name: getattr(shown, name) for name in Description.__slots__},
+    )
+
+
+def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
+    """Return a score taken apart, and its rank in each arm and without decay (1 is best).
+
+    Relevance, contiguity, graph, named and prior add up to the score, times the factor; text and similarity make
+    relevance.
+    """
+    added = scores.contiguity[place] + scores.graph[place] + scores.named[place] + scores.prior[place]
+    return {
+        "relevance": round(float(scores.total[place] / scores.factor[place] - added), 6),
+        "text": round(float(scores.text[place]), 6),
+        "similarity": round(float(scores.similarity[place]), 6),
+        "contiguity": round(float(scores.contiguity[place]), 6),
+        "graph": round(float(scores.graph[place]), 6),
+        "named": round(float(scores.named[place]), 6),
+        "prior": round(float(scores.prior[place]), 6),
+        "factor": round(float(scores.factor[place]), 6),
+        **{name: int(values[place]) for name, values in ranks.items()},
+    }
+
+
+def ranks(scores: Scores) -> dict[str, Ints]:
+    """Return each candidate's rank by text, by similarity, and without what time and strength add."""
+    return {
+        "text_rank": _rank(scores.text),
+        "similarity_rank": _rank(scores.similarity),
+        "rank_without_decay": _rank(scores.total / scores.factor - scores.prior),
+    }
+
+
+def _rank(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
+    places: Ints = np.empty(len(values), dtype=np.int64)
+    places[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+    return places

@@ -1,0 +1,227 @@
+"""Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import signature
+from workers.core.arrays import Ints, Vectors
+from workers.errors import NotFoundError
+from workers.memory.decay_rules import hygiene
+from workers.memory.recall import answer, arms, scoring
+from workers.memory.recall.arms import Found
+from workers.memory.recall.question import Question
+from workers.memory.recall.scoring import Scores
+from workers.memory.recall.selection import TOO_UNLIKE, Weighed
+from workers.storage import candidates, facts, lexemes, signatures
+from workers.storage.candidates import Candidate, Candidates, Description, Scope
+from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
+
+LEFT_OUT_SHOWN = 50
+"""For each of three: hidden by a rule, below the limit, and not among the most promising."""
+
+LOOKED_AT = 100
+"""Of all that there ever was, so many of the most promising are looked at for what a rule hides."""
+
+BELOW_LIMIT = "below the limit"
+UNPROMISING = "not among the most promising"
+NOT_FOUND = "found by no arm"
+
+ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
+"""The rules that hide what somebody asked to forget: no read shows its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A recall that is being answered: what was asked, and what came of it so far; `order` is best first."""
+
+    context: Context
+    db: Connection
+    tenant: Namespace
+    question: Question
+    scope: Scope
+    query: Vectors | None
+    found: Found
+    weighed: Weighed
+    order: Ints
+
+    @property
+    def silent_since(self) -> datetime | None:
+        """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+        return answer.silent_since(self.context, self.tenant, self.scope.now)
+
+    def search_ever(self) -> Found:
+        """Return what the arms find in all there ever was: forgotten, superseded, of any tag, category and kind."""
+        scope = replace(self.scope, tag=None, category=None, kind=None, documents=True, ever=True)
+        text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
+        near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
+        return Found(text, near, self.found.meaning)
+
+    def read(self, ids: Sequence[UUID]) -> Candidates:
+        """Return candidates in this order, each with the rule that hides it."""
+        queries = scoring.pooled_queries(self.context, self.query)
+        rows = candidates.weigh(self.db, self.tenant.id, ids, queries, self.scope)
+        places = {id_: place for place, id_ in enumerate(ids)}
+        ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
+        return ordered
+
+    def scores_with(self, others: Candidates, found: Found) -> Scores:
+        """Return the scores of those that were seen and of others behind them, as if all had been seen."""
+        rows = np.concatenate([self.weighed.seen, others])
+        cosines = scoring.similarities(rows, self.query)
+        preferences = self.question.preferences
+        around = self.weighed.around
+        half_life = hygiene(self.context, self.tenant.settings).half_life
+        return scoring.score(self.context, rows, found, cosines, around, preferences, half_life, self.scope.now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A fact that is not among the results, by which rule, and the score and rank that it has or would have."""
+
+    id: UUID
+    rule: str
+    score: float | None = None
+    rank: int | None = None
+
+
+def left_out(asked: Asked) -> list[dict[str, Any]]:
+    """Return the candidates that are not among the results, each with the rule that did it.
+
+    Those that a rule hides have the score and the rank that they would have if it did not.
+    """
+    every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
+    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)
+    return [
+        {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one)
+        for one in every
+        if one.id in shown  # the search by meaning may have seen what was stored since this recall began
+    ]
+
+
+def _standing(one: LeftOut) -> dict[str, Any]:
+    return {"rule": one.rule, "score": one.score, "rank": one.rank}
+
+
+def _text(shown: Description, rule: str | None) -> str:
+    """Return the text of a fact, or an empty one if somebody asked to forget it."""
+    return "" if rule in ASKED_FOR else shown.text
+
+
+def _hidden(asked: Asked) -> list[LeftOut]:
+    """Return what a rule hides: the best of what the arms find if they look at everything, best first."""
+    ever = asked.search_ever()
+    ids = dict.fromkeys([*ever.promising(LOOKED_AT), *asked.weighed.hidden["id"]])
+    rows = asked.read(list(ids))
+    unlike = np.isin(rows["id"], asked.weighed.hidden["id"])
+    rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
+    totals = asked.scores_with(rows, ever).total
+    seen, own = np.split(totals, [len(asked.weighed.seen)])
+    ruled = [
+        LeftOut(one["id"], one["left_out"] or TOO_UNLIKE, round(float(total), 6), int((seen > total).sum()) + 1)
+        for one, total in zip(rows, own, strict=True)
+    ]
+    return sorted(ruled, key=lambda one: -(one.score or 0))[:LEFT_OUT_SHOWN]
+
+
+def _below(asked: Asked) -> list[LeftOut]:
+    """Return what was seen but did not fit within the limit, best first."""
+    limit = asked.question.limit
+    beyond = asked.order[limit:][:LEFT_OUT_SHOWN].tolist()
+    return [
+        LeftOut(asked.weighed.seen[place]["id"], BELOW_LIMIT, round(float(asked.weighed.scores.total[place]), 6), rank)
+        for rank, place in enumerate(beyond, start=limit + 1)
+    ]
+
+
+def _unpromising(asked: Asked) -> list[LeftOut]:
+    """Return what the arms brought but nobody read, most promising first."""
+    read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
+    unread = [id_ for id_ in asked.found.promising() if id_ not in read]
+    return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
+
+
+def why(asked: Asked, id_: UUID) -> dict[str, Any]:
+    """Return why one fact was recalled or not: the rule, its rank in each arm, and its score taken apart.
+
+    The score and the rank among what was seen are those that it has, or would have if it had been seen. Of what
+    somebody asked to forget no words are told.
+
+    Raises:
+        NotFoundError: the namespace has no such fact.
+    """
+    rows = asked.read([id_])
+    if not len(rows):
+        raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
+    # What a rule hides is looked for where the arms would have found it.
+    found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
+    place, scores, rank = _placed(asked, rows, found)
+    shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_]
+    rule = _rule(asked, rows[0], rank)
+    return {
+        "id": str(id_),
+        "text": _text(shown, rule),
+        "recalled": rule is None,
+        "rule": rule,
+        "score": round(float(scores.total[place]), 6),
+        "rank": rank,
+        "seen": len(asked.weighed.seen),
+        "limit": asked.question.limit,
+        "words": _by_words(asked, found, id_) | ({"shared": []} if rule in ASKED_FOR else {}),
+        "meaning": _by_meaning(asked, found, id_),
+        "parts": answer.parts(place, scores, answer.ranks(scores)),
+    }
+
+
+def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
+    """Return a fact's place among the scores of what was seen, which it may have to join, and its rank (1 is best)."""
+    there = np.flatnonzero(asked.weighed.seen["id"] == rows["id"][0])
+    if len(there):
+        place = int(there[0])
+        return place, asked.weighed.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
+    scores = asked.scores_with(rows, found)
+    return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
+
+
+def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
+    """Return the rule that left a fact out, or nothing if it was recalled."""
+    if one["left_out"] is not None:
+        return str(one["left_out"])
+    if one["id"] in asked.weighed.hidden["id"]:
+        return TOO_UNLIKE
+    if one["id"] in asked.weighed.seen["id"]:
+        return BELOW_LIMIT if rank > asked.question.limit else None
+    return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
+
+
+def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
+    """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
+    terms = [term.lexeme for term in lexemes.of_query(asked.db, asked.tenant.id, asked.question.text)]
+    score = found.text.scores.get(id_)
+    best = found.text.best
+    return {
+        "asked": terms,
+        "shared": candidates.shared(asked.db, asked.tenant.id, id_, terms),
+        "score": None if score is None else round(score, 6),
+        "rank": best.index(id_) + 1 if id_ in best else None,
+        "of": len(found.text.scores),
+    }
+
+
+def _by_meaning(asked: Asked, found: Found, id_: UUID) -> dict[str, Any] | None:
+    """Return a fact's similarity by its signature, and its rank among all live facts; nothing where there is none."""
+    if asked.query is None:
+        return None
+    own = signature.encode(asked.query[None, :])[0]
+    standing = signatures.standing(asked.db, asked.tenant.id, own, id_)
+    if standing is None:
+        return None
+    differing, rank, of = standing
+    similarity = float(signature.cosines(np.array([differing]))[0])
+    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_ in found.near}

@@ -1,0 +1,119 @@
+"""The graph's share in a recall: facts along links from the best ones, and facts of the entities that are named."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import graph
+from workers.core.arrays import Floats
+from workers.core.graph import HOPS
+from workers.core.names import mentioned, phrases
+from workers.memory.recall.question import Question
+from workers.storage import entities, links
+from workers.storage.candidates import Candidates, Scope
+from workers.storage.connection import Connection
+from workers.storage.entities import NOBODY, About
+from workers.storage.links import Walk
+from workers.storage.namespaces import Namespace
+from workers.storage.relations import Fading
+
+SEEDS = 10
+"""From how many of the best candidates links are followed."""
+
+BREADTH = 20
+FAN = 20
+MOST_LINKED = 20
+"""How many facts come along by links that no arm brought (C-S20)."""
+
+MOST_NAMED = 20
+MOST_RELATED = 5
+MOST_ABOUT = 40
+"""How many facts come along because of an entity that is named, or related to such a one, and of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the graphs bring to a recall: walks along links, and facts about entities."""
+
+    walks: list[Walk] = field(default_factory=list)
+    about: About = NOBODY
+
+    @property
+    def brought(self) -> dict[UUID, str]:
+        """Return the facts that the graphs bring, and by what."""
+        return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
+
+    def gain(self, found: Candidates, relevance: Floats) -> Floats:
+        """Return what n candidates gain from the graphs, given their relevance."""
+        gained = self._named(found)
+        return gained + self._lift(found, relevance) if self.walks else gained
+
+    def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
+        """Return what n candidates gain from beginning with one of the names, where no entity gives them as much."""
+        beginning = graph.begin_with(found["first_word"].tolist(), names)
+        return np.maximum(graph.NAMED * beginning - self._named(found), 0.0)
+
+    def _named(self, found: Candidates) -> Floats:
+        if not self.about.weights:
+            return np.zeros(len(found))
+        return graph.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
+
+    def _lift(self, found: Candidates, relevance: Floats) -> Floats:
+        places = {id_: place for place, id_ in enumerate(found["id"])}
+        seen = [walk for walk in self.walks if walk.fact in places and walk.seed in places]
+        shares = graph.factors(
+            np.array([walk.hops for walk in seen], dtype=np.int64), np.array([walk.strength for walk in seen])
+        )
+        reached = np.array([places[walk.fact] for walk in seen], dtype=np.int64)
+        seeds = np.array([places[walk.seed] for walk in seen], dtype=np.int64)
+        return graph.lift(relevance, reached, seeds, shares)
+
+
+NOTHING = Surroundings()
+
+
+def surroundings(
+    context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[UUID, float], scope: Scope
+) -> Surroundings:
+    """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
+
+    A namespace that has neither links nor facts about entities pays nothing. With a tag, facts of the entities that are
+    named are looked up even where recall does without the graphs (S92).
+    """
+    whole = context.settings.graph_in_recall
+    if not whole and scope.tag is None:
+        return NOTHING
+    return Surroundings(
+        _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],
+        _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NOBODY,
+    )
+
+
+def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID, float], scope: Scope) -> list[Walk]:
+    """Return the walks from the best candidates that count most, to all they reach among them and to 20 others."""
+    seeds = {id_: round(score, 9) for id_, score in list(best.items())[:SEEDS]}
+    depth = context.settings.graph_depth
+    walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
+    worth = {id(walk): HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
+    walks.sort(key=lambda walk: -worth[id(walk)])
+    others = list(dict.fromkeys(walk.fact for walk in walks if walk.fact not in best))[:MOST_LINKED]
+    kept = {*others, *best}
+    return [walk for walk in walks if walk.fact in kept]
+
+
+def _about(
+    context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope, related: int
+) -> About:
+    """Return what is about entities that the question names: of those given, or of all there are (S68-S70).
+
+    Of entities that those are related to, so many facts each come along.
+    """
+    by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
+    said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
+    if not said:
+        return NOBODY
+    found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)
+    return About(found.ids[:MOST_ABOUT], found.weights)

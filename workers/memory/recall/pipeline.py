@@ -1,0 +1,119 @@
+"""One recall from question to answer."""
+
+import logging
+from datetime import datetime
+from uuid import UUID
+
+from workers.context import Context
+from workers.core.arrays import Vectors
+from workers.errors import EmbeddingError, NotFoundError
+from workers.memory.ending import NEVER
+from workers.memory.recall import answer, arms, explain, scoring
+from workers.memory.recall.answer import Recalled, Result
+from workers.memory.recall.arms import Found, TextArm
+from workers.memory.recall.explain import Asked
+from workers.memory.recall.question import Question
+from workers.memory.recall.selection import weigh
+from workers.stopwatch import timed
+from workers.storage import candidates, namespaces
+from workers.storage.candidates import Scope
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, reading, transaction
+from workers.storage.namespaces import Namespace
+from workers.threads import beside
+
+log = logging.getLogger(__name__)
+
+
+def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
+    """Return the facts of a namespace that fit the question best, as they are at `now`.
+
+    With a tag, meaning is not searched, but entities that are named are looked up (S92). If the embedder fails, words
+    alone decide. With `as_of` the facts are those that were true then, with `known_as_of` those that had been told and
+    not yet replaced by then (C-S15); both see what was superseded or forgotten since.
+
+    Raises:
+        NotFoundError: somebody asks why about a fact that the namespace does not have.
+        UnavailableError: the database does not answer.
+    """
+    with timed("recall embed"):
+        query = None if question.tag else _embed(context, question.text)
+    as_of = question.as_of or question.known_as_of
+    scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of, question.documents)
+    with reading(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return _nothing(namespace, question, by_meaning=query is not None)
+        query = query if query is not None and tenant.embedder == context.embedder.name else None
+        found = _search(context, db, tenant, question, query, scope)
+        with timed("recall weigh"):
+            weighed = weigh(context, db, tenant, question, found, query, scope)
+        order = answer.order(weighed.seen, weighed.scores)
+        return _answer(Asked(context, db, tenant, question, scope, query, found, weighed, order))
+
+
+def _search(
+    context: Context, db: Connection, tenant: Namespace, question: Question, query: Vectors | None, scope: Scope
+) -> Found:
+    """Return what the arms find, which search at the same time, on a connection each."""
+    if query is None:
+        return Found(_by_words(db, tenant, question, scope), {})
+    with beside(_by_meaning, context, tenant, query, scope) as near:
+        text = _by_words(db, tenant, question, scope)
+        return Found(text, near(), context.embedder.weight)
+
+
+def _by_words(db: Connection, tenant: Namespace, question: Question, scope: Scope) -> TextArm:
+    with timed("recall text"):
+        return arms.text_arm(db, tenant, question.text, scope)
+
+
+def _by_meaning(context: Context, tenant: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
+    with timed("recall vector"), transaction(context.database_url, second=True, wait=READ_WAIT_SECONDS) as db:
+        return arms.vector_arm(db, tenant, query, scope)
+
+
+def _answer(asked: Asked) -> Recalled:
+    question = asked.question
+    return Recalled(
+        _results(asked),
+        by_meaning=asked.query is not None,
+        left_out=explain.left_out(asked) if question.explain else None,
+        why=None if question.why is None else explain.why(asked, question.why),
+    )
+
+
+def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
+    if question.why is not None:
+        raise NotFoundError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
+    return Recalled([], by_meaning, [] if question.explain else None)
+
+
+def _embed(context: Context, text: str) -> Vectors | None:
+    try:
+        return context.queries.embed(text)
+    except EmbeddingError as error:
+        log.warning("recalled by words alone: %s", error)
+        return None
+
+
+def _results(asked: Asked) -> list[Result]:
+    weighed, scores = asked.weighed, asked.weighed.scores
+    places = asked.order[: asked.question.limit]
+    chosen = weighed.seen[places]
+    shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist(), asked.silent_since)
+    ends = answer.ending(asked.context, asked.db, asked.tenant, list(shown))
+    ranks = answer.ranks(scores) if asked.question.explain else None
+    return [
+        answer.result(
+            one,
+            shown[one["id"]],
+            ends.get(one["id"], NEVER),
+            tier,
+            float(scores.total[place]),
+            weighed.found_by[place],
+            answer.parts(place, scores, ranks) if ranks else None,
+        )
+        for one, tier, place in zip(
+            chosen, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
+        )
+    ]

@@ -1,0 +1,162 @@
+"""Scoring: candidates' rows become arrays, arrays become scores, and each score keeps its parts."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import confidence, ranking, signature, tiers
+from workers.core.arrays import Floats, Ints, Vectors
+from workers.core.episodes import Branch
+from workers.core.fidelity import pool
+from workers.core.ranking import Vitality
+from workers.memory.recall.arms import Found
+from workers.memory.recall.graph import Surroundings
+from workers.memory.recall.question import Preferences
+from workers.storage import signatures
+from workers.storage.candidates import Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of n candidates and their parts, one array each."""
+
+    total: Floats
+    text: Floats
+    similarity: Floats
+    contiguity: Floats
+    graph: Floats
+    named: Floats
+    prior: Floats
+    factor: Floats
+
+
+def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors]:
+    """Return the (dims,) query by dims: as it is, and pooled to each size that fading leaves of a vector."""
+    if query is None:
+        return {}
+    buckets = [2**step for step in range(context.rules.widest_bucket.bit_length())]
+    return {len(query) // bucket: pool(query[None, :], bucket)[0] for bucket in buckets}
+
+
+def similarities(found: Candidates, query: Vectors | None) -> Floats:
+    """Return n cosines with the (dims,) query: with the full vector where it is kept, else estimated by signature.
+
+    A pooled vector's cosine is averaged with that estimate, weighted by how many numbers each is made of: measured, a
+    vector pooled to 64 dimensions tells less than the 1,024 bits of a signature. A fact without either, or a recall
+    without query vector, gets the lowest similarity there is.
+    """
+    if query is None or not len(found):
+        return np.zeros(len(found))
+    cosines = found["cosine"].copy()
+    signed = np.flatnonzero([one is not None for one in found["signature"]])
+    if len(signed):
+        estimated = signature.estimate(query, signatures.unpack(found["signature"][signed].tolist()))
+        exact = cosines[signed]
+        dims = len(query) / np.maximum(found["fidelity"][signed], 1)
+        share = dims / (dims + signature.BITS)
+        cosines[signed] = np.where(np.isnan(exact), estimated, share * exact + (1 - share) * estimated)
+    known = ~np.isnan(cosines)
+    return np.where(known, cosines, cosines[known].min(initial=0.0))
+
+
+def score(
+    context: Context,
+    rows: Candidates,
+    found: Found,
+    cosines: Floats,
+    around: Surroundings,
+    preferences: Preferences,
+    half_life: float,
+    now: datetime,
+) -> Scores:
+    """Return the scores of candidates: fused relevance, what neighbours and graphs add, and the bounded prior.
+
+    Confidence halves in `half_life` days.
+    """
+    plain = _score(context, rows, found, cosines, around, half_life, now)
+    factor = _factor(rows, preferences, now)
+    return replace(plain, total=plain.total * factor, factor=factor)
+
+
+def _score(
+    context: Context,
+    rows: Candidates,
+    found: Found,
+    cosines: Floats,
+    around: Surroundings,
+    half_life: float,
+    now: datetime,
+) -> Scores:
+    text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
+    if context.settings.ranking == "documented":
+        return _documented(rows, text_scores, cosines, around, now)
+    relevance = ranking.fuse(text_scores, cosines, found.meaning)
+    near = ranking.contiguity(relevance, *_places(rows))
+    linked = around.gain(rows, relevance)
+    named = around.gain_by_name(rows, found.text.names)
+    alive = ranking.prior(_vitality(rows, half_life, now))
+    total = relevance + near + linked + named + alive
+    return Scores(total, text_scores, cosines, near, linked, named, alive, np.ones(len(rows)))
+
+
+def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
+    """Return what scores are multiplied by."""
+    factor = np.ones(len(found))
+    if preferences.long_term:
+        factor *= ranking.long_term(found["decay_class"])
+    if preferences.importance_recency:
+        confirmed_days = (now.timestamp() - found["confirmed_at"]) / confidence.DAY
+        factor *= ranking.importance_recency(found["importance"], confirmed_days)
+    return factor
+
+
+def least_similarity(context: Context, wished: float) -> float:
+    """Return the cosine that facts must have which share no word with the question; the sources drop some (S55)."""
+    return max(wished, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else wished
+
+
+def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
+    """Return the sources' scores: the composite where words match, the vector's own score where they do not."""
+    instant = now.timestamp()
+    composite = ranking.documented_score(
+        text_scores,
+        confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], instant),
+        found["expires_at"] - instant,
+        found["recall_count"],
+        (instant - found["last_seen_at"]) / confidence.DAY,
+    )
+    nothing = np.zeros(len(found))
+    total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
+    linked = around.gain(found, total)
+    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, nothing, np.ones(len(found)))
+
+
+def _places(found: Candidates) -> tuple[Ints, Ints]:
+    """Return a code for each candidate's session, negative for none, and its turn."""
+    codes = np.unique(found["session"], return_inverse=True)[1]
+    return np.where(found["turn"] < 0, -1, codes), np.maximum(found["turn"], 0)
+
+
+def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
+    instant = now.timestamp()
+    strength = tiers.strength(found["base"], found["coactivations"])
+    idle_days = (instant - found["last_seen_at"]) / confidence.DAY
+    confirmed_days = (instant - found["confirmed_at"]) / confidence.DAY
+    return Vitality(
+        salience=strength * tiers.retention(tiers.curve(strength, found["coactivations"]), idle_days),
+        confidence=confidence.effective_confidence(
+            found["confidence"], confirmed_days, np.where(found["branch"] == Branch.SEMANTIC, half_life, np.inf)
+        ),
+        importance=found["importance"],
+        idle_days=idle_days,
+    )
+
+
+def current_tiers(found: Candidates, now: datetime) -> Ints:
+    """Return how cold facts are: as cold as the clock says, or as the last pass did if that looked further ahead."""
+    strength = tiers.strength(found["base"], found["coactivations"])
+    age_days = (now.timestamp() - found["last_seen_at"]) / confidence.DAY
+    coldest: Ints = np.maximum(found["tier"], tiers.tier(tiers.curve(strength, found["coactivations"]), age_days))
+    return coldest

@@ -1,0 +1,70 @@
+"""Restate: a fact that is stated again lives as long from then on as a new one, whatever its class."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import lifetime
+from workers.core.arrays import Bools
+from workers.core.episodes import NOT_YET, Branch
+from workers.core.fading import Anchors, chosen, written
+from workers.memory.decay_rules import rules_for
+from workers.storage import activity, outrunning
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection
+
+EPISODES = (Branch.PERSISTENT, Branch.PERMANENT)
+
+
+def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Let the lifetimes of live facts start again at `now`; what a use or a statement began later stays as it is.
+
+    Statements and uses commute: one that arrives late restarts what no later one has restarted.
+    """
+    instant = now.timestamp()
+    there = activity.lock(db, tenant, ids)
+    encoded = there.only(_is_episode(there) & (there.anchors.encoded_at < instant))
+    outrunning.encode_anew(db, tenant, encoded.ids, now)
+    anchors = _restated(there, instant)
+    changed = _changed(there.anchors, anchors)
+    rows = there.only(changed)
+    if rows.ids:
+        anchors = chosen(anchors, changed)
+        faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
+        activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+
+
+def _is_episode(rows: Activity) -> Bools:
+    episode: Bools = np.isin(rows.anchors.branch, EPISODES)
+    return episode
+
+
+def _restated(rows: Activity, instant: float) -> Anchors:
+    """Return anchors confirmed at an instant or later; the lifetime of a pinned fact begins when its pin ends."""
+    own = rows.anchors
+    begins = np.maximum(own.pinned_until, instant).tolist()
+    named = zip(rows.decay_classes, begins, strict=True)
+    expires = np.array([lifetime.expiry(name or None, begin) for name, begin in named], dtype=np.float64)
+    confirmed = own.confirmed_at < instant
+    encoded = _is_episode(rows) & (own.encoded_at < instant)
+    return replace(
+        own,
+        confirmed_at=np.maximum(own.confirmed_at, instant),
+        halvings=np.where(confirmed | (own.expires_at < expires), 0, own.halvings),
+        expires_at=np.where(confirmed, expires, np.maximum(own.expires_at, expires)),
+        encoded_at=np.where(encoded, instant, own.encoded_at),
+        outrun_at=np.where(encoded, NOT_YET, own.outrun_at),
+    )
+
+
+def _changed(before: Anchors, after: Anchors) -> Bools:
+    changed: Bools = (
+        (before.confirmed_at != after.confirmed_at)
+        | (before.expires_at != after.expires_at)
+        | (before.encoded_at != after.encoded_at)
+    )
+    return changed

@@ -1,0 +1,267 @@
+"""Restore: what was forgotten or superseded is live again, as if it had just been recalled."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import get_args
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import fading, lifetime
+from workers.core.episodes import NOT_YET
+from workers.core.fading import Anchors, FadingRules, ends, written
+from workers.core.fidelity import FINGERPRINT
+from workers.errors import InvalidInputError, NotFoundError
+from workers.memory.decay_rules import rules_for
+from workers.memory.forget import Fate, came_later, forget_ended, forget_over
+from workers.memory.touch import QUERY_BOOST, strengthened
+from workers.storage import (
+    activity,
+    contradictions,
+    events,
+    facts,
+    forgotten_hashes,
+    likenesses,
+    namespaces,
+    outrunning,
+    pins,
+    signatures,
+    supersession,
+    tombstones,
+)
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, transaction
+from workers.storage.facts import WISHED
+from workers.storage.namespaces import Namespace
+from workers.storage.tombstones import Behind, Selection, Standing
+from workers.validation.archived import Reason
+
+VOUCHED_FOR = 1.0
+"""The confidence of a restored fact that would otherwise end at once."""
+
+MERGED = "merged"
+"""A restored fact that was merged is not the same as the other; consolidation must not merge them again."""
+
+BY_ITSELF = tuple(reason for reason in get_args(Reason) if reason not in WISHED)
+"""The reasons for which facts are forgotten without a request for it."""
+
+ENOUGH = 2
+"""A fact restored so often after it ended by itself is pinned, so that it does not end by itself again."""
+
+AT_ONCE = 200
+"""Facts restored in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of each fact that was to be restored, and which of them have less than the full vector."""
+
+    fates: list[Fate | InvalidInputError]
+    faded: list[UUID] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of some selected facts, which have less than the full vector, and where to continue, if anywhere."""
+
+    fates: dict[UUID, Fate | InvalidInputError] = field(default_factory=dict)
+    faded: list[UUID] = field(default_factory=list)
+    behind: Behind | None = None
+
+
+def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> Restored:
+    """Bring forgotten facts back and reopen superseded ones; return what became of each, in order.
+
+    A fact is as after a recall: seen and confirmed now, stronger, with its whole lifetime before it; of its vector
+    the signature is there, until it is regenerated. What ended by itself comes back whatever date its tombstone has,
+    and is pinned the second time. A superseded fact is live beside the one that took its place, and contradicts it
+    where their values differ. Refused are ids that the namespace does not have, what a live fact says as well, and
+    what was superseded or forgotten on request after `now`. Repeating it changes nothing.
+
+    Raises:
+        UnavailableError: the same is being stored at this moment; nothing was changed.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return Restored([_not_there(id_, namespace) for id_ in ids])
+        fates, faded = _restore(context, db, tenant, ids, now)
+    return Restored([fates[id_] for id_ in ids], faded)
+
+
+def restore_next(
+    context: Context, namespace: str, selection: Selection, now: datetime, behind: Behind | None = None
+) -> Batch:
+    """Restore the next of the selected tombstones, newest first, in one transaction; repeating it goes on.
+
+    Raises:
+        UnavailableError: the same is being stored at this moment; nothing was changed.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return Batch()
+        chosen = tombstones.found(db, tenant.id, selection, AT_ONCE, behind)
+        if not chosen:
+            return Batch()
+        fates, faded = _restore(context, db, tenant, [one.id for one in chosen], now)
+    last = Behind(chosen[-1].forgotten_at, chosen[-1].id) if len(chosen) == AT_ONCE else None
+    return Batch(fates, faded, last)
+
+
+def selected(context: Context, namespace: str, selection: Selection) -> int:
+    """Return how many tombstones are selected."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        return 0 if tenant is None else tombstones.count_found(db, tenant.id, selection)
+
+
+def restore_ended_within(
+    context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str
+) -> tuple[dict[UUID, Fate | InvalidInputError], list[UUID]]:
+    """Restore those of some facts that ended by themselves, in an open transaction; leave the others as they are.
+
+    Returns what became of each, and which have less than the full vector. `by` names what restores them.
+    """
+    return _restore(context, db, tenant, ids, now, by=by)
+
+
+def _restore(
+    context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
+) -> tuple[dict[UUID, Fate | InvalidInputError], list[UUID]]:
+    rows = _swept(context, db, tenant.id, ids, now)
+    there = tombstones.standings(db, tenant.id, ids)
+    done = events.restored_at(db, tenant.id, ids, now)
+    known = [there[id_] for id_ in dict.fromkeys(ids) if id_ in there]
+    gone = [one for one in known if not one.live and (by is None or one.reason in BY_ITSELF)]
+    forget_ended(context, db, tenant.id, [one.hash for one in gone], now)
+    refused = _refused(db, tenant.id, gone, now)
+    back = [one for one in gone if one.id not in refused and one.id not in done]
+    faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
+    fates: dict[UUID, Fate | InvalidInputError] = {id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there}
+    fates |= {id_: Fate(id_, "unchanged", one.forgotten_at, one.reason) for id_, one in there.items()}
+    fates |= {one.id: Fate(one.id, "restored", pinned=one.id in pinned) for one in back}
+    return fates | refused, faded
+
+
+def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
+    """Return the activity of facts, locked; those that are over have become tombstones, as by a pass."""
+    rows = activity.lock(db, tenant, ids)
+    facts.identify(db, tenant, rows.ids)
+    live = {one.id for one in tombstones.standings(db, tenant, rows.ids).values() if one.live}
+    forget_over(context, db, tenant, rows.among(live), now)
+    return activity.lock(db, tenant, ids)
+
+
+def _refused(
+    db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
+) -> dict[UUID, Fate | InvalidInputError]:
+    """Return why some facts stay as they are; of two that say the same only the first comes back."""
+    said = facts.known_by_hash(db, tenant, [one.hash for one in gone])
+    refused: dict[UUID, Fate | InvalidInputError] = {}
+    for one in gone:
+        overtaken = _overtaken(one, now)
+        if overtaken is not None:
+            refused[one.id] = overtaken
+        elif _becomes_live(one) and one.hash in said:
+            refused[one.id] = InvalidInputError(
+                f"id: {one.id} cannot be restored, for fact {said[one.hash]} says the same; forget that one first."
+            )
+        elif _becomes_live(one):
+            said[one.hash] = one.id
+    return refused
+
+
+def _overtaken(one: Standing, now: datetime) -> InvalidInputError | None:
+    """Return the refusal of a restore that something deliberate came after; what ended by itself is never refused."""
+    if one.forgotten_at is None and one.superseded_at is not None and one.superseded_at > now:
+        return came_later(one.id, "superseded", one.superseded_at, now)
+    if one.forgotten_at is not None and one.reason in WISHED and one.forgotten_at > now:
+        return came_later(one.id, "forgotten", one.forgotten_at, now)
+    return None
+
+
+def _becomes_live(one: Standing) -> bool:
+    """Return whether restoring makes it live: a tombstone on a superseded fact leaves the fact superseded."""
+    return one.forgotten_at is None or not one.superseded
+
+
+def _revive(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Activity,
+    back: Sequence[Standing],
+    now: datetime,
+    by: str | None,
+) -> tuple[list[UUID], set[UUID]]:
+    """Take off the tombstones and reopen the rest; return what has less than the full vector, and what was pinned."""
+    if not back:
+        return [], set()
+    tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
+    supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
+    forgotten_hashes.lift(db, tenant, [one.hash for one in back])
+    likenesses.set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
+    live = rows.among({one.id for one in back if _becomes_live(one)})
+    signatures.revive(db, tenant, live.ids)
+    likenesses.compare_again(db, tenant, live.ids)
+    rules = rules_for(context, db, live.namespaces)
+    anchors = as_recalled(live, now, rules)
+    outrunning.encode_anew(db, tenant, live.ids, now)
+    activity.write_used(
+        db, live, anchors, written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
+    )
+    pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
+    if live.ids:
+        contradictions.find(db, tenant, live.ids, now)
+    return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
+
+
+def _restored_often(db: Connection, tenant: int, back: Sequence[Standing], live: Collection[UUID]) -> list[UUID]:
+    """Return which of the facts just restored after they ended by themselves had been so before."""
+    ended = [one.id for one in back if one.reason in BY_ITSELF and one.id in live]
+    before = events.restorations(db, tenant, ended)
+    return [id_ for id_, reasons in before.items() if sum(reason in BY_ITSELF for reason in reasons) >= ENOUGH]
+
+
+def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Pin facts for good that are not yet, and record why; an owner can end the pin as any other."""
+    rows = activity.lock(db, tenant, ids)
+    rows = rows.only(~np.isposinf(rows.anchors.pinned_until))
+    lifetimes = fading.lifetimes(rows.anchors)
+    anchors = fading.pin(rows.anchors, lifetimes, np.inf)
+    faded = written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+    for id_, seconds in zip(rows.ids, lifetimes.tolist(), strict=True):
+        pins.set_until(db, tenant, id_, np.inf, seconds)
+    noted = [(id_, "pinned", {"until": None, "because": "restored twice"}) for id_ in rows.ids]
+    events.add_many(db, tenant, now, noted)
+    return set(rows.ids)
+
+
+def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
+    """Return anchors seen and confirmed now, whose lifetimes begin now or when their pins end, of every class.
+
+    Episodes are as if they had been stored now.
+    """
+    instant = now.timestamp()
+    anchors = strengthened(rows.anchors, now, QUERY_BOOST, coactivations=0)
+    begins = np.maximum(anchors.pinned_until, instant).tolist()
+    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
+    anchors = replace(
+        anchors,
+        confirmed_at=np.maximum(anchors.confirmed_at, instant),
+        halvings=np.zeros_like(anchors.halvings),
+        expires_at=np.array(expires, dtype=np.float64),
+        encoded_at=np.full_like(anchors.encoded_at, instant),
+        outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
+        silent_since=np.full_like(anchors.silent_since, instant),
+    )
+    over = ends(anchors, rules)[0] <= instant
+    return replace(anchors, confidence=np.where(over, VOUCHED_FOR, anchors.confidence))
+
+
+def _not_there(id_: UUID, namespace: str) -> InvalidInputError:
+    return NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")

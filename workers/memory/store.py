@@ -1,0 +1,361 @@
+"""Store: what was said becomes facts, each once, whatever runs at the same time or twice."""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from workers.context import Context
+from workers.core import injection, lifetime
+from workers.core.arrays import Vectors
+from workers.core.intent import Intent, asked, stretches
+from workers.core.tags import extract_tags
+from workers.core.text import says_less, stem
+from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.memory import supersede
+from workers.memory.add import Stored, add_within, answers_for
+from workers.memory.classify import judge
+from workers.memory.contradictions import find_within
+from workers.memory.edit import edit_within, united
+from workers.memory.forget import forget_ended
+from workers.memory.given import explicit, ignored
+from workers.memory.lifetime import lives
+from workers.memory.restate import restate_within
+from workers.memory.supersede import Decision, Settled
+from workers.memory.touch import touch_within
+from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending
+from workers.storage.classes import Classed
+from workers.storage.connection import Connection, transaction, writing
+from workers.storage.facts import Fact
+from workers.storage.namespaces import Namespace
+from workers.validation import NewFact
+
+log = logging.getLogger(__name__)
+
+EMBEDDING_SECONDS = 15.0
+"""After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
+
+JUDGED_SECONDS = 25.0
+"""After this nobody is asked to judge a fact any more, for the same reason."""
+
+NEW = ("added", "updated")
+IDENTIFYING = frozenset({"entity", "key", "value"})
+
+
+def store_many(
+    context: Context,
+    namespace: str,
+    given: Sequence[NewFact],
+    now: datetime,
+    *,
+    touch: bool = True,
+    classify: bool = True,
+    count_turns: bool = True,
+    use: UUID | None = None,
+) -> list[Stored | InvalidInputError]:
+    """Store facts in one transaction and one embedding batch; return what became of each, in order.
+
+    A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
+    is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
+    decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires.
+    What its owner wished forgotten is not stored, unless the fact says `again`. Without `count_turns` the turns of the
+    facts age no episodes, as those of an archive must not.
+
+    Raises:
+        UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
+            stored.
+    """
+    until = time.monotonic() + JUDGED_SECONDS
+    said = given
+    given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in given]
+    rows = _aligned([_row(context, fact, now) for fact in given])
+    hashes = [row.hash for row in rows]
+    told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
+    with transaction(context.database_url) as db:
+        owner = namespaces.find_or_add(db, namespace)
+        tenant = owner.id
+        forget_ended(context, db, tenant, hashes, now)
+        facts.identify_stated(db, tenant, hashes)
+        known = facts.known_by_hash(db, tenant, hashes)
+        unwanted = _unwanted(db, tenant, rows, known, told_again)
+    # What is about to be superseded may be said anew, and then needs a vector of its own.
+    known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
+    fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
+    embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
+    intents = [asked(fact.supersedes) for fact in given]
+    if context.settings.classify_before_write:
+        rows, given, intents = judge(context, owner, rows, given, intents, embedded, now, until)
+    with writing(context.database_url) as db:
+        own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
+        wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
+        done = _write(context, db, owner, *wanted, embedded, now, count_turns=count_turns)
+        answers = _merged(rows, unwanted, done)
+        answers, faded = _follow_up(context, db, tenant, rows, said, answers, told_again, now, use, touch=touch)
+        answers = _with_lives(context, db, owner, rows, given, answers, now)
+    return [
+        replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
+        for answer in answers
+    ]
+
+
+def _with_lives(
+    context: Context,
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    answers: Sequence[Stored | InvalidInputError],
+    now: datetime,
+) -> list[Stored | InvalidInputError]:
+    """Return answers that say how long the facts live; what had ended when it was stored is over at once."""
+    stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
+    again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
+    added = {
+        row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
+        for row, fact in zip(rows, given, strict=True)
+        if stored.get(row.id) in NEW and row.id not in again
+    }
+    found = lives(context, db, owner, added, list(stored), now)
+    return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
+
+
+def _follow_up(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Sequence[Fact],
+    said: Sequence[NewFact],
+    answers: Sequence[Stored | InvalidInputError],
+    told_again: set[bytes],
+    now: datetime,
+    use: UUID | None,
+    *,
+    touch: bool,
+) -> tuple[list[Stored | InvalidInputError], set[UUID]]:
+    """Do what follows from storing: revoked wishes end, what was there is changed and touched, contradictions noted.
+
+    Returns the answers, and the facts that were touched and have less than their full vector.
+    """
+    done = [answer for answer in answers if isinstance(answer, Stored)]
+    new = {answer.id for answer in done if answer.action in NEW}
+    stored = [row for row in rows if row.id in new]
+    _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
+    repeated = [answer.id for answer in done if answer.action == "duplicate"]
+    touched: list[UUID] = []
+    if touch and repeated:
+        restate_within(context, db, tenant, repeated, now)
+        touched = touch_within(context, db, tenant, repeated, now, use).faded
+    edited = _edited(context, db, tenant, rows, said, answers, now)
+    moved = [one.id for one in edited if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
+    find_within(db, tenant, stored, now, moved)
+    return edited, set(touched)
+
+
+def _edited(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    rows: Sequence[Fact],
+    said: Sequence[NewFact],
+    answers: Sequence[Stored | InvalidInputError],
+    now: datetime,
+) -> list[Stored | InvalidInputError]:
+    """Apply what was given of facts that are there, tags to those they have; return answers that name it."""
+    again = {
+        place: one
+        for place, (row, one) in enumerate(zip(rows, answers, strict=True))
+        if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
+    }
+    # Locked before the tags are read: a consolidation that is at work may be adding to them.
+    known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
+    wanted: dict[UUID, dict[str, Any]] = {}
+    for place, one in again.items():
+        own = explicit(said[place])
+        if one.id in known and own:
+            tags = united(wanted.get(one.id, {}).get("tags", known[one.id].tags), own.get("tags", []))
+            wanted[one.id] = wanted.get(one.id, {}) | own | ({"tags": tags} if "tags" in own else {})
+    changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
+    edited = list(answers)
+    for place, one in again.items():
+        if one.id in known:
+            done = [name for name in changed.get(one.id, []) if name in explicit(said[place]) or name == "decay_class"]
+            edited[place] = replace(
+                one,
+                action="updated" if done else one.action,
+                changed=done,
+                ignored=ignored(said[place], known[one.id]),
+            )
+    return edited
+
+
+def _unwanted(
+    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
+) -> dict[bytes, UUID]:
+    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
+    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
+    return forgotten_hashes.among(db, tenant, hashes)
+
+
+def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
+    """Let go of wishes that were revoked; raise if one came after `_unwanted` looked, even while the adding waited."""
+    if forgotten_hashes.among(db, tenant, list(added - told_again)):
+        raise UnavailableError("Something of this was forgotten at this very moment: try again.")
+    if revoked := list(added & told_again):
+        forgotten_hashes.lift(db, tenant, revoked)
+
+
+def _merged(
+    rows: Sequence[Fact], unwanted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
+) -> list[Stored | InvalidInputError]:
+    """Return the answers in the order of the rows, with those for what must not be stored."""
+    stored = iter(answers)
+    return [
+        Stored(unwanted[row.hash], "forgotten", embedded=False) if row.hash in unwanted else next(stored)
+        for row in rows
+    ]
+
+
+def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
+    """Return a vector for each text, batch by batch, and none for what the embedder fails at or has no time for.
+
+    Those facts are kept all the same, found by their words, and embedded later. No attempt is repeated, and while the
+    embedder is paused none is made: what retries in the background costs no caller's time.
+    """
+    until = time.monotonic() + EMBEDDING_SECONDS
+    found: list[Vectors | None] = []
+    try:
+        size = context.embedder.batch
+        while len(found) < len(texts) and time.monotonic() < until:
+            found += list(context.embedder.embed(texts[len(found) : len(found) + size], retry=False))
+    except EmbeddingError as error:
+        log.warning("facts are stored without vector and embedded later: %s", error)
+    return found + [None] * (len(texts) - len(found))
+
+
+def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
+    """Return the fact with the tags that it was given, even if none, or else those of the topics it names (S82, S88).
+
+    Archives are left as they are, as with decay classes; so are chunks, which are found by their file.
+    """
+    if fact.tags is not None or not classify or fact.kind == "chunk":
+        return fact
+    return fact.model_copy(update={"tags": extract_tags(fact.text, fact.entity)})
+
+
+def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
+    """Return the fact with its decay class, and with who chose it (D16, D27).
+
+    A chunk lives as long as its file, and an episode by its durability.
+    """
+    if fact.decay_class is None and classify and fact.kind == "semantic":
+        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
+        return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
+    source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
+    return fact.model_copy(update={"decay_class_source": source})
+
+
+def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
+    created_at = fact.created_at or now
+    return Fact(
+        id=fact.id or uuid7(),
+        kind=fact.kind,
+        text=fact.text,
+        hash=fact.digest,
+        summary=_summary(fact, context.settings.summary_threshold),
+        category=fact.category,
+        entity=fact.entity,
+        key=fact.key,
+        value=fact.value,
+        source=fact.source,
+        tags=fact.tags or [],
+        importance=fact.importance,
+        metadata=fact.metadata,
+        session=fact.session,
+        turn=fact.turn,
+        source_date=fact.source_date,
+        created_at=created_at,
+        valid_from=min(created_at, fact.source_date or created_at),
+    )
+
+
+def _aligned(rows: Sequence[Fact]) -> list[Fact]:
+    """Return facts where one that says no more than an earlier one has the identity of that."""
+    met: dict[bytes, list[bytes]] = {}
+    aligned = []
+    for row in rows:
+        said = met.setdefault(stem(row.hash), [])
+        known = next((one for one in said if row.hash in says_less(one)), None)
+        if known is None:
+            said.append(row.hash)
+        aligned.append(row if known is None else replace(row, hash=known))
+    return aligned
+
+
+def _summary(fact: NewFact, threshold: int) -> str | None:
+    """Return a fact's own summary, or one for a long text (C-S24); a part of a document needs none."""
+    if fact.summary is None and fact.kind not in ("chunk", "item") and len(fact.text) > threshold:
+        return injection.summary(fact.text)
+    return fact.summary
+
+
+def _write(
+    context: Context,
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    intents: Sequence[Intent],
+    embedded: dict[bytes, Vectors | None],
+    now: datetime,
+    *,
+    count_turns: bool,
+) -> list[Stored | InvalidInputError]:
+    """Write facts as if each were stored by itself, in order; return what became of each."""
+    tenant = owner.id
+    targets = [intent.target for intent in intents if intent.target is not None]
+    said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
+    answers: dict[int, Stored | InvalidInputError] = {}
+    ids, hashes = [row.id for row in rows], [row.hash for row in rows]
+    for places in stretches(ids, hashes, intents, said):
+        own = [rows[i] for i in places]
+        decisions = supersede.settle_within(db, tenant, own, [intents[i] for i in places], now)
+        adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
+        if adding:
+            own = [rows[i] for i in adding]
+            added = add_within(
+                context, db, owner, own, [given[i] for i in adding], embedded, now, count_turns=count_turns
+            )
+            answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
+        answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
+    return [answers[i] for i in range(len(rows))]
+
+
+def _settled(
+    db: Connection,
+    tenant: int,
+    decisions: dict[int, Decision],
+    answers: dict[int, Stored | InvalidInputError],
+) -> dict[int, Stored | InvalidInputError]:
+    """Link whom facts closed with what was stored in their place; return the answers that differ by that."""
+    settled: dict[int, Stored | InvalidInputError] = {}
+    pairs: dict[UUID, UUID] = {}
+    concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]
+    unembedded = pending.among(db, tenant, concerned) if concerned else set()
+    for place, decision in decisions.items():
+        match decision.answer, answers.get(place):
+            case Settled(id_, action), _:
+                settled[place] = Stored(id_, action, id_ not in unembedded)
+            case InvalidInputError() as refusal, _:
+                settled[place] = refusal
+            case None, Stored() as stored if decision.closes is not None:
+                pairs[decision.closes.id] = stored.id
+                settled[place] = replace(stored, action="updated")
+            case None, InvalidInputError() if decision.closes is not None:
+                raise UnavailableError("The fact's id was taken by another at this very moment: try again.")
+    supersede.link_within(db, tenant, pairs)
+    return settled

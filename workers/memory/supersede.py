@@ -1,0 +1,115 @@
+"""Supersede: a newer fact takes the place of an older one, which stays as history and leaves every search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from workers.core.intent import Action, Intent
+from workers.core.text import same_record
+from workers.errors import InvalidInputError
+from workers.memory.forget import retire_within
+from workers.storage import activity, facts, supersession
+from workers.storage.connection import Connection
+from workers.storage.facts import Fact
+from workers.storage.supersession import Closed, State
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer to a fact that is not to be added: whom it concerns, and what became of that."""
+
+    id: UUID
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done about a fact: its answer, or none if it is to be added; and which known fact it closes."""
+
+    answer: Settled | InvalidInputError | None = None
+    closes: Closed | None = None
+
+
+def settle_within(
+    db: Connection, tenant: int, rows: Sequence[Fact], intents: Sequence[Intent], now: datetime
+) -> list[Decision]:
+    """Decide on the facts of a stretch and close whom they replace or retract; those stay locked until the commit."""
+    targets = {intent.target for intent in intents if intent.target is not None}
+    if not targets:
+        return [Decision()] * len(rows)
+    aimed = [row for row, intent in zip(rows, intents, strict=True) if intent.target is not None]
+    hashes = [row.hash for row in aimed]
+    # Those who say the same may take the target's place, so they are locked with it, all in one order. Whoever held the
+    # locks until now may have said it as well, so they are looked for again.
+    saying = facts.known_by_hash(db, tenant, hashes)
+    states = locked_states(db, tenant, sorted(targets | set(saying.values()) | {row.id for row in aimed}), now)
+    saying = facts.known_by_hash(db, tenant, hashes)
+    decisions = [_decide(row, intent, states, saying, now) for row, intent in zip(rows, intents, strict=True)]
+    close_within(db, tenant, [decision.closes for decision in decisions if decision.closes is not None])
+    return decisions
+
+
+def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, State]:
+    """Return how facts stand, as nobody else changes it before the commit."""
+    activity.lock(db, tenant, ids)
+    return supersession.states(db, tenant, ids, now)
+
+
+def close_within(db: Connection, tenant: int, closed: Sequence[Closed]) -> None:
+    """Let locked, live facts hold no longer; unless they are linked with others that is a retraction (C-S17)."""
+    if closed:
+        supersession.close(db, tenant, closed)
+        retire_within(db, [tenant] * len(closed), [one.id for one in closed])
+
+
+def link_within(db: Connection, tenant: int, pairs: Mapping[UUID, UUID]) -> None:
+    """Note which fact took the place of each closed one."""
+    if pairs:
+        supersession.link(db, tenant, list(pairs.keys()), list(pairs.values()))
+
+
+def _decide(
+    row: Fact, intent: Intent, states: Mapping[UUID, State], saying: Mapping[bytes, UUID], now: datetime
+) -> Decision:
+    target = None if intent.target is None else states.get(intent.target)
+    match intent.action:
+        case Action.UPDATE:
+            return _replace(row, intent, target, states.get(row.id), saying.get(row.hash), now)
+        case Action.DELETE if target is not None and target.live:
+            return Decision(Settled(target.id, "retracted"), Closed(target.id, now, now))
+        case Action.DELETE if target is not None and target.retracted:
+            return Decision(Settled(target.id, "retracted"))
+        case Action.NOOP if target is not None and target.live:
+            return Decision(Settled(target.id, "unchanged"))
+    return Decision()
+
+
+def _replace(
+    row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None, now: datetime
+) -> Decision:
+    """Decide on a fact that is to replace `target`; `own` has its id already, and `saying` says the same."""
+    if own is not None and same_record(own.hash, row.hash) and own.supersedes_id == intent.target:
+        return Decision(Settled(own.id, "updated"))
+    fault = _fault(row, intent, target, own, saying)
+    if fault is not None:
+        return Decision(InvalidInputError(fault) if intent.asked else None)
+    if target is None or not target.live:
+        return Decision()
+    return Decision(closes=Closed(target.id, min(row.created_at, now), row.valid_from))
+
+
+def _fault(row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None) -> str | None:
+    """Return why a fact cannot replace another, or nothing if it can, or another that says the same has."""
+    if own is not None and not same_record(own.hash, row.hash):
+        return f"id: {row.id} belongs to another fact already; leave it out, or give a new one."
+    if own is not None and not own.live:
+        return f"id: {row.id} was superseded or forgotten already; leave it out, or give a new one."
+    if target is None:
+        return f"supersedes: no fact {intent.target} is in this namespace; look for it with `recall`."
+    if target.live or (saying is not None and target.superseded_by == saying):
+        return None
+    if target.superseded_by is not None:
+        return f"supersedes: {target.id} was superseded by {target.superseded_by} already; give that id."
+    said = "retracted" if target.superseded else "forgotten"
+    return f"supersedes: {target.id} was {said} already; leave `supersedes` out."

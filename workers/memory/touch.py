@@ -1,0 +1,164 @@
+"""Touch and reinforce: what is used is kept. Each use counts once, in whatever order and however often it arrives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from workers.context import Context
+from workers.core import lifetime, tiers
+from workers.core.arrays import Bools, Floats
+from workers.core.confidence import DAY
+from workers.core.fading import Anchors, chosen, sustained, written
+from workers.core.fidelity import FULL, PENDING
+from workers.memory.decay_rules import rules_for
+from workers.memory.reach import Reached, reach
+from workers.storage import activity, namespaces, uses
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, keep_plans, transaction
+
+QUERY_BOOST = 0.5
+"""What a recall adds to the strength of what it returned (O41)."""
+
+MOST_COUNTED = 2**31 - 1
+"""Where counters stop: the largest number that their columns hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The facts that a touch changed, and those, changed or not, that have less than the full vector."""
+
+    changed: list[UUID]
+    faded: list[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Reinforced:
+    """The salience of a fact that was strengthened, and whether it has less than its full vector."""
+
+    salience: float
+    faded: bool
+
+
+def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime, use: UUID | None = None) -> Touched:
+    """Count that a recall returned these facts at `at`: counters, expiry, strength and last seen.
+
+    Touches commute as far as that is defined, so it makes no difference in which order they arrive: each counts once,
+    by its id `use` (a second delivery within a day changes nothing; without one the call is a use of its own); what
+    grows by time (last seen, last accessed, confirmed, expiry) is the latest of all; the strength grows by
+    `QUERY_BOOST` at `at`, or at the last use if that was later. No touch lowers anything. `reach` says which facts it
+    counts for.
+    """
+    with transaction(context.database_url) as db:
+        keep_plans(db)
+        tenant = namespaces.find(db, namespace)
+        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use)
+
+
+def reinforce(
+    context: Context, namespace: str, id_: UUID, boost: float, at: datetime, use: UUID | None = None
+) -> Reinforced | None:
+    """Strengthen one fact by `boost` and confirm it; return how it is then, or nothing if it is not there.
+
+    Each reinforcement counts once by its id `use`, in any order, under the same rules as a touch, and is one more
+    confirmation. A second delivery only answers.
+    """
+    with transaction(context.database_url) as db:
+        keep_plans(db)
+        tenant = namespaces.find(db, namespace)
+        found = None if tenant is None else reach(db, tenant.id, [id_], at)
+        if tenant is None or found is None or not found.rows.ids:
+            return None
+        rows = found.live
+        if uses.claim(db, tenant.id, use or uuid4()):
+            anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
+            anchors = confirmed(anchors, found.rows, at, always=True)
+            rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
+            activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
+        anchors = activity.read(db, tenant.id, rows.ids).anchors
+        return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
+
+
+def touch_within(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime, use: UUID | None = None
+) -> Touched:
+    """Do what `touch` does, in a transaction that is open already."""
+    found = reach(db, tenant, ids, at)
+    if not found.rows.ids or not uses.claim(db, tenant, use or uuid4()):
+        return Touched([], found.live.only(_faded(found.live.anchors)).ids)
+    anchors = found.rows.anchors
+    if context.settings.decay_reinforce_on_query:
+        anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
+    anchors = confirmed(anchors, found.rows, at, always=False)
+    touched = _write(context, db, tenant, found, anchors, at, recalls=1)
+    return Touched(touched.ids, touched.only(_faded(touched.anchors)).ids)
+
+
+def drop_old_uses(context: Context) -> int:
+    """Delete the notes of which uses were counted, as far as no second delivery can come any more; return how many."""
+    with transaction(context.database_url) as db:
+        return uses.drop_old(db)
+
+
+def _faded(anchors: Anchors) -> Bools:
+    less: Bools = (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
+    return less
+
+
+def salience(anchors: Anchors, at: datetime) -> Floats:
+    """Return how well facts are remembered at an instant."""
+    strength = tiers.strength(anchors.base, anchors.coactivations)
+    age_days = (at.timestamp() - sustained(anchors).last_seen_at) / DAY
+    return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
+
+
+def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
+    """Return anchors whose strength is what is left plus `boost`, at most 1, fading again from the last use (C-O6).
+
+    That is `at`, or a use that was later: then nothing of the boost has faded.
+
+    The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
+    the fact was recalled before.
+    """
+    wanted = np.minimum(salience(anchors, at) + boost, 1.0)
+    times = np.minimum(anchors.coactivations + coactivations, MOST_COUNTED)
+    seen = np.maximum(anchors.last_seen_at, at.timestamp())
+    return replace(anchors, base=tiers.base_for(wanted, times), coactivations=times, last_seen_at=seen)
+
+
+def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
+    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
+
+    The lifetime of a pinned fact begins when its pin ends. What soft decay had taken of their confidence comes back,
+    for it follows from the confirmation (C-D15).
+    """
+    lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
+    instant = at.timestamp()
+    refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
+    renewed = refreshed | (always & (anchors.confirmed_at < instant))
+    begins = np.maximum(anchors.pinned_until, instant).tolist()
+    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
+    return replace(
+        anchors,
+        confirmed_at=np.where(renewed, instant, anchors.confirmed_at),
+        halvings=np.where(renewed, 0, anchors.halvings),
+        expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
+    )
+
+
+def _write(
+    context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime, recalls: int
+) -> Activity:
+    """Write the new anchors of the facts that are live, or live again by them; return those facts as they were."""
+    instant = at.timestamp()
+    anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
+    faded = written(anchors, instant, rules_for(context, db, found.rows.namespaces))
+    keep = found.prolonged(faded.ends_at)
+    rows = found.rows.only(keep)
+    if rows.ids:
+        found.revive(db, tenant, set(rows.ids), at)
+        counts = np.full(len(rows), recalls, dtype=np.int64)
+        activity.write_used(db, rows, chosen(anchors, keep), faded.only(keep), counts, at)
+    return rows

@@ -1,0 +1,85 @@
+"""Age: episodes are as old as the turns that were told since; each new turn of a session is one more (C-H3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from workers.context import Context
+from workers.core.episodes import NOT_YET, Branch, outrun
+from workers.core.fading import written
+from workers.memory.decay_rules import Terms, rules_for, terms
+from workers.storage import due, facts, outrunning
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection
+from workers.storage.facts import Fact
+
+AT_ONCE = 1_000
+"""Episodes that are found to be outrun by one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How many turns a namespace was told, and whether new facts told some of them."""
+
+    turns: int = 0
+    grown: bool = False
+
+
+def tell_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Told:
+    """Count the turns that new facts tell, all at the same moment, so that one batch does not age its own episodes.
+
+    A turn that any fact of the namespace tells already, or a fact without session or turn, counts no further, so that
+    storing again counts nothing twice. Without `count_turns` none counts.
+    """
+    if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
+        return Told(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
+    before = outrunning.lock(db, tenant)
+    new = outrunning.advance(db, tenant, [row.id for row in added])
+    return Told(before + len(new), bool(new))
+
+
+def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
+    """Let persistent episodes end that occurred before a turn, because more have passed since than they outlive.
+
+    It reads none but those, by their index. What somebody works on at this moment is found with the next turn.
+    """
+    found = AT_ONCE
+    while found == AT_ONCE:
+        rows = outrunning.outrun(db, tenant, before, AT_ONCE)
+        _write_outrun(context, db, rows, now)
+        found = len(rows)
+
+
+def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
+    if not rows.ids:
+        return
+    aged = counted(rows, terms(context, db, rows.namespaces), now)
+    write_counted(db, rows, aged)
+    known = facts.known_by_id(db, int(rows.namespaces[0]), rows.ids)
+    live = aged.only(np.array([known[id_].live for id_ in rows.ids], dtype=np.bool_) & ~rows.held)
+    if live.ids:
+        rules = rules_for(context, db, live.namespaces)
+        due.write_faded(db, live, written(live.anchors, now.timestamp(), rules), live.held)
+
+
+def counted(rows: Activity, own: Terms, now: datetime) -> Activity:
+    """Return facts with what the turns have made of their episodes by an instant.
+
+    While an episode is pinned, its turns are counted anew.
+    """
+    anchors, instant = rows.anchors, now.timestamp()
+    over = (anchors.branch == Branch.PERSISTENT) & outrun(rows.occurred, own.turns, own.most_turns)
+    pinned = over & (anchors.pinned_until > instant)
+    outrun_at = np.where(over & ~pinned, np.minimum(anchors.outrun_at, instant), NOT_YET)
+    return replace(
+        rows, occurred=np.where(pinned, own.turns, rows.occurred), anchors=replace(anchors, outrun_at=outrun_at)
+    )
+
+
+def write_counted(db: Connection, before: Activity, after: Activity) -> None:
+    """Write what differs between locked facts as they were and as `counted` has them."""
+    differs = (before.anchors.outrun_at != after.anchors.outrun_at) | (before.occurred != after.occurred)
+    if differs.any():
+        outrunning.write(db, after.only(differs))

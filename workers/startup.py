@@ -1,0 +1,112 @@
+"""What is checked before any work is taken: a worker or beat that cannot do right says so and does not start."""
+
+import gc
+import logging
+from contextlib import suppress
+from typing import Any
+
+from celery.signals import beat_init, heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
+
+from workers.admin.language import check_language
+from workers.celery import app
+from workers.coordination import outbox, signals
+from workers.coordination.redis import RefusedError
+from workers.decay import forget_limit
+from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.memory.embed import check_embedder
+from workers.queues import MAINTENANCE
+from workers.storage import schema
+from workers.storage.connection import close_pools, connect, transaction
+from workers.tasks.decay import prune
+from workers.tasks.task import context
+
+log = logging.getLogger(__name__)
+
+
+@worker_init.connect
+def check_worker(**_: Any) -> None:
+    """Refuse to start on a database of another version, or with another language's words or another embedder's vectors.
+
+    An embedder that is away is no reason to stay down: facts are stored, and wait for their vectors.
+    """
+    try:
+        _check_database()
+        _check_llm()
+        check_language(context)
+        _publish_limits()
+        check_embedder(context)
+    except EmbeddingError as error:
+        log.warning("started without embedder; facts wait for their vectors: %s", error)
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+    finally:
+        context.close()
+
+
+@worker_init.connect
+def share_with_children(**_: Any) -> None:
+    """Keep what is loaded by now out of every later garbage collection, or the first one copies all of it.
+
+    It writes into each object that it looks at, and so ends the sharing of its page: some 45 MiB in each child.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@worker_ready.connect
+def publish_bounds(**_: Any) -> None:
+    """Have every sender observe the bounds that the operator set; a full Redis keeps those of before."""
+    own = context.settings
+    with suppress(RefusedError):
+        outbox.publish_bounds(context.redis, outbox.Bounds(own.max_outbox_writes, own.max_outbox_bytes))
+
+
+@worker_ready.connect
+def prune_at_start(**_: Any) -> None:
+    """Forget what expired while nothing ran (D33, D43); a worker of other queues leaves that to those it concerns."""
+    if MAINTENANCE in prune.app.amqp.queues.consume_from:
+        prune.apply_async(kwargs={"soft": False, "startup": True, "everywhere": True})
+
+
+@heartbeat_sent.connect
+def leave_mark(sender: Any, **_: Any) -> None:
+    """Note that this worker lives, for whoever asks whether the system is ready."""
+    try:
+        signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+    except RefusedError as error:
+        log.warning("%s", error)
+
+
+@beat_init.connect
+def check_beat(**_: Any) -> None:
+    """Refuse to send passes to a database that is not there."""
+    try:
+        _check_database()
+    except EbbError as error:
+        raise SystemExit(f"ebb: {error}") from None
+
+
+@worker_process_shutdown.connect
+def close_connections(**_: Any) -> None:
+    """Close what a worker's child had opened."""
+    close_pools()
+
+
+def _publish_limits() -> None:
+    """Write the forget limits to the table that readers use, so that they hold before the first pass."""
+    with transaction(context.database_url) as db:
+        forget_limit.publish(context, db)
+
+
+def _check_llm() -> None:
+    """Raise `SettingsError` if an LLM is wanted and cannot be asked; whether it answers is seen when it is."""
+    if context.settings.classify_before_write or context.settings.prune_by_llm:
+        _ = context.chat
+
+
+def _check_database() -> None:
+    url = context.database_url
+    if not url:
+        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    with connect(url) as db:
+        schema.verify(db)

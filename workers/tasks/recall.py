@@ -1,0 +1,174 @@
+"""The tasks of recall and lookup, and of what follows from it: touch, reinforce and regenerate."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from celery import Task
+
+from workers import validation
+from workers.celery import app, settings
+from workers.coordination import signals
+from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
+from workers.memory import recall as finding
+from workers.memory import regenerate as regenerating
+from workers.memory import touch as touching
+from workers.memory.recall.lookups import Behind
+from workers.stopwatch import timed
+from workers.tasks import answers
+from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of, write_instant
+from workers.validation import cursors
+
+DEFAULT_BOOST = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class RecallTask(EbbTask):
+    """A task that sends the touch of what it returned once the answer is out."""
+
+    # Its caller waits: to hear that no connection is free is worth more to them than another attempt.
+    dont_autoretry_for = (*EbbTask.dont_autoretry_for, NoConnectionError)
+
+    # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
+    resultrepr_maxsize = 200
+
+    def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime) -> None:
+        """Note on this request what its answer returns, if that is anything."""
+        told = [str(id_) for id_ in ids]
+        if told:
+            self.request.touch_after = {"namespace": namespace, "ids": told, "at": at.isoformat()}
+
+    def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send the touch that this call noted on its request, if it did; a second delivery sends it by the same id."""
+        arguments = self.request.get("touch_after")
+        if arguments:
+            at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
+            use = str(uuid5(uuid_of(task_id), "touch"))
+            touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
+
+
+@app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
+def recall(
+    self: RecallTask,
+    query: Any,
+    namespace: Any = "default",
+    limit: Any = 10,
+    tag: Any = None,
+    category: Any = None,
+    kind: Any = None,
+    as_of: Any = None,
+    known_as_of: Any = None,
+    explain: bool = False,
+    why: Any = None,
+    touch: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
+
+    What is recalled as of an instant is read only, and never touched; nor is anything by asking why a fact was not
+    recalled.
+    """
+    at = instant(now)
+    name = validation.namespace_name(namespace)
+    question = finding.Question(
+        text=validation.query_text(query, settings.max_text),
+        limit=validation.whole(limit, "limit", MOST_RESULTS),
+        tag=validation.optional_tag(tag),
+        category=validation.optional_name(category, "category"),
+        kind=validation.optional_name(kind, "kind"),
+        as_of=None if as_of is None else validation.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else validation.instant(known_as_of, "known_as_of"),
+        explain=explain,
+        why=None if why is None else validation.fact_id(why),
+    )
+    with signals.active(context.redis, self.request.id or "", context.seconds()), timed("recall all"):
+        found = finding.recall(context, name, question, at)
+    if touch and why is None and as_of is None and known_as_of is None:
+        self.touch_afterwards(name, (result.id for result in found.results), at)
+    return answers.recalled(found)
+
+
+@app.task(base=RecallTask, bind=True, name="memory.lookup", soft_time_limit=8, time_limit=12, max_retries=2)
+def lookup(
+    self: RecallTask,
+    entity: Any = None,
+    key: Any = None,
+    namespace: Any = "default",
+    tag: Any = None,
+    as_of: Any = None,
+    known_as_of: Any = None,
+    limit: Any = None,
+    cursor: Any = None,
+    touch: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Return all facts about an entity, or one key of it; they are touched as by a recall unless `touch` is false.
+
+    With `limit` they come in pages, and `cursor` is the `next` of the one before.
+    """
+    at = instant(now)
+    namespace = validation.namespace_name(namespace)
+    most, behind = (
+        None if limit is None else validation.whole(limit, "limit", MOST_FACTS),
+        cursors.place(cursor, Behind),
+    )
+    name = finding.Name(
+        entity=validation.required_name(entity, "entity"),
+        key=validation.optional_name(key, "key"),
+        tag=validation.optional_tag(tag),
+        as_of=None if as_of is None else validation.instant(as_of, "as_of"),
+        known_as_of=None if known_as_of is None else validation.instant(known_as_of, "known_as_of"),
+    )
+    with signals.active(context.redis, self.request.id or "", context.seconds()):
+        found, rest = finding.lookup(context, namespace, name, at, most, behind)
+    if touch and as_of is None and known_as_of is None:
+        self.touch_afterwards(namespace, (result.id for result in found), at)
+    return answers.looked_up(found) | {"next": cursors.following(rest)}
+
+
+@app.task(base=EbbTask, bind=True, name="memory.touch", ignore_result=True)
+def touch(self: Task, ids: list[str], namespace: str, at: str) -> None:
+    """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
+    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
+    seen_at = write_instant(self, validation.instant(at, "at"), refuse=False)
+    touched = touching.touch(context, name, facts, seen_at, use_of(self))
+    regenerate_used(name, touched.faded)
+
+
+def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
+    """Have facts that were used though they had faded regenerated, once however often they are used meanwhile."""
+    if faded and settings.regeneration_enabled:
+        claimed = signals.claim_regeneration(context.redis, namespace, faded)
+        if claimed:
+            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
+
+
+@app.task(base=EbbTask, bind=True, name="memory.reinforce")
+def reinforce(
+    self: Task,
+    id: Any,  # noqa: A002 - the contract's name
+    namespace: Any = "default",
+    boost: Any = DEFAULT_BOOST,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Strengthen one fact and confirm it, once for each task id; return its salience."""
+    at = write_instant(self, now)
+    fact, name = validation.fact_id(id), validation.namespace_name(namespace)
+    done = touching.reinforce(context, name, fact, validation.share(boost, "boost"), at, use_of(self))
+    if done is None:
+        raise NotFoundError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
+    regenerate_used(name, [fact] if done.faded else [])
+    return {"id": str(fact), "salience": round(done.salience, 6)}
+
+
+@app.task(base=EbbTask, bind=True, name="memory.regenerate", ignore_result=True)
+def regenerate(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
+    """Make the full vectors of facts that had faded and were used again."""
+    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
+    try:
+        regenerating.regenerate(context, name, facts, write_instant(self, now, refuse=False))
+    except EmbeddingError as error:
+        log.warning("not regenerated until the next hit: %s", error)

@@ -1,0 +1,167 @@
+"""The tasks by which facts come in: store, store_many, and the outbox that sends lost ones again."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from math import inf
+from typing import Any, ClassVar
+from uuid import UUID, uuid5
+
+from celery import Task
+
+from workers import validation
+from workers.admin import import_archive as bringing
+from workers.celery import app, settings
+from workers.coordination import outbox, signals, unlinked
+from workers.decay import janitor as tidying
+from workers.errors import InvalidInputError
+from workers.memory import store as storing
+from workers.memory.add import Stored
+from workers.queues import VISIBILITY_SECONDS
+from workers.tasks import answers
+from workers.tasks.graph import autolink
+from workers.tasks.recall import regenerate_used
+from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
+from workers.validation.archived import Record, archived
+
+MOST_LOOKED_AT = 10_000
+LINKED = ("added", "updated", "unchanged")
+
+
+class StoreTask(EbbTask):
+    """A task that sends the janitor of the namespace that it stored into, once the answer is out, if that is wanted."""
+
+    looked_at: ClassVar[dict[str, float]] = {}
+    """When this process last asked for a namespace's schedule, on the monotonic clock."""
+
+    def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
+        """Send it at most once a minute, however much is stored, and to no avail if it waited longer (H27)."""
+        name = self.request.get("captured")
+        wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
+        if wanted and signals.may_tidy(context.redis, name):
+            app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
+
+    def _may_look(self, name: str) -> bool:
+        """Return whether nobody has looked for a minute, so that storing costs no query."""
+        now = time.monotonic()
+        if now - self.looked_at.get(name, -inf) < signals.COOLDOWN_SECONDS:
+            return False
+        if len(self.looked_at) >= MOST_LOOKED_AT:
+            self.looked_at.clear()
+        self.looked_at[name] = now
+        return True
+
+
+@app.task(base=StoreTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
+def store(
+    self: Task,
+    text: Any = None,
+    namespace: Any = "default",
+    touch: bool = True,
+    classify: bool = True,
+    count_turns: bool = True,
+    now: Any = None,
+    **fact: Any,
+) -> dict[str, Any]:
+    """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, **flags)
+    if isinstance(answer, InvalidInputError):
+        raise answer
+    return answers.stored(answer)
+
+
+@app.task(base=StoreTask, bind=True, name="memory.store_many")
+def store_many(
+    self: Task,
+    facts: Any,
+    namespace: Any = "default",
+    touch: bool = True,
+    classify: bool = True,
+    count_turns: bool = True,
+    now: Any = None,
+) -> dict[str, Any]:
+    """Store many facts; return what each became, in order, or why it was not stored."""
+    if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
+        raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    return answers.stored_many(_store(self, facts, namespace, now, **flags))
+
+
+@app.task(base=EbbTask, bind=True, name="memory.bring_back")
+def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+    """Bring back what an archive has, facts with their past and the rest; return what became of each, in order."""
+    if not isinstance(records, list) or not 0 < len(records) <= MOST_FACTS:
+        raise InvalidInputError(f"records: give a list of 1 to {MOST_FACTS} lines of an archive.")
+    name, at = validation.namespace_name(namespace), write_instant(self, now)
+    checked = [_archived(record) for record in records]
+    good = [record for record in checked if not isinstance(record, InvalidInputError)]
+    outcomes = bringing.bring_back(context, name, good, at)
+    signals.mark_grown(context.redis, name)
+    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    done = iter(outcomes)
+    return answers.brought_back([one if isinstance(one, InvalidInputError) else next(done) for one in checked])
+
+
+@app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
+def sweep_outbox() -> None:
+    """Send accepted writes again whose messages must be lost."""
+    now = context.seconds()
+    for entry in outbox.entries(context.redis):
+        if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
+            continue
+        outbox.adopt(context.redis, entry)
+        if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
+            headers = {outbox.HEADER: entry.namespace}
+            app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
+
+
+def _store(
+    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool, count_turns: bool
+) -> list[Stored | InvalidInputError]:
+    """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
+    task_id = task.request.id or ""
+    name = validation.namespace_name(namespace)
+    at = write_instant(task, now)
+    checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
+    good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
+    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    options: dict[str, Any] = flags | {"use": use_of(task)}
+    stored = iter(storing.store_many(context, name, good, at, **options) if good else [])
+    if good:
+        signals.mark_grown(context.redis, name)
+        task.request.captured = name
+    outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
+    _link(outcomes, name, at)
+    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    return outcomes
+
+
+def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime) -> None:
+    """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again.
+
+    What has no vector yet is linked once it has one.
+    """
+    if not settings.auto_link:
+        return
+    stored = [one for one in outcomes if isinstance(one, Stored) and one.action in LINKED]
+    unlinked.note(context.redis, name, [one.id for one in stored if not one.embedded])
+    ids = [str(one.id) for one in stored if one.embedded]
+    if ids:
+        autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})
+
+
+def _check(given: Any, id_: UUID) -> validation.NewFact | InvalidInputError:
+    try:
+        fact = validation.new_fact(given, settings.max_text)
+    except InvalidInputError as error:
+        return error
+    return fact if fact.id else fact.model_copy(update={"id": id_})
+
+
+def _archived(given: Any) -> Record | InvalidInputError:
+    try:
+        return archived(given, settings.max_text)
+    except InvalidInputError as error:
+        return error

@@ -1,1 +1,0 @@
-"""Telling: what a memory shows of itself, to agents, to owners and to whoever watches it."""

@@ -1,0 +1,246 @@
+"""What an archive may have: facts with their past and the state of their memory, and what stands beside facts."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+
+from workers.core import decay_intervals
+from workers.core.lifetime import DecayClass
+from workers.errors import InvalidInputError
+from workers.validation.facts import DERIVED, NewFact, new_fact
+from workers.validation.values import (
+    MOST_TIMES,
+    ClassSource,
+    Document,
+    Instant,
+    KeptInstant,
+    Name,
+    Share,
+    Text,
+    Times,
+    faults,
+)
+
+Never = Literal["infinity"]
+Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
+Big = Annotated[int, Field(ge=0, lt=2**63)]
+SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
+"""What `core.spells` packs, in hexadecimal."""
+
+OUTER = ("namespace", "state", "events")
+
+
+def _infinite(value: Any) -> Any:
+    """Return what PostgreSQL calls an instant long ago as none."""
+    return None if value == "-infinity" else value
+
+
+def _bounded(value: Any) -> Any:
+    """Return a counter as it counts, for a database may have counted on beyond that."""
+    return min(value, MOST_TIMES) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
+
+
+class State(BaseModel):
+    """The anchor of a fact and its counters; whatever follows from them is not part of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base: Share
+    coactivations: ManyTimes = 0
+    last_seen_at: KeptInstant
+    confidence: Share = 1.0
+    last_confirmed_at: KeptInstant
+    expires_at: KeptInstant | Never = "infinity"
+    decay_class: DecayClass | None = None
+    decay_class_source: ClassSource | None = None
+    halvings: Annotated[int, Field(ge=0, lt=2**15)] = 0
+    confirmations: ManyTimes = 0
+    compared: bool = False
+    recall_count: ManyTimes = 0
+    last_accessed_at: Annotated[KeptInstant | None, BeforeValidator(_infinite)] = None
+    decay_intervals: Annotated[str, Field(pattern=SPELLS)] | None = None
+    held: bool = False
+    stale: bool = False
+    branch: Annotated[int, Field(ge=0, le=3)] = 0
+    pinned_until: Annotated[KeptInstant | Never | None, BeforeValidator(_infinite)] = None
+    kept_lifetime: Annotated[FiniteFloat, Field(ge=0)] | Never | None = None
+    encoded_at: KeptInstant | None = None
+    occurred: Big | None = None
+    outrun_at: KeptInstant | Never | None = None
+
+
+class Event(BaseModel):
+    """Something that was done to a fact."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at: Instant
+    what: Annotated[Text, Field(max_length=128)]
+    details: Document = {}
+
+
+class Validity(BaseModel):
+    """Since when and until when a fact was true, what took its place, and whether it was forgotten."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    valid_from: Instant
+    valid_until: Instant | None = None
+    superseded_at: Instant | None = None
+    superseded_by: UUID | None = None
+    supersedes_id: UUID | None = None
+    forgotten_at: Instant | None = None
+    forgotten_reason: Reason | None = None
+    forgotten_by: UUID | None = None
+    tombstone_at: Instant | None = None
+    created_at: Instant
+    state: State
+    events: list[Event] = []
+
+    @property
+    def ended(self) -> bool:
+        """Return whether it was forgotten or superseded."""
+        return self.forgotten_at is not None or self.superseded_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFact:
+    """A fact as an archive has it."""
+
+    id: UUID
+    fact: NewFact
+    past: Validity
+
+
+class ArchivedLink(BaseModel):
+    """A link between two facts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: UUID
+    target: UUID
+    type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"]
+    strength: Share
+    created_at: Instant
+
+
+class ArchivedContradiction(BaseModel):
+    """Two facts that contradict each other, and when somebody said that both hold."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fact: UUID
+    other: UUID
+    found_at: Instant
+    accepted_at: Instant | None = None
+
+
+class ArchivedLikeness(BaseModel):
+    """Two facts that say nearly the same, and since when it is known that they do not mean the same."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fact: UUID
+    other: UUID
+    similarity: FiniteFloat
+    found_at: Instant
+    apart_at: Instant | None = None
+
+
+class ArchivedDocument(BaseModel):
+    """A Markdown file of which chunks are kept, as it was when it was last read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Text
+    folder: Text
+    digest: Annotated[str, Field(pattern=r"^\\x[0-9a-f]*$")]
+    read_at: Instant
+
+
+class ArchivedRelation(BaseModel):
+    """A relation between two entities, as it was last observed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Name
+    target: Name
+    type: Name
+    initial_weight: Share
+    last_observed: Instant
+    pinned: bool = False
+    created_at: Instant
+
+
+class ArchivedWish(BaseModel):
+    """The salted digest of something that somebody wished forgotten, with the salt of its namespace."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    salt: UUID
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    fact: UUID
+    forgotten_at: Instant
+    reason: Reason
+
+
+class ArchivedNamespace(BaseModel):
+    """What a namespace has of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    salt: UUID
+    turns: Big = 0
+    settings: Document = {}
+
+
+Beside = (
+    ArchivedLink
+    | ArchivedContradiction
+    | ArchivedLikeness
+    | ArchivedDocument
+    | ArchivedRelation
+    | ArchivedWish
+    | ArchivedNamespace
+)
+Record = ArchivedFact | Beside
+
+KINDS: dict[str, type[Beside]] = {
+    "link": ArchivedLink,
+    "contradiction": ArchivedContradiction,
+    "likeness": ArchivedLikeness,
+    "document": ArchivedDocument,
+    "relation": ArchivedRelation,
+    "wish": ArchivedWish,
+    "own": ArchivedNamespace,
+}
+"""What else than facts an archive has, by the one name that such a line has beside its namespace."""
+
+
+def archived(given: Any, max_text: int) -> Record:
+    """Return what a line of an archive says, which is a fact if it has a `text`.
+
+    Raises:
+        InvalidInputError: it is no such line, or has a value that cannot be.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError("A line of an archive is a JSON object.")
+    try:
+        for kind, model in KINDS.items():
+            if kind in given:
+                return model.model_validate(given[kind])
+        past = Validity.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError(faults(error, known=State.model_fields)) from None
+    content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
+    if "coactivations" in content:
+        content["coactivations"] = _bounded(content["coactivations"])
+    fact = new_fact(content, max_text)
+    if fact.id is None:
+        raise InvalidInputError("id: is missing; an archived fact has one.")
+    return ArchivedFact(fact.id, fact, past)

@@ -1,0 +1,59 @@
+"""Cursors: where a listing goes on, as a text of which only Ebb needs to know what it says."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import astuple, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from workers.errors import InvalidInputError
+from workers.validation.values import show, storable
+
+LONGEST = 16_384
+Place = TypeVar("Place")
+"""A frozen dataclass that says behind what a listing goes on."""
+
+
+def following(place: Any) -> str | None:
+    """Return the cursor for what follows a place in a listing, as text for a URL; none where nothing does."""
+    if place is None:
+        return None
+    said = json.dumps([_listing(type(place)), *astuple(place)], default=str, separators=(",", ":"))
+    return urlsafe_b64encode(said.encode()).decode().rstrip("=")
+
+
+def place(given: Any, kind: type[Place]) -> Place | None:
+    """Return the place that a cursor of this listing says, or none without cursor.
+
+    Raises:
+        InvalidInputError: it is no cursor, or one of another listing.
+    """
+    if given is None:
+        return None
+    try:
+        return _read(given, kind)
+    except (ValueError, TypeError, RecursionError, ValidationError):
+        raise InvalidInputError(
+            f"cursor: {show(given)} is none of this listing; give the `next` of its page before, or leave it out to "
+            "begin anew."
+        ) from None
+
+
+def _read(given: Any, kind: type[Place]) -> Place:
+    if not isinstance(given, str) or len(given) > LONGEST:
+        raise ValueError("no text, or too long")
+    name, *values = json.loads(urlsafe_b64decode(given.encode() + b"=" * (-len(given) % 4)))
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    if name != _listing(kind):
+        raise ValueError("of another listing")
+    known = TypeAdapter(kind).validate_python(dict(zip(names, map(storable, values), strict=True)))
+    if any(isinstance(one, datetime) and one.tzinfo is None for one in astuple(known)):  # type: ignore[call-overload]
+        raise ValueError("an instant without time zone")
+    return known
+
+
+def _listing(kind: type[Any]) -> str:
+    """Return the name of the listing of which these are places: that of the module that lists."""
+    return kind.__module__.rpartition(".")[2]

@@ -1,0 +1,133 @@
+"""What a fact may be that somebody wants stored."""
+
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StrictBool,
+    ValidationError,
+)
+
+from workers.core.lifetime import DecayClass
+from workers.core.text import chunk_digest, item_digest, statement_digest
+from workers.errors import InvalidInputError
+from workers.validation.values import (
+    ClassSource,
+    Count,
+    Durability,
+    FactId,
+    Instant,
+    Kind,
+    Metadata,
+    Name,
+    Session,
+    Share,
+    Tags,
+    Text,
+    Times,
+    Value,
+    faults,
+    few_unknown,
+    own_words,
+    show,
+)
+
+DERIVED = (
+    "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
+    "ends_at", "ends_for", "forgotten_at", "forgotten_reason", "forgotten_by", "tombstone_at", "pinned",
+    "pinned_until", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "normalized_hash",
+    "recall_count", "access_count", "last_accessed", "last_accessed_at", "last_confirmed_at", "stale", "occurred",
+)  # fmt: skip
+"""What an exported fact says beyond what can be stored: it follows from the rest."""
+
+
+PERMANENT = "permanent"
+
+
+class NewFact(BaseModel):
+    """A fact as somebody gives it; whatever is missing gets its default when it is stored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Text
+    id: FactId | None = None
+    kind: Kind = "semantic"
+    durability: Durability | None = None
+    session: Session | None = None
+    turn: Count | None = None
+    source_date: Instant | None = None
+    created_at: Instant | None = None
+    last_seen_at: Instant | None = None
+    category: Name | None = None
+    entity: Name | None = None
+    key: Name | None = None
+    value: Value | None = None
+    summary: Value | None = None
+    source: Name | None = None
+    metadata: Metadata | None = None
+    tags: Tags | None = None
+    importance: Share = 0.5
+    salience: Share = 0.5
+    strength: Share | None = None
+    coactivations: Times = 0
+    confidence: Share = 1.0
+    decay_class: DecayClass | None = None
+    decay_class_source: ClassSource | None = None
+    supersedes: FactId | None = None
+    again: StrictBool = False
+
+    @property
+    def digest(self) -> bytes:
+        """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
+        match self.kind:
+            case "chunk":
+                return chunk_digest(self.source, self.key, self.text)
+            case "item":
+                return item_digest(self.entity, self.key)
+        return statement_digest(self.text, self.entity, self.key, self.value)
+
+
+def new_fact(given: Any, max_text: int) -> NewFact:
+    """Return the fact that a JSON object describes.
+
+    Raises:
+        InvalidInputError: it is none, or a field is unknown or has a value that cannot be; all faults are named.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {show(given)}.")
+    given, more = few_unknown(given, NewFact.model_fields)
+    try:
+        fact = NewFact.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError(faults(error, known=NewFact.model_fields, more=more)) from None
+    text = own_words(fact.text, "text", max_text)
+    if not text:
+        raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
+    if fact.supersedes is not None and fact.supersedes == fact.id:
+        raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
+    fact = fact.model_copy(update=_lasting(fact))
+    tags = None if fact.tags is None else list(dict.fromkeys(fact.tags))
+    return fact.model_copy(update={"text": text, "tags": tags})
+
+
+def _lasting(fact: NewFact) -> dict[str, Any]:
+    """Return durability and decay class of an episode; for ever is both or neither (H12, C-X2).
+
+    A permanent episode is never deleted, so its lifetime is for ever; an episode for ever is permanent.
+    """
+    if fact.kind != "episodic":
+        if fact.durability is not None:
+            raise InvalidInputError(
+                f"durability: only episodes have one, not a {fact.kind} fact; given {show(fact.durability)}. "
+                "Give the kind `episodic`, or leave it out."
+            )
+        return {}
+    if PERMANENT not in (fact.durability, fact.decay_class):
+        return {"durability": "persistent"}
+    if {fact.durability, fact.decay_class} - {PERMANENT, None}:
+        raise InvalidInputError(
+            f"durability: {show(fact.durability)} contradicts the decay_class {show(fact.decay_class)}; "
+            "leave one of them out."
+        )
+    return {"durability": PERMANENT, "decay_class": PERMANENT}
