@@ -63,7 +63,7 @@ class State(BaseModel):
     compared: bool = False
     recall_count: ManyTimes = 0
     last_accessed_at: Annotated[KeptInstant | None, BeforeValidator(_infinite)] = None
-    decay_intervals: Annotated[str, Field(pattern=SPELLS)] | None = None
+    spells: Annotated[str, Field(pattern=SPELLS)] | None = None
     held: bool = False
     stale: bool = False
     branch: Annotated[int, Field(ge=0, le=3)] = 0
