@@ -1,22 +1,22 @@
-"""What is checked before any work is taken: a worker or beat that cannot do right says so and does not start."""
+"""What is checked before any work is taken: a worker that cannot do right says so and does not start."""
 
 import gc
 import logging
 from contextlib import suppress
 from typing import Any
 
-from celery.signals import beat_init, heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
+from celery.signals import heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
 
 from workers.admin.language import check_language
 from workers.celery import app
 from workers.coordination import outbox, signals
 from workers.coordination.redis import RefusedError
 from workers.decay import forget_limit
-from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.errors import EbbError, EmbeddingError
 from workers.memory.embed import check_embedder
 from workers.queues import MAINTENANCE
 from workers.storage import schema
-from workers.storage.connection import close_pools, connect, transaction
+from workers.storage.connection import close_pools, transaction
 from workers.tasks.decay import prune
 from workers.tasks.task import context
 
@@ -30,7 +30,7 @@ def check_worker(**_: Any) -> None:
     An embedder that is away is no reason to stay down: facts are stored, and wait for their vectors.
     """
     try:
-        _check_database()
+        schema.verify_at(context.database_url)
         _check_llm()
         check_language(context)
         _publish_limits()
@@ -77,15 +77,6 @@ def leave_mark(sender: Any, **_: Any) -> None:
         log.warning("%s", error)
 
 
-@beat_init.connect
-def check_beat(**_: Any) -> None:
-    """Refuse to send passes to a database that is not there."""
-    try:
-        _check_database()
-    except EbbError as error:
-        raise SystemExit(f"ebb: {error}") from None
-
-
 @worker_process_shutdown.connect
 def close_connections(**_: Any) -> None:
     """Close what a worker's child had opened."""
@@ -102,11 +93,3 @@ def _check_llm() -> None:
     """Raise `SettingsError` if an LLM is wanted and cannot be asked; whether it answers is seen when it is."""
     if context.settings.classify_before_write or context.settings.prune_by_llm:
         _ = context.chat
-
-
-def _check_database() -> None:
-    url = context.database_url
-    if not url:
-        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
-    with connect(url) as db:
-        schema.verify(db)

@@ -1,7 +1,6 @@
 """The command `ebb`: the commands of all modules, and the one place where errors become words and codes."""
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -25,6 +24,7 @@ from api.cli import (
     migrate,
     namespace_settings,
     output,
+    processes,
     purge,
     restore,
     retention,
@@ -60,8 +60,9 @@ app = typer.Typer(
     help="Long-term memory for AI agents that fades unless it is used.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-for command in system.COMMANDS:
+for command in (*system.COMMANDS, *processes.COMMANDS):
     app.command()(command)
 for module in MODULES:
     for name, own in module.COMMANDS.items():
@@ -71,7 +72,9 @@ app.add_typer(keys.commands, name="keys")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ebb {version('ebb')}")
+        from importlib.metadata import version  # noqa: PLC0415 - it loads the parser of e-mails
+
+        typer.echo(f"ebb {version('ebb-server')}")
         raise typer.Exit
 
 

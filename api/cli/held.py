@@ -1,14 +1,16 @@
 """`ebb held`: facts that are over but stay visible, because too many would have ended; let them go or keep them."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.cli import output
 from api.cli.connection import NamespaceName, client
-from api.client import Client
-from api.transport import Answer
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from api.transport import Answer
 
 
 def held(
@@ -37,7 +39,7 @@ def held(
         _show(answer, memory.namespace)
 
 
-def _decide(memory: Client, ids: Sequence[str] | None, *, let_go: bool) -> Answer:
+def _decide(memory: "Client", ids: Sequence[str] | None, *, let_go: bool) -> "Answer":
     """Decide about held facts, call by call until none of them is left."""
     decide = memory.let_go if let_go else memory.keep
     if ids:
@@ -50,7 +52,7 @@ def _decide(memory: Client, ids: Sequence[str] | None, *, let_go: bool) -> Answe
     return answer | {"decided": decided}
 
 
-def _show(answer: Answer, namespace: str) -> None:
+def _show(answer: "Answer", namespace: str) -> None:
     screen = output.console()
     if not answer["held"]:
         screen.print(f"Nothing is held in {namespace!r}.")

@@ -1,6 +1,5 @@
 """`ebb up`, `ebb down` and `ebb status`: start, stop and look at the system of one home."""
 
-import os
 import shutil
 import signal
 import sys
@@ -12,6 +11,7 @@ import typer
 
 import api
 from api.cli import output
+from api.cli.processes import cores
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def up(
     system = starting.start(
         settings,
         place,
-        children=workers or _cores(),
+        children=workers or cores(),
         port=port,
         api_port=api_port,
         detached=detach,
@@ -174,12 +174,6 @@ def _home(folder: Path | None) -> tuple["Settings", "Home"]:
     if folder is not None:
         settings = settings.model_copy(update={"home": folder})
     return settings, Home.at(settings.home)
-
-
-def _cores() -> int:
-    """Return how many child processes fit this machine; two at least, so that one long task blocks nobody."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(2, usable)
 
 
 def _print_guide(system: "System", *, moved: bool) -> None:

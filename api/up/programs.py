@@ -1,21 +1,17 @@
 """The programs that make up a running Ebb, in the order in which they start."""
 
-import os
 import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from api import processes
 from api.up.home import Home
 from api.up.privileges import launched
 from api.up.servers import Postgres, Redis
-from workers.settings import Settings
 
 WORKERS = ("worker", "maintenance")
 SERVERS = ("postgres", "redis")
 OWN = (*WORKERS, "beat", "flower", "api")
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each child process has a core of its own
-SOFT_STOP = "SIGQUIT"  # Celery lets the task at hand end, for 8 s by our settings
 WORKER_STOP_SECONDS = 15
 
 
@@ -40,46 +36,21 @@ def redis(server: Redis) -> Program:
     return Program("redis", server.command(), stop_seconds=30)
 
 
-def celery(home: Home, settings: Settings, *, children: int, port: int) -> list[Program]:
+def own(home: Home, *, children: int, port: int) -> list[Program]:
     """Return the workers, beat and Flower."""
     return [
-        _worker("worker", "recall,store", children, settings),
-        _worker("maintenance", "maintenance", 2, settings),
-        Program("beat", _celery(settings, "beat", f"--schedule={home.beat / 'schedule'}", "--pidfile=")),
-        Program(
-            "flower",
-            _celery(settings, "flower", "--address=127.0.0.1", f"--port={port}", "--max_tasks=5000"),
-        ),
+        _program("worker", processes.worker("recall,store", children, "worker")),
+        _program("maintenance", processes.worker("maintenance", 2, "maintenance")),
+        _program("beat", processes.beat(home.beat / "schedule")),
+        _program("flower", processes.flower("127.0.0.1", port)),
     ]
 
 
 def api(host: str, port: int, flower_url: str) -> Program:
     """Return the HTTP API, which tells people where Flower is."""
-    command = launched("KILL", [sys.executable, "-m", "api.http"])
-    environment = {"EBB_HOST": host, "EBB_PORT": str(port), "EBB_FLOWER_URL": flower_url}
-    return Program("api", command, environment=environment)
+    return _program("api", processes.api(host, port), EBB_FLOWER_URL=flower_url)
 
 
-def _worker(name: str, queues: str, children: int, settings: Settings) -> Program:
-    options = [f"--queues={queues}", f"--concurrency={children}", f"--hostname={node(name)}"]
-    command = _celery(settings, "worker", *options, "--without-mingle", "--without-gossip")
-    return Program(name, command, environment={"REMAP_SIGTERM": SOFT_STOP} | ONE_THREAD)
-
-
-def _celery(settings: Settings, *arguments: str) -> list[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "celery",
-        "-A",
-        "workers",
-        *(["--quiet"] if settings.log_format == "json" else []),
-        *arguments,
-        f"--loglevel={settings.log_level}",
-    ]
-    return launched("KILL", command)  # whoever lost its supervisor has lost Redis too, and would wait for it
-
-
-def node(name: str) -> str:
-    """Return the name by which Celery knows a worker of this machine."""
-    return f"{name}@{os.uname().nodename}"
+def _program(name: str, process: processes.Process, **environment: str) -> Program:
+    command = launched("KILL", process.command)  # without its supervisor it has no Redis either, and would wait for it
+    return Program(name, command, environment={**process.environment, **environment})

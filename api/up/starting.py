@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 
+from api import processes
 from api.client import Client
 from api.up import disk, leftovers, programs, redis_programs, servers, supervision
 from api.up.home import Home, State
@@ -87,7 +88,7 @@ def start(
             database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port), _password(home)
         )
         api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
-        own = [*programs.celery(home, settings, children=children, port=port), api]
+        own = [*programs.own(home, children=children, port=port), api]
         supervision.configure(home, [*embedded, *own])
         home.write_state(state)
         sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
@@ -290,7 +291,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
 
 def workers_answer(redis_url: str) -> bool:
     """Tell whether both workers of this machine answer a ping through the queue."""
-    nodes = [programs.node(name) for name in programs.WORKERS]
+    nodes = [processes.node(name) for name in programs.WORKERS]
     with closing(Celery(broker=redis_url, set_as_current=False)) as app:
         return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
 

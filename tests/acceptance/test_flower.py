@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from live_system import ROOT, LiveSystem, end, eventually
 
+from api import processes
 from api.up import servers
 from workers.errors import NotFoundError
 
@@ -26,7 +27,7 @@ TABLE = "/tasks/datatable?draw=1&start=0&length=1000&search[value]=&order[0][col
 def flower(system: LiveSystem, folder: Path) -> Iterator[httpx2.Client]:
     """Give a client of a Flower that watches a system's workers."""
     port = servers.free_port()
-    command = [sys.executable, "-m", "celery", "-A", "workers", "flower", "--address=127.0.0.1", f"--port={port}"]
+    command = processes.flower("127.0.0.1", port).command
     environment = system.environment() | {"FLOWER_BASIC_AUTH": ":".join(LOGIN)}
     with (
         (folder / "flower.out").open("wb") as log,

@@ -16,7 +16,6 @@ from live_system import ROOT, LiveSystem, end, eventually
 from api.up import programs, servers
 from api.up.home import Home
 from workers.coordination import outbox, signals
-from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
 
@@ -43,11 +42,10 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
 
 
 def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_path: Path) -> None:
-    settings = Settings(log_format="json", log_level="info", redis_url=idle.redis_url)
     home = Home(tmp_path)
     home.beat.mkdir()
     started = {"beat": "Starting", "flower": "Connected to", "maintenance": "ready"}
-    for program in programs.celery(home, settings, children=1, port=servers.free_port()):
+    for program in programs.own(home, children=1, port=servers.free_port()):
         if program.name not in started:
             continue
         log = tmp_path / f"{program.name}.log"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from workers.errors import SchemaError
+from workers.errors import SchemaError, SettingsError
 from workers.storage import catalogue, migrations
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, connect
 
 COMPATIBILITY = "select max(version) from schema_version"
 SERVERS = """
@@ -57,6 +57,14 @@ def check(db: Connection) -> None:
             f"The database has schema {had}, which this version of Ebb (schema {version()}) cannot work with: "
             "upgrade Ebb."
         )
+
+
+def verify_at(database_url: str) -> None:
+    """Raise `EbbError` unless this version of Ebb can work with the database at a URL."""
+    if not database_url:
+        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    with connect(database_url) as db:
+        verify(db)
 
 
 def verify(db: Connection) -> None:

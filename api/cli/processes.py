@@ -1,0 +1,84 @@
+"""`ebb worker`, `ebb beat`, `ebb flower` and `ebb api`: start one process of the system, as `ebb up` does."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli import output
+from api.cli.connection import located
+
+if TYPE_CHECKING:
+    from api.processes import Process
+    from workers.settings import Settings
+
+
+def worker(
+    queues: Annotated[
+        str, typer.Option(help="Which queues, with commas: `recall`, `store`, `maintenance`.")
+    ] = "recall,store",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Child processes; else one a core, at least 2.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The worker's name on this machine; else one of its own.")] = None,
+    home: output.HomeFolder = None,
+) -> None:
+    """Start one more worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
+    from api import processes  # noqa: PLC0415
+
+    _become(processes.worker(queues, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
+
+
+def beat(
+    schedule: Annotated[
+        Path | None, typer.Option(help="File that says when what was sent; else `beat/schedule` at the home.")
+    ] = None,
+    home: output.HomeFolder = None,
+) -> None:
+    """Start beat, which sends the tasks of the schedule; one for each system."""
+    from api import processes  # noqa: PLC0415
+    from api.up.home import Home  # noqa: PLC0415
+
+    settings = located(home)
+    file = schedule or Home.at(settings.home).beat / "schedule"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _become(processes.beat(file), settings)
+
+
+def flower(
+    address: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="At which port.")] = 5555,
+    home: output.HomeFolder = None,
+) -> None:
+    """Start Flower, which shows workers and tasks; FLOWER_BASIC_AUTH=user:password in its environment protects it."""
+    from api import processes  # noqa: PLC0415
+
+    _become(processes.flower(address, port), located(home))
+
+
+def api(
+    host: Annotated[str | None, typer.Option(help="Where it listens; else EBB_HOST.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="At which port; else EBB_PORT.")] = None,
+    home: output.HomeFolder = None,
+) -> None:
+    """Start the HTTP API, with the dashboard and MCP."""
+    from api import processes  # noqa: PLC0415
+
+    settings = located(home)
+    _become(processes.api(host or settings.host, port or settings.port), settings)
+
+
+def cores() -> int:
+    """Return how many child processes fit this machine; at least two, so that one long task blocks no other."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(2, usable)
+
+
+def _become(process: "Process", settings: "Settings") -> None:
+    urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+    process.replace_this(urls)
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (worker, beat, flower, api)

@@ -1,0 +1,33 @@
+"""Start one process of the system by a command of Celery: `python -P -m workers worker|beat|flower OPTIONS`.
+
+The program `celery` would load the commands of every plugin into each process, and look for modules in the current
+folder before anywhere else.
+"""
+
+import sys
+from importlib import import_module
+
+import click
+from celery.bin.base import CLIContext
+
+COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat", "flower": "flower.command"}
+
+
+def main(name: str, options: list[str]) -> None:
+    """Become a worker, beat or Flower; only a worker loads tasks."""
+    command: click.Command = getattr(import_module(COMMANDS[name]), name)
+    celery = import_module("workers.celery")
+    app, settings = celery.app, celery.settings
+    if name == "worker":
+        for module in app.conf.imports:
+            import_module(module)  # Celery itself would look into the current folder first
+    else:
+        app.conf.imports = ()
+    quiet = settings.log_format == "json"
+    parent = click.Context(click.Group("ebb"), obj=CLIContext(app=app, no_color=False, workdir=None, quiet=quiet))
+    level = [] if name == "flower" else [f"--loglevel={settings.log_level}"]
+    command.main([*options, *level], prog_name=name, parent=parent)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
