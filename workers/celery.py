@@ -1,4 +1,4 @@
-"""The Celery app, its queues and the beat schedule: `celery -A workers worker|beat|flower`."""
+"""The Celery app, its queues and the beat schedule, for `ebb worker`, `ebb beat` and `ebb flower`."""
 
 import os
 from datetime import timedelta

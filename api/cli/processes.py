@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli import output
-from api.cli.connection import located
+from api.cli.connection import configured, located
 
 if TYPE_CHECKING:
     from api.processes import Process
@@ -55,7 +55,8 @@ def flower(
     """Start Flower, which shows workers and tasks; FLOWER_BASIC_AUTH=user:password in its environment protects it."""
     from api import processes  # noqa: PLC0415
 
-    _become(processes.flower(address, port), located(home))
+    settings = configured(home)  # Flower needs Redis alone
+    _become(processes.flower(address, port), settings if settings.redis_url else located(home))
 
 
 def api(

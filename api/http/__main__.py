@@ -1,4 +1,4 @@
-"""Serve the API as the settings say: `python -m api.http`."""
+"""Serve the API as the settings say: `ebb api`."""
 
 import gc
 import sys

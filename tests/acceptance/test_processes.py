@@ -1,0 +1,60 @@
+"""Each process by itself: it starts in any folder, and loads only what it needs."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from live_system import LiveSystem, end, eventually
+
+from api.up import servers
+
+pytestmark = pytest.mark.acceptance
+
+EBB = Path(sys.executable).with_name("ebb")
+NUMERIC = ("numpy", "scipy", "sklearn")
+DECOYS = ("api", "workers", "ebb", "celery", "redis", "psycopg", "uvicorn", "numpy")
+OPTIONS = {
+    "worker": ["--queues=recall", "--concurrency=1"],
+    "beat": [],
+    "flower": ["--port={port}"],
+    "api": ["--port={port}"],
+}
+SIGNS = {"worker": "ready", "beat": "Starting", "flower": "Connected to", "api": "Uvicorn running"}
+
+
+@contextmanager
+def running(name: str, system: LiveSystem, folder: Path) -> Iterator[psutil.Process]:
+    """Give the process of `ebb NAME` in a folder, once its log says that it has started."""
+    command = [str(EBB), name, *(each.format(port=servers.free_port()) for each in OPTIONS[name])]
+    environment = system.environment() | {"FLOWER_BASIC_AUTH": "mira:a password"}
+    del environment["PYTHONPATH"]
+    log = system.folder / f"{name}.log"
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=file, stderr=file) as one,
+    ):
+        try:
+            eventually(lambda: SIGNS[name] in log.read_text() or one.poll() is not None, f"{name} starts", 60)
+            assert one.poll() is None, log.read_text()
+            yield psutil.Process(one.pid)
+        finally:
+            end(one)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
+    name: str, idle: LiveSystem, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    for decoy in DECOYS:
+        (folder / decoy).mkdir(parents=True)
+        (folder / decoy / "__init__.py").write_text(f"raise SystemExit('{decoy} of the current folder was imported')")
+
+    with running(name, idle, folder) as process:
+        loaded = [each for each in NUMERIC if any(f"/{each}/" in mapped.path for mapped in process.memory_maps())]
+
+    assert loaded == (["numpy"] if name in ("worker", "api") else [])
