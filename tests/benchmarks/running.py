@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from celery import Celery
 from celery.result import ResultSet
 
+from api import processes
 from api.client import Client
 from api.up import programs, servers
 from api.up.programs import Program
@@ -31,9 +32,9 @@ Call = tuple[str, dict[str, Any]]
 @contextmanager
 def workers(machine: Machine, context: Context, children: int, *, include: str = "") -> Iterator[None]:
     """Run the worker that `ebb up` runs, with that many children, while the block runs; they may import one more."""
-    program = programs._worker("worker", "recall,store", children, context.settings)
-    command = [*program.command, f"--include={include}"] if include else program.command
-    with _process(machine, context, Program("worker", command, environment=program.environment)) as process:
+    own = processes.worker("recall,store", children, "worker")
+    command = [*own.command, f"--include={include}"] if include else own.command
+    with _process(machine, context, Program("worker", command, environment=own.environment)) as process:
         _wait_until(lambda: _answers(machine, process))
         yield
 
