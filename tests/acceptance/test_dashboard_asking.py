@@ -83,7 +83,7 @@ def test_a_recall_is_taken_apart_and_strengthens_nothing(
     with looking(browser, url, headers=headers) as tab:
         tab.goto("/dashboard/recall")
         tab.get_by_label("Question").fill(QUERY)
-        tab.get_by_text("Narrow it down").click()
+        tab.get_by_text("Filters").click()
         tab.get_by_label("At most").fill("2")
         tab.get_by_label("Question").press("Enter")
         tab.wait_for_url("**query=**")
@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dic
         assert client.get("/dashboard/recall", params={"query": "a", "why": "b"}).status_code == 422
         missing = client.get("/dashboard/recall", params={"query": "a", "why": str(uuid4())})
         assert (missing.status_code, "it never was, or is purged" in missing.text) == (404, True)
-        assert "Ask a question" in client.get("/dashboard/recall", params={"why": str(uuid4())}).text
+        assert "Give a query" in client.get("/dashboard/recall", params={"why": str(uuid4())}).text
         assert client.get("/dashboard/recall", params={"query": "  "}).status_code == 200
         assert client.get("/dashboard/relations?cursor=nonsense").status_code == 422
         assert client.get("/dashboard/forecast?days=0").status_code == 422

@@ -168,7 +168,7 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             tab.wait_for_url(f"**/{other}")
             assert tab.locator(".chips").get_by_text("pinned").count() == 1
             assert "does not fade" in tab.locator("main").inner_text()
-            assert "pinned for good" in tab.locator("main").inner_text()
+            assert "pinned without end" in tab.locator("main").inner_text()
             assert tab.locator("figure canvas").count() == 2
             tab.get_by_text("Its uses").press("Enter")
             assert tab.get_by_role("region", name="Uses of this fact").locator("tbody tr").count() == 1
@@ -190,7 +190,7 @@ def test_links_to_forgotten_facts_alone_are_counted(
         tab.goto(f"/dashboard/facts/{fact}")
         assert tab.get_by_text("1 link to forgotten facts").count() == 1
         tab.goto(f"/dashboard/facts/{other}")
-        assert tab.get_by_text("Nothing is linked with it yet").count() == 1
+        assert tab.get_by_text("This fact has no links yet").count() == 1
 
 
 def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url: str, sample: dict[str, str]) -> None:

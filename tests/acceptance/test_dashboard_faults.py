@@ -42,7 +42,7 @@ def test_without_workers_each_page_says_so_and_works_once_they_are_there(idle: L
         for path in PATHS:
             answer = client.get(path)
             assert answer.status_code == 503, path
-            assert "No worker takes from the queue" in answer.text
+            assert "No worker serves the queue" in answer.text
         idle.start("worker")
         assert eventually(lambda: client.get("/").status_code == 200, "it works again")
 

@@ -1,4 +1,4 @@
-"""The dashboard: pages for people, rendered here, and filled by the same tasks that every door sends.
+"""The dashboard: pages rendered on the server from the answers of the same tasks that all interfaces send.
 
 To add a page:
 
@@ -10,7 +10,7 @@ To add a page:
 3. its place in `PAGES` below and, if it is to be found there, in `rendering.NAVIGATION`;
 4. its route in the walk of `tests/acceptance/test_http_keys.py`, and its path in the one of the browser's tests.
 
-Errors need no care: whatever an `EbbError` says is shown as a page, with its status. Styles are in `static/ebb.css`,
+Errors need no code: the message of an `EbbError` is shown as a page, with its status. Styles are in `static/ebb.css`,
 what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
 """
 
@@ -41,4 +41,4 @@ PAGES = (
     help_pages,
     not_found,
 )
-"""Modules of routes; the last one answers whatever the others do not know."""
+"""Modules of routes; the last one answers all other addresses."""

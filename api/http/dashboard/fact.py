@@ -1,4 +1,4 @@
-"""The page of one fact: what it says, how it fades, what happened to it, and what it is linked with."""
+"""The page of one fact: its text, curve, history and links."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +17,12 @@ routes = router()
 
 MOST_NEIGHBOURS = 20
 MOST_EVENTS = 100
-"""Of more things that happened the newest are shown."""
+"""At most this many events are shown, the newest."""
 
 
 @routes.get("/dashboard/facts/{id}")
 def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: A002 - the contract's name
-    """Show a fact, live or forgotten; looking at it is no use of it."""
+    """Show a fact, live or forgotten, without counting this as use."""
     name = str(id)
     history, curve = memory.history(name, links=False), memory.curve(name)
     events = history["events"]
@@ -41,7 +41,7 @@ def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: 
 
 
 def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any]:
-    """Return what a chart shows of a curve between two instants; years to come would leave no room for what was."""
+    """Return the part of a curve between two instants: years to come would leave no room for the past."""
     inside = [i for i, at in enumerate(curve["at"]) if begins <= at <= over]
     numbered = [{**one, "number": number} for number, one in enumerate(curve["changes"], start=1)]
     return {
@@ -58,7 +58,7 @@ def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:
-    """Return a fact as it is now; none where readers do not see it any more."""
+    """Return a fact as it is now; None if it is not live."""
     try:
         return memory.fact(name)
     except NotFoundError:

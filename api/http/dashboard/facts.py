@@ -1,4 +1,4 @@
-"""The list of a namespace's facts, the newest first, page by page."""
+"""The list of a namespace's facts, newest first, in pages."""
 
 from typing import Annotated
 from uuid import UUID
@@ -16,7 +16,7 @@ ROWS = 50
 
 @routes.get("/dashboard/facts")
 def facts(request: Request, memory: Reading, before: Annotated[UUID | None, Query()] = None) -> HTMLResponse:
-    """Show the next facts that readers see; reading them here is no use of them."""
+    """Show one page of live facts without counting this as use."""
     found = memory.facts(ROWS + 1, before=None if before is None else str(before))["facts"]
     shown = found[:ROWS]
     next_ = shown[-1]["id"] if len(found) > ROWS else None

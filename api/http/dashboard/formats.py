@@ -1,4 +1,4 @@
-"""Wording: how pages write numbers, instants and spans of time."""
+"""Formats of numbers, instants and spans of time on pages."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,19 +14,19 @@ DASH = "\N{EN DASH}"
 
 
 def number(value: float | None) -> str:
-    """Return a number with its thousands apart; a dash where there is none."""
+    """Return a number with separated thousands, or a dash for None."""
     if value is None:
         return DASH
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
 def share(value: float | None) -> str:
-    """Return a share in [0, 1] as per cent."""
+    """Return a share in [0, 1] as a percentage."""
     return DASH if value is None else f"{value * 100:.0f} %"
 
 
 def milliseconds(value: float | None) -> str:
-    """Return how long something took, in the unit in which that is easily read."""
+    """Return a duration in milliseconds or in a larger unit."""
     if value is None:
         return DASH
     return f"{value:,.0f} ms" if value < 1_000 else span(value / 1_000)  # noqa: PLR2004
@@ -42,14 +42,14 @@ def span(seconds: float) -> str:
 
 
 def instant(value: Any) -> datetime | None:
-    """Return an instant as tasks answer it (ISO 8601), or in epoch seconds."""
+    """Return the instant of an ISO 8601 string or of epoch seconds."""
     if value is None or isinstance(value, datetime):
         return value
     return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else datetime.fromisoformat(value)
 
 
 def when(value: Any) -> Markup:
-    """Return an instant as people read it, to the minute in UTC, which the browser turns into its own zone."""
+    """Return an instant to the minute in UTC; the browser converts it to its own zone."""
     at = instant(value)
     if at is None:
         return escape(DASH)
@@ -57,18 +57,18 @@ def when(value: Any) -> Markup:
 
 
 def ago(value: Any) -> Markup:
-    """Return an instant by how far it is from now, with the instant itself as its title."""
+    """Return the away of an instant from now, with the instant as its title."""
     at = instant(value)
     if at is None:
         return escape(DASH)
     seconds = (datetime.now(UTC) - at).total_seconds()
-    told = "just now" if abs(seconds) < A_MOMENT else f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    away = "just now" if abs(seconds) < A_MOMENT else f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
     exact = f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, told)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, away)
 
 
 def elapsed(run: Mapping[str, Any]) -> str:
-    """Return how long a run took from its plan to its end, as far as it has one."""
+    """Return the duration of a run from its plan to its end, or a dash."""
     began, ended = instant(run["started_at"]), instant(run["finished_at"])
     return DASH if began is None or ended is None else milliseconds((ended - began).total_seconds() * 1_000)
 

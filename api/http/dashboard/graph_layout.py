@@ -1,4 +1,4 @@
-"""Drawing: where the nodes of a small graph lie, so that what belongs together is near and no name hides another."""
+"""Layout of a small graph: related nodes are near each other, and no name covers another."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,17 +10,17 @@ from workers.core.arrays import Floats
 WIDTH, HEIGHT = 720, 560
 SMALL_WIDTH, SMALL_HEIGHT = 400, 380
 FEW = 8
-"""So many nodes at most have room in the small picture, which fits a telephone."""
+"""The most nodes of the small picture, which fits a phone."""
 
 MARGIN = 20
 STEPS = 150
 ROUNDS = 80
 LETTER, LINE = 10.2, 30.0
-"""How much room a letter takes sideways, and a node with its name from top to bottom."""
+"""The width of a letter, and the height of a node with its name."""
 
 GOLDEN_ANGLE = 2.399963
 NEAR = 1e-6
-"""Places that differ by less lie in one line."""
+"""Places that differ by less are on one line."""
 
 
 class Point(NamedTuple):
@@ -31,14 +31,14 @@ class Point(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How wide and how high a picture is."""
+    """Width and height of a picture."""
 
     width: float
     height: float
 
 
 def size(nodes: int) -> Size:
-    """Return how large the picture of so many nodes is."""
+    """Return the size of a picture with this many nodes."""
     return Size(SMALL_WIDTH, SMALL_HEIGHT) if nodes <= FEW else Size(WIDTH, HEIGHT)
 
 
@@ -61,14 +61,14 @@ def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Se
 
 
 def _spiral(nodes: int) -> Floats:
-    """Return places to begin with, evenly around the middle, none where another is."""
+    """Return distinct starting places, evenly around the middle."""
     number = np.arange(nodes)
     far = np.sqrt((number + 0.5) / max(nodes, 1)) / 2
     return np.stack([far * np.cos(number * GOLDEN_ANGLE), far * np.sin(number * GOLDEN_ANGLE)], axis=1)
 
 
 def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
-    """Return how far each node moves now, which is ever less."""
+    """Return how far each node moves in one step; steps become smaller."""
     between = places[:, None, :] - places[None, :, :]
     distance = np.maximum(np.linalg.norm(between, axis=2), 1e-3)
     push = apart**2 / distance**2
@@ -80,7 +80,7 @@ def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
 
 
 def _fitted(places: Floats, halves: Floats) -> Floats:
-    """Return places stretched over the picture; a single one, or a line, lies in the middle."""
+    """Return places scaled to the picture; a single node or a line is centred."""
     low, high = places.min(axis=0), places.max(axis=0)
     alone = high - low < NEAR
     share = np.where(alone, 0.5, (places - low) / np.where(alone, 1, high - low))
@@ -88,7 +88,7 @@ def _fitted(places: Floats, halves: Floats) -> Floats:
 
 
 def _within(places: Floats, halves: Floats) -> Floats:
-    """Return places moved so far into the picture that their names are in it."""
+    """Return places moved into the picture so that their names fit."""
     width, height = size(len(places))
     sides, top = halves + MARGIN / 2, LINE
     x = np.clip(places[:, 0], sides, np.maximum(width - sides, sides))
@@ -96,7 +96,7 @@ def _within(places: Floats, halves: Floats) -> Floats:
 
 
 def _spread(places: Floats, halves: Floats) -> Floats:
-    """Return places from which names that lay upon each other have moved apart, the shorter way."""
+    """Return places with overlapping names moved apart along the shorter way."""
     room = np.stack([halves[:, None] + halves[None, :], np.full((len(halves), len(halves)), LINE)], axis=2)
     number = np.arange(len(halves))
     otherwise = np.sign(number[:, None] - number[None, :])[:, :, None]

@@ -1,4 +1,4 @@
-"""Linkage: where a fact's neighbours stand around it in a drawing, and how their links are told."""
+"""The drawing of a fact's links: where its neighbours are placed, and each link in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ WIDTH, HEIGHT, RADIUS, MIDDLE = 480.0, 320.0, 17.0, 26.0
 ROOM = 6.0
 
 SAID = {
-    "SUPERSEDES": ("takes the place of", "was replaced by"),
+    "SUPERSEDES": ("replaces", "was replaced by"),
     "CAUSED_BY": ("was caused by", "is the cause of"),
     "PART_OF": ("is part of", "has as a part"),
     "DEPENDS_ON": ("depends on", "is needed by"),
     "RELATED_TO": ("is related to", "is related to"),
 }
-"""What each type says of the fact that a link begins with, and of the one that it ends with."""
+"""Each type of link in words, as seen from its source and from its target."""
 
 TONES = {"SUPERSEDES": "i", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c"}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A neighbour: its number in the list, its place in the drawing, and how its text begins."""
+    """A neighbour: its number in the list, its place in the drawing, and the beginning of its text."""
 
     number: int
     id: str
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line between the edges of two circles; `width` tells how strong the link is."""
+    """A line between two circles; its width shows the strength of the link."""
 
     x1: float
     y1: float
@@ -67,7 +67,7 @@ CENTRE = Place(WIDTH / 2, HEIGHT / 2)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A fact in the middle, its neighbours around it, and its links in words, the strongest first."""
+    """A fact in the middle, its neighbours around it, and its links in words, strongest first."""
 
     nodes: list[Node]
     edges: list[Edge]
@@ -78,28 +78,28 @@ class Drawing:
 
     @property
     def top(self) -> float:
-        """Where the drawing begins, above whatever stands highest in it."""
+        """The upper edge of the drawing."""
         return round(min([node.y - RADIUS for node in self.nodes] + [self.middle.y - MIDDLE]) - ROOM, 1)
 
     @property
     def height(self) -> float:
-        """How much there is to draw from there on, down to whatever stands lowest."""
+        """The height of the drawing."""
         low = max([node.y + RADIUS for node in self.nodes] + [self.middle.y + MIDDLE]) + ROOM
         return round(low - self.top, 1)
 
 
-def drawing(id_: str, told: Mapping[str, Any]) -> Drawing:
-    """Return how the neighbours of a fact are drawn, as the task tells them."""
-    links = sorted(told["links"], key=lambda link: -link["strength"])
+def drawing(id_: str, found: Mapping[str, Any]) -> Drawing:
+    """Return the drawing of a fact's neighbours from the answer of `memory.neighbours`."""
+    links = sorted(found["links"], key=lambda link: -link["strength"])
     own = [link for link in links if id_ in (link["source"], link["target"])]
     order = list(dict.fromkeys(_other(link, id_) for link in own))
-    texts = {fact["id"]: fact["text"] for fact in told["facts"]}
+    texts = {fact["id"]: fact["text"] for fact in found["facts"]}
     nodes = {
         one: Node(number, one, texts.get(one, ""), *_place(number - 1, len(order)))
         for number, one in enumerate(order, start=1)
     }
     lines = [_line(link, id_, nodes) for link in own]
-    return Drawing(list(nodes.values()), _edges(links, id_, nodes), lines, max(told["total"] - len(own), 0))
+    return Drawing(list(nodes.values()), _edges(links, id_, nodes), lines, max(found["total"] - len(own), 0))
 
 
 def _other(link: Mapping[str, Any], id_: str) -> str:
@@ -107,7 +107,7 @@ def _other(link: Mapping[str, Any], id_: str) -> str:
 
 
 def _place(index: int, among: int) -> Place:
-    """Return a place on the ellipse, beginning at its top; one or two beside it; of many every other one nearer."""
+    """Return a place on the ellipse, from its top on; with many neighbours every second one is nearer."""
     begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two that lie in one line with it take the least room
     angle = 2 * pi * index / among + begin
     reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would touch each other
@@ -136,7 +136,7 @@ def _edges(links: Sequence[Mapping[str, Any]], id_: str, nodes: Mapping[str, Nod
 
 
 def _between(begins: tuple[float, float, float], over: tuple[float, float, float]) -> tuple[float, float, float, float]:
-    """Return a line from the edge of one circle to that of another, with room for the head of an arrow."""
+    """Return a line between the edges of two circles, with room for an arrow head."""
     (x1, y1, r1), (x2, y2, r2) = begins, over
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
     along, across = (x2 - x1) / length, (y2 - y1) / length

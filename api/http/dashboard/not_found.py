@@ -1,4 +1,4 @@
-"""The page that is shown where there is none."""
+"""The page for addresses that do not exist."""
 
 from http import HTTPStatus
 
@@ -10,7 +10,7 @@ routes = router()
 
 
 @routes.get("/dashboard/{path:path}")
-def nowhere(request: Request) -> Response:
-    """Say that there is no such page."""
+def not_found(request: Request) -> Response:
+    """Answer 404."""
     said = f"{request.url.path}: there is no such page."
     return page(request, "error.html", HTTPStatus.NOT_FOUND, title=HTTPStatus.NOT_FOUND.phrase, said=said, advice="")

@@ -1,4 +1,4 @@
-"""The overview: what a namespace holds, how that has changed, and whether the system keeps up."""
+"""The overview page: what a namespace holds, how this has changed, and how far behind the system is."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ routes = router()
 DAYS = {1: "A day", 14: "Two weeks", 366: "A year"}
 NEWEST = 8
 PENDING = "pending"
-"""What waits for its vector, which mostly nothing does."""
+"""Facts without a vector; this series is shown only if it has any."""
 
 TONES = {
     "tiers": ("hot", "warm", "cold"),
@@ -25,7 +25,7 @@ TONES = {
     "forgotten": ("g", "b", "c", "d", "e", "f", "a", "h", "i"),
     "due": ("sea",),
 }
-"""The colours of what is told apart, in the order in which it is told."""
+"""The colours of each chart's series, in their order."""
 
 TITLES = {
     "tiers": "By tier",
@@ -35,17 +35,17 @@ TITLES = {
     "due": "Due",
 }
 ROWS = 40
-"""Instants in the table beside a chart; of more, some are left out."""
+"""Rows of the table below a chart; longer series are thinned out."""
 
 
 @routes.get("/")
 def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 14) -> HTMLResponse:
-    """Show a namespace at a glance; queues and lag, which are everybody's, to whom the whole system is open."""
+    """Show a namespace at a glance, and with the scope `system` queues and lag as well."""
     stats = memory.stats()
     if not stats["facts"] and not stats["forgotten"]:
         return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
-    told = memory.course(days)
-    course = {**told, "due": {"due": told["due"]}}
+    history = memory.course(days)
+    course = {**history, "due": {"due": history["due"]}}
     whole = "system" in memory.caller.scopes
     return page(
         request,
@@ -65,7 +65,7 @@ def _flower_url(request: Request, memory: Reading) -> str:
 
 
 def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one way to tell facts apart, as a chart and as a table take it."""
+    """Return one breakdown of the facts, for its chart and its table."""
     tones, at = TONES[name], course["at"]
     series = [
         {"name": one, "tone": tones[place % len(tones)], "values": values}

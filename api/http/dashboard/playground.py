@@ -1,4 +1,4 @@
-"""The recall playground: what a question finds, each score taken apart, and what was left out by which rule."""
+"""The recall page: what a query finds, the parts of each score, and what each rule left out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -14,24 +14,24 @@ from workers.errors import InvalidInputError
 routes = router()
 
 MOST = 100
-MOST_TOLD = 50
-"""An answer names no more that were left out in one way."""
+MOST_LISTED = 50
+"""An answer lists at most this many facts left out by one rule."""
 
 PARTS = {
     "relevance": ("fit", "a"),
     "contiguity": ("near", "b"),
     "graph": ("links", "f"),
     "named": ("name", "d"),
-    "prior": ("alive", "e"),
+    "prior": ("strength", "e"),
 }
-"""What adds up to a score, with the name and the colour by which it is shown."""
+"""The parts of a score, each with its label and colour."""
 
 RULES = {
-    "below the limit": "Found and weighed, but others fit better.",
-    "not among the most promising": "Found, but by too little for being weighed.",
-    "over the token budget": "It did not fit into the context.",
+    "below the limit": "Scored, but others score higher.",
+    "not among the most promising": "Found, but too low in the search results to be scored.",
+    "over the token budget": "It does not fit into the token budget.",
 }
-"""What the names of rules leave open."""
+"""Explanations of rules whose names do not explain themselves."""
 
 
 @routes.get("/dashboard/recall")
@@ -45,11 +45,11 @@ def recall(
     as_of: Annotated[str, Query()] = "",
     why: Annotated[str, Query()] = "",
 ) -> HTMLResponse:
-    """Ask a question without that counting as use; `why` takes one fact apart, whether it was recalled or not."""
+    """Run a query that does not count as use; `why` explains the score of one fact, recalled or not."""
     narrowed = {"tag": tag.strip(), "category": category.strip(), "as_of": as_of.strip()}
     asked = {"query": query, "limit": limit, **narrowed}
     if not query.strip():
-        said = "Ask a question: why a fact was recalled or not is told of one." if why.strip() else ""
+        said = "Give a query: the explanation of a fact needs one." if why.strip() else ""
         return page(request, "playground.html", asked=asked, answer=None, said=said, wrong="query")
     given: Any = {name: value for name, value in {**narrowed, "why": why.strip()}.items() if value}
     try:
@@ -57,11 +57,11 @@ def recall(
     except InvalidInputError as error:
         said, wrong = str(error), str(error).partition(":")[0]
         return page(request, "playground.html", status_of(error), asked=asked, answer=None, said=said, wrong=wrong)
-    return page(request, "playground.html", asked=asked, answer=_told(found), said="", wrong="")
+    return page(request, "playground.html", asked=asked, answer=_shown(found), said="", wrong="")
 
 
-def _told(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer as the page shows it: bars beside each other on one scale, what was left out by its rule."""
+def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer as the page shows it: bars on one scale, and left-out facts by their rule."""
     results, reason = found["results"], found.get("why")
     scores = [one["score"] for one in results] + ([reason["score"]] if reason else [])
     scale = max([*scores, 1e-9])
@@ -76,7 +76,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
-    """Return a score's parts from left to right, in thousandths of the best score of the page."""
+    """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
     for part, (name, tone) in PARTS.items():
         value = parts[part] * parts["factor"]
@@ -87,11 +87,11 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
 
 
 def _by_rule(left_out: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what was left out, by the rule that did it, in the order in which the rules came up."""
+    """Return left-out facts grouped by rule, in the order in which the rules first appear."""
     rules: dict[str, list[Mapping[str, Any]]] = {}
     for one in left_out:
         rules.setdefault(one["rule"], []).append(one)
     return [
-        {"name": rule, "facts": facts, "many": len(facts) >= MOST_TOLD, "said": RULES.get(rule, "")}
+        {"name": rule, "facts": facts, "many": len(facts) >= MOST_LISTED, "said": RULES.get(rule, "")}
         for rule, facts in rules.items()
     ]

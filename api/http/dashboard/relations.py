@@ -1,4 +1,4 @@
-"""The page of relations: which entities have to do with each other, as a graph and beside it as a table."""
+"""The page of relations between entities, as a graph and as a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -15,10 +15,10 @@ routes = router()
 
 ROWS = 50
 DRAWN = 30
-"""Edges of a page that are drawn, the strongest: more of them are no picture any more."""
+"""At most this many edges are drawn, the strongest: a picture with more is not readable."""
 
 LONGEST = 20
-"""Letters of a name in the picture."""
+"""Longer names are cut in the picture, in characters."""
 
 SHOWN = {"all": None, "used": False, "decayed": True}
 TABS = {"all": "All", "used": "In use", "decayed": "Out of use"}
@@ -57,7 +57,7 @@ def _address(show: str, entity: str, **more: str) -> str:
 
 
 def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | None:
-    """Return circles and lines for the edges; names that differ in case alone are one."""
+    """Return circles and lines for the edges; names that differ only in case are one."""
     names: dict[str, str] = {}
     for one in edges:
         for end in (one["from"], one["to"]):
@@ -81,7 +81,7 @@ def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | 
 
 
 def _line(edge: Mapping[str, Any], begin: Point, end: Point) -> dict[str, Any]:
-    """Return the line of an edge, as strong as that is."""
+    """Return the line of an edge; its width shows the weight."""
     ends = {"x1": begin.x, "y1": begin.y, "x2": end.x, "y2": end.y}
-    told = f"{edge['from']} {edge['type']} {edge['to']}, weight {edge['weight']:g}"
-    return {**ends, "width": round(1.3 + 5 * edge["weight"], 2), "decayed": edge["decayed"], "told": told}
+    title = f"{edge['from']} {edge['type']} {edge['to']}, weight {edge['weight']:g}"
+    return {**ends, "width": round(1.3 + 5 * edge["weight"], 2), "decayed": edge["decayed"], "title": title}

@@ -1,4 +1,4 @@
-"""Rendering: templates, filled and sent with what a browser shall allow them, and errors as pages."""
+"""Rendering of templates with a content security policy, and errors as pages."""
 
 import logging
 from collections.abc import Callable, Coroutine
@@ -31,7 +31,7 @@ NAVIGATION = (
     ("Decay runs", "/dashboard/runs"),
     ("Help", "/help"),
 )
-"""What stands in the menu, in this order."""
+"""The entries of the menu, in this order."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -55,18 +55,16 @@ TEMPLATES.filters |= formats.FILTERS
 
 ADVICE = {
     HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",
-    HTTPStatus.NOT_FOUND: "It may have been forgotten and purged, or it belongs to another namespace.",
-    HTTPStatus.TOO_MANY_REQUESTS: "Wait a moment. If this lasts, start more workers.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Nothing that was stored is lost. This page works again once all parts run.",
-    HTTPStatus.GATEWAY_TIMEOUT: (
-        "No worker is free, or the database does not answer them. Nothing that was stored is lost."
-    ),
+    HTTPStatus.NOT_FOUND: "It may have been purged, or it belongs to another namespace.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Try again later. If this happens often, start more workers.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "No stored fact is lost. This page works again when all parts run.",
+    HTTPStatus.GATEWAY_TIMEOUT: ("No worker is free, or the database does not answer. No stored fact is lost."),
 }
-"""What to do about an error, beside what it says itself."""
+"""Advice for a status, shown below the message of the error."""
 
 
 def page(request: Request, template: str, status: int = HTTPStatus.OK, **content: Any) -> HTMLResponse:
-    """Return a page, with what every page says of whom it is shown to."""
+    """Return a page with the navigation, the visitor and the version."""
     known = {
         "navigation": NAVIGATION,
         "path": request.url.path,
@@ -79,15 +77,15 @@ def page(request: Request, template: str, status: int = HTTPStatus.OK, **content
 
 
 def router() -> APIRouter:
-    """Return the router of a page, whose errors are pages as well; the API's document does not mention it."""
+    """Return a router for pages, whose errors are pages as well; OpenAPI leaves it out."""
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 class PageRoute(APIRoute):
-    """A route whose errors people read."""
+    """A route that answers errors with pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request, by a page in any case."""
+        """Return the handler of a request, which always answers with a page."""
         answer = super().get_route_handler()
 
         async def answered(request: Request) -> Response:
@@ -101,15 +99,15 @@ class PageRoute(APIRoute):
             except HTTPException as error:
                 return faulty(request, HTTPStatus(error.status_code), str(error.detail))
             except Exception as error:
-                log.exception("%s could not be shown", request.url.path)
-                said = f"{type(error).__name__}; the log of the API says more."
+                log.exception("%s cannot be shown", request.url.path)
+                said = f"{type(error).__name__}; see the log of the API."
                 return faulty(request, HTTPStatus.INTERNAL_SERVER_ERROR, said)
 
         return answered
 
 
 def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
-    """Return the page that tells an error; who is nobody yet is asked to sign in."""
+    """Return an error page, or the sign-in page if there is no valid key."""
     if status == HTTPStatus.UNAUTHORIZED:
         wanted = request.url.path if request.method == "GET" else "/"
         response = page(request, "sign_in.html", status, said=said if KEY in request.cookies else "", next=wanted)

@@ -1,4 +1,4 @@
-"""The page of decay runs: what each pass did, and how long it took."""
+"""The page of decay runs: what each pass did and how long it took."""
 
 from typing import Annotated
 
@@ -14,14 +14,14 @@ routes = router()
 ROWS = 25
 
 COUNTED = {
-    "processed": "Took up",
+    "processed": "Processed",
     "changed": "Changed",
     "compressed": "Compressed",
     "fingerprinted": "Fingerprinted",
     "forgotten": "Forgotten",
-    "held": "Held back",
+    "held": "Held",
 }
-"""What a run counts, and how the page calls it."""
+"""The counters of a run and their column titles."""
 
 
 @routes.get("/dashboard/runs")
@@ -31,18 +31,18 @@ def runs(
     before: Annotated[Instant | None, Query()] = None,
     everywhere: Annotated[bool | None, Query()] = None,
 ) -> HTMLResponse:
-    """Show the latest passes; of those over all namespaces what they did only to whom the whole system is open."""
+    """Show the latest passes; the counts of those over all namespaces need the scope `system`."""
     whole = "system" in memory.caller.scopes
     if everywhere:
         memory.caller.check("system")
     every = whole if everywhere is None else everywhere
-    told = memory.runs(ROWS, None if before is None else before.isoformat(), everything=every)
+    found = memory.runs(ROWS, None if before is None else before.isoformat(), everything=every)
     return page(
         request,
         "runs.html",
-        runs=told["runs"],
+        runs=found["runs"],
         counted=COUNTED,
-        next=told["next"],
+        next=found["next"],
         later=before,
         everywhere=every,
         whole=whole,

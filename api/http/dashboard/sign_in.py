@@ -1,4 +1,4 @@
-"""Signing in with a key, signing out, and choosing a namespace where no key is needed."""
+"""Sign in with a key, sign out, and choose a namespace if no key is needed."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -21,7 +21,7 @@ FORM = [Depends(visitors.check_origin)]
 
 @routes.get("/dashboard/sign-in")
 def ask(request: Request, next: Annotated[str, Query()] = "/") -> HTMLResponse:  # noqa: A002 - the usual name
-    """Ask for a key."""
+    """Show the form for a key."""
     return page(request, "sign_in.html", said="", next=_here(next))
 
 
@@ -31,7 +31,7 @@ def sign_in(
     key: Annotated[str, Form()] = "",
     next: Annotated[str, Form()] = "/",  # noqa: A002 - the usual name
 ) -> Response:
-    """Take a key that opens something to read, and go where the visitor wanted to; none is a key that opens nothing."""
+    """Accept a key with the scope `read` and redirect to the wanted page; ask again for any other."""
     try:
         identify(request, key.strip(), None).check("read")
     except RefusedError as error:
@@ -43,7 +43,7 @@ def sign_in(
 
 @routes.post("/dashboard/sign-out", dependencies=FORM)
 def sign_out() -> Response:
-    """Forget the key."""
+    """Delete the cookie with the key."""
     response = RedirectResponse("/dashboard/sign-in", HTTPStatus.SEE_OTHER)
     visitors.sign_out(response)
     return response
@@ -51,7 +51,7 @@ def sign_out() -> Response:
 
 @routes.get("/dashboard/namespaces")
 def namespaces(request: Request, memory: Reading, prefix: Annotated[str, Query(max_length=128)] = "") -> HTMLResponse:
-    """Show which namespaces there are; who has a key has one of them."""
+    """List the namespaces; a key shows only its own."""
     if memory.caller.key is not None:
         return page(request, "namespaces.html", names=[memory.namespace], prefix="", more=False)
     found = memory.namespaces(prefix, MOST_NAMES + 1)["namespaces"]
@@ -60,7 +60,7 @@ def namespaces(request: Request, memory: Reading, prefix: Annotated[str, Query(m
 
 @routes.post("/dashboard/namespaces", dependencies=FORM)
 def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
-    """Look at another namespace from now on, if no key says which."""
+    """Choose another namespace, if no key is used."""
     name = namespace_name(namespace.strip())
     if memory.caller.key is not None and name != memory.namespace:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"Your key opens the namespace {memory.namespace!r} only.")
@@ -70,6 +70,6 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
 
 
 def _here(path: str) -> str:
-    """Return a path of this dashboard, whatever somebody put into a link to it."""
+    """Return a path of this dashboard; any other target becomes the overview."""
     own = path == "/" or (path.startswith("/dashboard/") and "\\" not in path and "\n" not in path)
     return path if own else "/"

@@ -1,4 +1,4 @@
-"""Style sheet, scripts and charts, which come with Ebb; pages load nothing from anywhere else."""
+"""Style sheet, scripts and charts; pages load nothing from other hosts."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ FILES = StaticFiles(directory=Path(__file__).parent / "static")
 
 @routes.get("/dashboard/static/{path:path}")
 async def static(path: str, request: Request) -> Response:
-    """Return a file; the browser asks again only whether it has changed."""
+    """Return a file; the browser revalidates it before each use."""
     response = await FILES.get_response(path, request.scope)
     response.headers["Cache-Control"] = "no-cache"
     response.headers["X-Content-Type-Options"] = "nosniff"

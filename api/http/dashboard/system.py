@@ -1,4 +1,4 @@
-"""The state of the whole system, as the overview shows it to whom that is open: queues, workers, and how far behind."""
+"""The state of the whole system for the overview: queues, workers and lag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from workers.queues import MAINTENANCE, RECALL, STORE
 
 QUEUES = (RECALL, STORE, MAINTENANCE)
 ROWS = 40
-"""Instants in the table beside a chart; of more, some are left out."""
+"""Rows of the table below a chart; longer series are thinned out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Within how many seconds half of all writes could be read, and 19 of 20; none before the first write."""
+    """Seconds from a write until it can be read, median and 95th percentile; None before the first write."""
 
     writes: int
     half: float | None
@@ -27,7 +27,7 @@ class Lag:
 
 
 def figures(door: Door) -> dict[str, Any]:
-    """Return what Redis knows of queues, workers and writes, and what was last measured of the database.
+    """Return what Redis knows of queues, workers and writes.
 
     Raises:
         UnavailableError: Redis does not answer.
@@ -47,17 +47,17 @@ def figures(door: Door) -> dict[str, Any]:
         raise UnavailableError(trouble(error)) from None
 
 
-def course(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the queues and the lag over time, each as a chart and as a table take it; lag in milliseconds."""
-    lags = {"half within": told["half"], "19 of 20 within": told["most"]}
+def course(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return queues and lag over time, each for its chart and its table; lag in milliseconds."""
+    lags = {"median": found["half"], "95 %": found["most"]}
     milliseconds = {name: [None if one is None else one * 1000 for one in values] for name, values in lags.items()}
     return [
-        _told("Tasks that wait", "", told["at"], told["waiting"], ("a", "b", "c")),
-        _told("From write to readable", " ms", told["at"], milliseconds, ("e", "f")),
+        _chart("Waiting tasks", "", found["at"], found["waiting"], ("a", "b", "c")),
+        _chart("Write to readable", " ms", found["at"], milliseconds, ("e", "f")),
     ]
 
 
-def _told(
+def _chart(
     title: str, unit: str, at: Sequence[float], lists: Mapping[str, Sequence[float | None]], tones: Sequence[str]
 ) -> dict[str, Any]:
     series = [
@@ -74,6 +74,6 @@ def _told(
 
 
 def lag(writes: Histogram | None) -> Lag:
-    """Return how long writes took until they could be read, by their histogram."""
+    """Return the lag that a histogram of writes shows."""
     counts = writes[0] if writes else []
     return Lag(counts[-1] if counts else 0, timings.quantile(counts, 0.5), timings.quantile(counts, 0.95))

@@ -1,4 +1,4 @@
-"""Visitors: who looks at a page, by the key in their cookie, or on this machine by the namespace that they chose."""
+"""Visitors of pages, identified by the key in their cookie, or on this machine by the namespace they chose."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ NAMESPACE = "ebb_namespace"
 COOKIES = {"path": "/", "httponly": True, "samesite": "strict"}
 
 PAGE_SECONDS = 10.0
-"""How long a page waits for workers before it says that they are late."""
+"""Seconds that a page waits for workers."""
 
 
 def visitor(
@@ -32,10 +32,10 @@ def visitor(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return who looks at a page, which needs the scope `read`; a key in a header goes before the cookie.
+    """Return the visitor, who needs the scope `read`; a key in a header precedes the cookie.
 
     Raises:
-        RefusedError: nobody who may.
+        RefusedError: the key is missing, invalid or lacks the scope.
     """
     given = bearer.credentials if bearer else api_key
     if given is None:
@@ -48,7 +48,7 @@ def visitor(
 
 
 class Visit(Session):
-    """One page's client, which may ask several times: unlike a request to the API it is more than one task."""
+    """The client of one page, which may send several tasks."""
 
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
@@ -58,10 +58,10 @@ class Visit(Session):
 
 
 def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Session:
-    """Return what a page asks the visitor's memory through.
+    """Return the client of a page for the visitor's namespace.
 
     Raises:
-        UnavailableError: nobody would answer.
+        UnavailableError: no worker would answer.
     """
     door = door_of(request)
     _check_workers(door)
@@ -73,46 +73,44 @@ Reading = Annotated[Session, Depends(session)]
 
 
 def sign_in(request: Request, response: Response, key: str) -> None:
-    """Let the browser keep a key, out of reach of scripts and of other sites."""
+    """Store a key in a cookie that scripts and other sites cannot read."""
     response.set_cookie(KEY, key, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
 
 
 def sign_out(response: Response) -> None:
-    """Let the browser forget the key."""
+    """Delete the cookie with the key."""
     response.delete_cookie(KEY, **COOKIES)  # type: ignore[arg-type]
 
 
 def choose(response: Response, namespace: str) -> None:
-    """Let the browser keep whose memory is looked at where no key says it."""
+    """Store the chosen namespace in a cookie, for use without keys."""
     response.set_cookie(NAMESPACE, namespace, **COOKIES)  # type: ignore[arg-type]
 
 
 def check_origin(request: Request) -> None:
-    """Refuse a form that another site's page has sent.
+    """Refuse a form that a page of another site has sent.
 
     Raises:
-        RefusedError: it was.
+        RefusedError: the form comes from another site.
     """
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.url.netloc
     if foreign or site not in ("same-origin", "none"):
-        raise RefusedError(HTTPStatus.FORBIDDEN, "This form was sent by a page from elsewhere; open it here.")
+        raise RefusedError(HTTPStatus.FORBIDDEN, "This form was sent by a page of another site; open it here.")
 
 
 def _signed_in(request: Request) -> str | None:
-    """Return the key in the cookie; where there is no key at all any more it counts for nothing."""
+    """Return the key in the cookie; it is ignored if no keys exist any more."""
     kept = request.cookies.get(KEY)
     return kept if kept and door_of(request).look_up(kept).any_key else None
 
 
 def _check_workers(door: Door) -> None:
-    """Tell at once that no worker is there, rather than after having waited for one."""
+    """Fail at once if no worker runs, instead of waiting for one."""
     try:
         queues = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
     except AWAY as error:
         raise UnavailableError(trouble(error)) from None
     if RECALL not in queues:
-        raise UnavailableError(
-            "No worker takes from the queue 'recall'. See `ebb status` for what runs, and start workers again."
-        )
+        raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
