@@ -1,0 +1,72 @@
+"""The two distributions, ebb-memory and ebb-server, as wheels in an environment of their own."""
+
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "api" / "clients" / "python"
+USERS_SCRIPT = """
+import ebb
+
+name: str = ebb.__name__
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a fresh environment's folder of packages: both wheels, and by a path what they depend on."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder / "venv", with_pip=False)
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder / "venv")}))
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation")
+    run(*pip, "--target", folder / "own", LIBRARY, ROOT, cwd=folder)
+    (packages / "own.pth").write_text(f"{folder / 'own'}\n{sysconfig.get_path('purelib')}\n")
+    return folder
+
+
+def test_the_wheels_have_the_library_and_the_system_and_nothing_else(installed: Path) -> None:
+    names = {path.name for path in (installed / "own").iterdir() if not path.name.endswith(".dist-info")}
+
+    assert names == {"ebb", "workers", "api", "bin"}
+    assert not (installed / "own" / "api" / "clients").exists()
+    assert all((installed / "own" / name / "py.typed").exists() for name in ("ebb", "workers", "api"))
+
+
+def test_the_command_of_the_wheel_runs(installed: Path) -> None:
+    python = installed / "venv" / "bin" / "python"
+
+    shown = run(python, "-P", "-c", "from api.cli import main; main()", "--version", cwd=installed)
+
+    assert shown == f"ebb {project(ROOT)['version']}\n"
+
+
+def test_the_server_depends_on_the_library_of_its_own_version() -> None:
+    server, library = project(ROOT), project(LIBRARY)
+
+    assert server["version"] == library["version"]
+    assert f"{library['name']}=={library['version']}" in server["dependencies"]
+
+
+def test_a_users_script_is_checked_with_the_librarys_types(installed: Path) -> None:
+    (installed / "script.py").write_text(USERS_SCRIPT)
+
+    python = installed / "venv" / "bin" / "python"
+    run(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "script.py", cwd=installed)
+
+
+def project(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
