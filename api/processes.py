@@ -8,6 +8,7 @@ from pathlib import Path
 
 PYTHON = (sys.executable, "-P", "-m")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each child process has a core of its own
+NO_DATABASE = {"EBB_DATABASE_URL": ""}  # what is not there is not checked, and its driver not loaded
 SOFT_STOP = {"REMAP_SIGTERM": "SIGQUIT"}  # Celery lets the task at hand end, for 8 s by our settings
 
 
@@ -19,8 +20,8 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def replace_this(self, environment: Mapping[str, str]) -> None:
-        """Become this process, with more variables."""
-        os.execve(self.command[0], self.command, os.environ | dict(self.environment) | dict(environment))  # noqa: S606
+        """Become this process, whose own variables come before these."""
+        os.execve(self.command[0], self.command, {**os.environ, **environment, **self.environment})  # noqa: S606
 
 
 def worker(queues: str, concurrency: int, name: str) -> Process:
@@ -32,12 +33,13 @@ def worker(queues: str, concurrency: int, name: str) -> Process:
 
 def beat(schedule: Path) -> Process:
     """Return beat, which notes in the file `schedule` when it sent what."""
-    return Process([*PYTHON, "workers", "beat", f"--schedule={schedule}", "--pidfile="])
+    return Process([*PYTHON, "workers", "beat", f"--schedule={schedule}", "--pidfile="], NO_DATABASE)
 
 
 def flower(address: str, port: int) -> Process:
     """Return Flower at an address and port of this machine."""
-    return Process([*PYTHON, "workers", "flower", f"--address={address}", f"--port={port}", "--max_tasks=5000"])
+    options = [f"--address={address}", f"--port={port}", "--max_tasks=5000"]
+    return Process([*PYTHON, "workers", "flower", *options], NO_DATABASE)
 
 
 def api(host: str, port: int) -> Process:

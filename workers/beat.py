@@ -1,14 +1,10 @@
-"""Beat that starts only with a database it fits, and ends when it is asked to."""
+"""Beat that ends when it is asked to."""
 
 from types import FrameType
 
 from celery.apps import beat
 from celery.beat import Service
 from celery.platforms import signals
-
-from workers.errors import EbbError
-from workers.settings import Settings
-from workers.storage import schema
 
 
 class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
@@ -17,14 +13,6 @@ class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
     Python drops what a signal's handler raises while a weak reference is cleared, as happens after each import.
     Celery's own beat then goes on until it is killed, with a schedule that it has closed.
     """
-
-    def run(self) -> None:
-        """Send passes, unless the database is not there or of another version."""
-        try:
-            schema.verify_at(Settings.from_environment().database_url)
-        except EbbError as error:
-            raise SystemExit(f"ebb: {error}") from None
-        super().run()
 
     def install_sync_handler(self, service: Service) -> None:
         """Have SIGTERM and SIGINT end the service, which writes its schedule down as it ends."""

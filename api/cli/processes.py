@@ -40,8 +40,10 @@ def beat(
     """Start beat, which sends the tasks of the schedule; one for each system."""
     from api import processes  # noqa: PLC0415
     from api.up.home import Home  # noqa: PLC0415
+    from workers.storage import schema  # noqa: PLC0415
 
     settings = located(home)
+    schema.verify_at(settings.database_url)
     file = schedule or Home.at(settings.home).beat / "schedule"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _become(processes.beat(file), settings)
