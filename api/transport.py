@@ -17,8 +17,8 @@ from uuid_utils.compat import uuid7
 
 from api.older_workers import refusal
 from workers import redaction
-from workers.clock import Clock
-from workers.coordination import deadlines, idempotency, outbox
+from workers.clock import Clock, with_deadline
+from workers.coordination import idempotency, outbox
 from workers.coordination.redis import RefusedError, own_keys, refused, trouble
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
@@ -91,7 +91,7 @@ class Sender:
             UnavailableError: Redis does not answer.
         """
         options["headers"] = {SENT_AT: self._sent_at()} | options.get("headers", {})
-        options |= deadlines.stamped(options, self._clock)
+        options |= with_deadline(options, self._clock)
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
     def _sent_at(self) -> float:

@@ -10,9 +10,8 @@ from celery import Celery
 from celery.schedules import crontab
 from celery.signals import celeryd_init, import_modules, setup_logging
 
-from workers import flower, logs, redaction
+from workers import clock, flower, logs, redaction
 from workers.clock import Clock
-from workers.coordination import deadlines
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.errors import SettingsError
@@ -147,7 +146,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task whose message shows monitors no text, and whose deadline goes by Redis' clock."""
-        options |= deadlines.stamped(options, self.server_clock) | redaction.headers(args, kwargs)
+        options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 
     @cached_property

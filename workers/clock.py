@@ -1,9 +1,12 @@
-"""A process's view of a server's clock, so that the machine's own clock dates nothing."""
+"""Clocks and deadlines, which go by a server's clock: the clock of this machine dates nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from redis.exceptions import RedisError
 
 KEPT_SECONDS = 5.0
 """How long a reading is carried on before the server is asked again."""
@@ -34,3 +37,27 @@ class Clock:
         if not 0 <= passed <= KEPT_SECONDS:
             self.shown, self.shown_at, passed = self.read(), self.counter(), 0.0
         return self.shown + timedelta(seconds=passed)
+
+
+UNTIL = "ebb_until"
+"""The header that says until when a message is of use; ISO 8601."""
+
+
+def with_deadline(options: Mapping[str, Any], clock: Clock) -> dict[str, Any]:
+    """Return the options of a message that expires after so many seconds, with a header that says when that is."""
+    seconds, headers = options.get("expires"), options.get("headers") or {}
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or UNTIL in headers:
+        return {}
+    try:
+        until = clock.now() + timedelta(seconds=seconds)
+    except RedisError:  # then nothing is sent either
+        return {}
+    return {"headers": headers | {UNTIL: until.isoformat()}}
+
+
+def has_passed(until: Any, clock: Clock) -> bool:
+    """Return whether the deadline of a message has passed; where Redis does not answer, that is not known."""
+    try:
+        return clock.now() > datetime.fromisoformat(until)
+    except (RedisError, ValueError, TypeError):
+        return False

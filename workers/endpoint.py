@@ -104,7 +104,7 @@ class Endpoint:
     def post(self, payload: Mapping[str, Any], seconds: float | None = None, *, attempts: int = ATTEMPTS) -> bytes:
         """Return the body of the server's answer, within so many seconds if the caller has no more.
 
-        The time limit holds for reading and connecting each, so an attempt can take longer; see `workers.time_limit`.
+        The time limit holds for reading and connecting each, so an attempt can take longer; see `workers.threads`.
 
         Raises:
             EbbError: the service's own failure: it refused, or every attempt failed.

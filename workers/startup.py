@@ -7,7 +7,7 @@ from typing import Any
 
 from celery.signals import heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
 
-from workers.admin.language import check_language
+from workers.admin.search_indexes import check_language
 from workers.celery import app
 from workers.coordination import outbox, signals
 from workers.coordination.redis import RefusedError

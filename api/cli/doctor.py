@@ -122,7 +122,8 @@ def _check_pause(context: "Context") -> None:
 def _redis(settings: "Settings", _: "Client") -> str:
     import redis  # noqa: PLC0415
 
-    from workers.coordination import redis_condition, signals  # noqa: PLC0415
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
     from workers.coordination.redis import own_keys  # noqa: PLC0415
     from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
 
@@ -131,7 +132,7 @@ def _redis(settings: "Settings", _: "Client") -> str:
         redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server,
         own_keys(settings.redis_url) as keys,
     ):
-        condition = redis_condition.read(server)
+        condition = condition_of(server)
         waiting = ", ".join(f"{server.llen(queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
         said = f"{condition}; waiting are {waiting}"
         try:

@@ -128,7 +128,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
 def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Make the text index of all namespaces anew in the language EBB_LANGUAGE; workers wait meanwhile."""
-    from workers.admin.language import reindex as reindexing  # noqa: PLC0415
+    from workers.admin.search_indexes import reindex as reindexing  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 
     settings = located(home)

@@ -60,7 +60,7 @@ def _erase(memory: "Client", at: str | None, *, everywhere: bool) -> dict[str, A
 
 def _scrub(home: Path | None) -> list[str]:
     """Write the servers' files anew; return what was not reached."""
-    from workers.admin import scrub as scrubbing  # noqa: PLC0415
+    from workers.admin import purge as scrubbing  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 
     context = Context(located(home))

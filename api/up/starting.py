@@ -245,7 +245,7 @@ def _drop_vectors(settings: Settings, state: State) -> int:
 
 def _reindex(settings: Settings, state: State) -> int:
     """Make the words of all facts anew in the configured language; return how many facts there are."""
-    from workers.admin.language import reindex  # noqa: PLC0415
+    from workers.admin.search_indexes import reindex  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 
     context = Context(settings.model_copy(update={"database_url": state.database_url}))

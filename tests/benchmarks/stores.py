@@ -11,7 +11,7 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
 from workers import validation
 from workers.context import Context
-from workers.memory import regenerate, store
+from workers.memory import embed, store
 from workers.storage import activity, facts, pending, signatures, vectors
 from workers.storage.connection import Connection, close_pools, connect
 
@@ -30,7 +30,7 @@ STAGES: dict[str, tuple[Any, str]] = {
     "facts": (facts, "add"),
     "activity": (activity, "add"),
     "vectors": (vectors, "write"),
-    "encoding signatures": (regenerate, "encode"),
+    "encoding signatures": (embed, "encode"),
     "signatures": (signatures, "add"),
     "unembedded": (pending, "among"),
 }

@@ -11,10 +11,10 @@ from tests.benchmarks import hits
 from tests.benchmarks.conversations import BEGIN, Conversation, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.hits import DAY
-from workers.admin import search_indexes
+from workers.admin import purge, search_indexes
 from workers.context import Context
-from workers.decay import passes, purge
-from workers.memory import recall, regenerate, store, touch
+from workers.decay import passes
+from workers.memory import embed, recall, store, touch
 
 SEED = 2026
 
@@ -89,7 +89,7 @@ def _ask(context: Context, name: str, text: str, at: datetime) -> None:
     found = recall.recall(context, name, recall.Question(text), at).results
     touched = touch.touch(context, name, [result.id for result in found], at)
     if touched.faded:
-        regenerate.regenerate(context, name, touched.faded, at)
+        embed.regenerate(context, name, touched.faded, at)
 
 
 def _night(context: Context, life: Life, at: datetime) -> None:

@@ -18,7 +18,7 @@ from tests.chaos.rows import Rows, rows
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.decay import passes
-from workers.memory import embed, regenerate
+from workers.memory import embed
 
 LATER = timedelta(seconds=10)
 """When the last pass looks at what was made whole before it."""
@@ -100,7 +100,7 @@ def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
     """Do what hits and beat would do in time: vectors of what was used, a pass over what was not, a count of words."""
     embed.embed_pending(twin, embed.START, until)
     for namespace, ids in used(cells).items():
-        regenerate.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
+        embed.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
     _pass(twin, until + LATER)
     for name in {cell.namespace for cell in cells}:
         search_indexes.count_lexemes(twin, name, until)

@@ -25,7 +25,7 @@ from workers.decay import consolidate, janitor, passes
 from workers.documents import documents, items
 from workers.errors import InvalidInputError
 from workers.graph import links, relations
-from workers.memory import contradictions, forget, namespace_settings, pin, restore, store, touch
+from workers.memory import forget, namespace_settings, pin, restore, store, supersede, touch
 from workers.validation import documents as given_documents
 from workers.validation import new_fact
 from workers.validation.items import item_place
@@ -85,7 +85,7 @@ def _restore(context: Context, step: Step) -> None:
 
 def _resolve(context: Context, step: Step) -> None:
     one, two = _ids(step)
-    contradictions.accept(context, step.arguments["namespace"], one, two, _instant(step))
+    supersede.accept(context, step.arguments["namespace"], one, two, _instant(step))
 
 
 def _link(context: Context, step: Step) -> None:

@@ -16,27 +16,16 @@ from psycopg.rows import dict_row
 
 from api.up.servers import Postgres
 from workers import validation
-from workers.admin import doctor, export, import_archive, stats
+from workers.admin import doctor, export, import_archive, purge, stats
 from workers.admin.doctor import Diagnosis
 from workers.admin.stats import Stats
 from workers.context import Context
-from workers.decay import backfill, passes, purge
+from workers.decay import backfill, passes
 from workers.decay.backfill import Backfilled
 from workers.decay.passes import Report
 from workers.errors import InvalidInputError
-from workers.memory import (
-    embed,
-    forget,
-    forgotten,
-    history,
-    namespace_settings,
-    pin,
-    recall,
-    regenerate,
-    restore,
-    store,
-    touch,
-)
+from workers.memory import embed, forget, history, namespace_settings, pin, recall, restore, store, touch
+from workers.memory import facts as forgotten
 from workers.memory.add import Stored
 from workers.memory.forget import Fate
 from workers.memory.recall import Recalled
@@ -160,7 +149,7 @@ class Memory:
 
     def regenerate(self, *ids: UUID, at: float = 0, namespace: str = "default") -> list[UUID]:
         """Restore facts to their full vectors."""
-        return regenerate.regenerate(self.context, namespace, ids, day(at))
+        return embed.regenerate(self.context, namespace, ids, day(at))
 
     def forget(
         self, *ids: UUID, at: float, namespace: str = "default", purge: bool = False

@@ -12,7 +12,7 @@ from memory import Memory, day
 from pydantic import BaseModel
 from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
-from workers.coordination import verdicts
+from workers.coordination import idempotency
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm.chat import Chat
 from workers.memory import store
@@ -307,7 +307,7 @@ def test_after_a_failure_nobody_waits_for_the_llm_for_a_while(judged: Memory, ll
     llm.always = always("NOOP")
     assert stored(judged, GONE)[0][0] == "added"
     assert len(llm.requests) == 5
-    judged.context.redis.delete(verdicts.PAUSED)
+    judged.context.redis.delete(idempotency.PAUSED)
     assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
 
 

@@ -8,7 +8,7 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.memory import contradictions
+from workers.memory import supersede
 from workers.memory.add import Stored
 from workers.storage.connection import connect
 from workers.storage.contradictions import COUNT
@@ -23,19 +23,19 @@ def add(memory: Memory, fact: dict[str, Any], at: float = 0, **fields: Any) -> U
 
 def pairs(memory: Memory, at: float = 10, namespace: str = "default") -> list[set[UUID]]:
     """Return the pairs that are listed, having seen that as many are counted."""
-    page = contradictions.contradicting(memory.context, namespace, day(at), 1000)
+    page = supersede.contradicting(memory.context, namespace, day(at), 1000)
     found = page.pairs
     assert page.total == len(found) == memory.stats(at, namespace).contradictions
     return [set(pair.ids) for pair in found]
 
 
 def keep(memory: Memory, id_: UUID, *others: UUID, at: float = 10) -> None:
-    contradictions.keep(memory.context, "default", id_, others, day(at))
+    supersede.keep(memory.context, "default", id_, others, day(at))
 
 
 def test_two_values_of_one_key_contradict_each_other(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON, at=5)
-    (found,) = contradictions.contradicting(memory.context, "default", day(10), 10).pairs
+    (found,) = supersede.contradicting(memory.context, "default", day(10), 10).pairs
     assert (found.entity, found.key, found.found_at) == ("Ana", "city", day(5))
     assert dict(zip(found.ids, found.values, strict=True)) == {old: "Porto", new: "Lisbon"}
 
@@ -180,7 +180,7 @@ def test_what_is_not_live_cannot_be_kept_nor_superseded_anew(memory: Memory) -> 
     with pytest.raises(InvalidInputError, match=f"{old} was superseded by {new} already"):
         keep(memory, old, third)
     with pytest.raises(InvalidInputError, match="nothing was ever stored in 'nobody'"):
-        contradictions.keep(memory.context, "nobody", new, [third], day(10))
+        supersede.keep(memory.context, "nobody", new, [third], day(10))
 
 
 def test_of_two_that_keep_opposite_facts_at_once_one_prevails(memory: Memory) -> None:
@@ -202,10 +202,10 @@ def test_of_two_that_keep_opposite_facts_at_once_one_prevails(memory: Memory) ->
 def test_accepting_both_settles_it_for_good(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON)
     for _ in range(2):
-        contradictions.accept(memory.context, "default", new, old, day(10))
+        supersede.accept(memory.context, "default", new, old, day(10))
     assert pairs(memory) == []
     with pytest.raises(InvalidInputError, match="not known to contradict"):
-        contradictions.accept(memory.context, "default", new, uuid4(), day(10))
+        supersede.accept(memory.context, "default", new, uuid4(), day(10))
     assert {old, new} <= set(memory.ids("Where does Ana live?", at=10))
 
 

@@ -6,13 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import Memory, day
 
-from workers.admin import stats, time_series
+from workers.admin import stats
 
 MINUTE = 1 / 1440
 
 
 def told(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
-    return time_series.course(memory.context, namespace, days, day(at))
+    return stats.course(memory.context, namespace, days, day(at))
 
 
 def settled(memory: Memory, at: float) -> None:
@@ -111,8 +111,8 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
         settled(memory, at)
     before = dict(zip(told(memory, 400)["at"], told(memory, 400)["tiers"]["warm"], strict=True))
     first = told(memory, 400)["tiers"]["warm"][0]
-    time_series.thin(memory.context, day(400))
-    assert time_series.thin(memory.context, day(400)) == 0
+    stats.thin(memory.context, day(400))
+    assert stats.thin(memory.context, day(400)) == 0
     after = told(memory, 400)
     assert set(after["at"]) <= set(before) | {day(34).timestamp()}
     assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["warm"], strict=True) if at in before)

@@ -8,7 +8,7 @@ from memory import Memory, day
 
 from workers.admin import export
 from workers.errors import NotFoundError
-from workers.graph import links, neighbours
+from workers.graph import links
 from workers.memory import curve
 from workers.memory.add import Stored
 
@@ -93,7 +93,7 @@ def test_a_forgotten_fact_has_a_curve_and_one_of_somebody_else_has_none(memory: 
 
 
 def around(memory: Memory, id_: UUID, most: int = 20, namespace: str = "default") -> dict[str, Any]:
-    return neighbours.neighbours(memory.context, namespace, id_, most, day(2))
+    return links.neighbours(memory.context, namespace, id_, most, day(2))
 
 
 def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory: Memory) -> None:

@@ -9,7 +9,7 @@ from memory import Memory, day
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit, history
 from workers.memory.add import Stored
-from workers.memory.contradictions import contradicting
+from workers.memory.supersede import contradicting
 from workers.storage import edits
 from workers.storage.connection import transaction
 from workers.validation.edits import fact_edit

@@ -9,10 +9,10 @@ import pytest
 from memory import Memory
 
 from workers import validation
-from workers.admin import stats
+from workers.admin import purge, stats
 from workers.core.confidence import DAY
 from workers.core.gaps import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
-from workers.decay import gaps, passes, purge
+from workers.decay import forget_limit, passes
 from workers.memory import facts
 from workers.memory.add import Stored
 from workers.memory.store import store_many
@@ -173,7 +173,7 @@ def test_a_scheduled_purge_leaves_alone_what_waits_and_an_asked_for_one_does_not
     id_ = store(memory, "Tea is at four.", 60, None)
     memory.rows("update facts set forgotten_at = clock_timestamp() - interval '50 days', forgotten_reason = 'asked'")
     last_pass(memory, 45)
-    gaps.check(memory.context, everywhere=False)
+    forget_limit.check(memory.context, everywhere=False)
     now = datetime.now(UTC)
     assert purge.purge_batch(memory.context, now, None, in_gaps=False).facts == 0
     assert purge.purge_batch(memory.context, now, "a").facts == 1
@@ -203,5 +203,5 @@ def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, capl
 def test_a_simulation_has_no_gaps(memory: Memory) -> None:
     store(memory, "Tea is at four.", 30)
     last_pass(memory, 35)
-    gaps.check(memory.having(time_travel=True).context, everywhere=True)
+    forget_limit.check(memory.having(time_travel=True).context, everywhere=True)
     assert memory.value("select count(*) from namespaces where gap_until is not null") == 0

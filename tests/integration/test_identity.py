@@ -9,7 +9,7 @@ from memory import Memory, day
 from workers.core.text import digest
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
-from workers.memory.contradictions import contradicting
+from workers.memory.supersede import contradicting
 from workers.storage import facts
 from workers.storage.connection import transaction
 

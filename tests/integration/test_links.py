@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day, wait_for
 
 from workers.errors import InvalidInputError, NotFoundError
-from workers.graph import autolink, links
+from workers.graph import links
 from workers.memory import history
 from workers.storage.connection import connect
 
@@ -112,7 +112,7 @@ CATS = [f"Mira feeds her three cats at {hour} every day." for hour in ("six", "s
 
 
 def autolinked(memory: Memory, *ids: UUID, at: float = 0, namespace: str = "default") -> int:
-    return sum(autolink.autolink(memory.context, namespace, id_, day(at)) for id_ in ids)
+    return sum(links.autolink(memory.context, namespace, id_, day(at)) for id_ in ids)
 
 
 def test_a_fact_is_linked_with_at_most_three_that_say_the_like(memory: Memory) -> None:

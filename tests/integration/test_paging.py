@@ -11,8 +11,8 @@ from memory import Memory, day
 
 from workers.errors import InvalidInputError
 from workers.graph import relations
-from workers.memory import contradictions, history, recall
 from workers.memory import facts as show
+from workers.memory import history, recall, supersede
 from workers.memory.recall import Name, lookups
 from workers.storage import contradictions as pairs
 from workers.storage import relations as edges
@@ -67,7 +67,7 @@ def test_contradictions_are_each_told_once(memory: Memory, days: list[int], limi
         memory.add(f"Ana lives in town {place}.", at=at, namespace=name, **value)
 
     def page(behind: Any, most: int = limit) -> Page:
-        found = contradictions.contradicting(memory.context, name, day(5), most, behind)
+        found = supersede.contradicting(memory.context, name, day(5), most, behind)
         assert found.total == len(days) * (len(days) - 1) // 2
         return found.pairs, found.rest
 

@@ -4,7 +4,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from workers.admin.health import health
+from workers.admin.system import health
 from workers.context import Context
 
 

@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
-from workers.admin import search_indexes
-from workers.decay import purge
+from workers.admin import purge, search_indexes
 from workers.errors import InvalidInputError
 from workers.memory import history
 from workers.memory.forget import Fate

@@ -12,7 +12,7 @@ from redis.exceptions import OutOfMemoryError, ResponseError
 
 from api.client import Client
 from api.up import servers
-from workers.coordination import outbox, redis_condition, signals
+from workers.coordination import outbox, redis, signals
 from workers.coordination.outbox import Entry
 from workers.coordination.redis import own_keys, refused, trouble
 from workers.errors import BusyError, UnavailableError
@@ -102,7 +102,7 @@ def test_a_full_redis_lets_go_of_what_is_done(small: Redis, server: servers.Redi
 
 
 def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) -> None:
-    well = redis_condition.read(small)
+    well = redis.condition(small)
     assert well.server.startswith("Valkey ")
     assert well.memory_limit - well.memory_used > MIB
     assert (well.append_only_file, well.fsync, well.eviction) == (True, "everysec", "noeviction")
@@ -110,7 +110,7 @@ def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) ->
     assert well.answer()["power_failure_loses"] == "about the last second"
     fill(small)
     small.config_set("maxmemory-policy", "volatile-lru")
-    without = replace(redis_condition.read(small), append_only_file=False)
+    without = replace(redis.condition(small), append_only_file=False)
     said = " ".join(without.warnings())
     for part in ("evict messages", "noeviction", "`appendonly yes`", "raise `maxmemory`"):
         assert part in said

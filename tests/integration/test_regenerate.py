@@ -44,7 +44,7 @@ def test_the_restored_vector_is_the_one_that_was_stored_first(faded: Memory) -> 
 
 def test_regenerating_again_changes_nothing(faded: Memory, caplog: pytest.LogCaptureFixture) -> None:
     (id_,) = faded.ids("spare keys", at=365)
-    with caplog.at_level(logging.INFO, "workers.memory.regenerate"):
+    with caplog.at_level(logging.INFO, "workers.memory.embed"):
         faded.regenerate(id_, at=365)
         before = faded.row(id_)
         assert faded.regenerate(id_, at=366) == []

@@ -11,8 +11,9 @@ from test_forget import did
 
 from workers.decay import consolidate
 from workers.errors import InvalidInputError
-from workers.memory import contradictions, forgotten, restore
+from workers.memory import facts as forgotten
 from workers.memory import facts as show
+from workers.memory import restore, supersede
 from workers.memory.add import Stored
 from workers.memory.forget import Fate, forget_within
 from workers.memory.restore import BY_ITSELF
@@ -137,7 +138,7 @@ def test_a_superseded_fact_is_reopened_beside_the_newer_one_as_a_contradiction(
     assert memory.rows("select superseded_at, superseded_by, valid_until from facts where id = %s", old) == [
         (None, None, None)
     ]
-    (pair,) = contradictions.contradicting(memory.context, "default", day(3), 10).pairs
+    (pair,) = supersede.contradicting(memory.context, "default", day(3), 10).pairs
     assert set(pair.ids) == {old, new}
     assert memory.history(old) == [("stored", 0), ("superseded", 2), ("restored", 3)]
     assert ("supersession undone", 3) in memory.history(new)
@@ -147,7 +148,7 @@ def test_a_superseded_fact_is_reopened_beside_the_newer_one_as_a_contradiction(
 def test_a_reopened_fact_can_be_superseded_again(memory: Memory, cities: tuple[UUID, UUID]) -> None:
     old, new = cities
     memory.restore(old, at=3)
-    contradictions.keep(memory.context, "default", new, [old], day(4))
+    supersede.keep(memory.context, "default", new, [old], day(4))
     assert memory.ids("Where does Ana live?", at=4) == [new]
     assert did(memory.restore(old, at=3)) == ["refused"]
     assert did(memory.restore(old, at=5)) == ["restored"]

@@ -10,7 +10,7 @@ import pytest
 from memory import Memory, day
 from psycopg import sql
 
-from workers.admin import scrub, search_indexes
+from workers.admin import purge, search_indexes
 from workers.coordination import signals
 from workers.errors import UnavailableError
 from workers.storage import connection, pages
@@ -24,27 +24,27 @@ def test_a_role_that_owns_nothing_is_told_what_it_cannot_reach(memory: Memory) -
         db.execute(sql.SQL("grant all on all tables in schema public to {}").format(sql.Identifier(role)))
         try:
             stranger = memory.having(database_url=memory.context.database_url.replace("postgres@", f"{role}@"))
-            told = scrub.scrub(stranger.context, day(1)).left
+            told = purge.scrub(stranger.context, day(1)).left
         finally:
             db.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
             db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
-    assert told == [scrub.TABLES_ARE_KEPT, scrub.LOG_IS_KEPT, scrub.OUT_OF_REACH]
+    assert told == [purge.TABLES_ARE_KEPT, purge.LOG_IS_KEPT, purge.OUT_OF_REACH]
 
 
 def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:
     memory.forget(memory.add("Zebulon feeds a quokka."), at=1)
-    assert not scrub.clean(memory.context, day(1))
+    assert not purge.clean(memory.context, day(1))
     erase_facts(memory, 2)
-    assert scrub.clean(memory.context, day(1))
-    assert not scrub.clean(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))
+    assert not purge.clean(memory.context, day(1))
 
 
-@pytest.mark.parametrize("clean", [scrub.clean, scrub.scrub])
+@pytest.mark.parametrize("clean", [purge.clean, purge.scrub])
 def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, clean: Callable[..., object]
 ) -> None:
     erase_facts(memory, 1)
-    name = "clean" if clean == scrub.clean else "rewrite"
+    name = "clean" if clean == purge.clean else "rewrite"
     how = getattr(pages, name)
 
     def erase_meanwhile(db: Connection) -> Any:
@@ -55,17 +55,17 @@ def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
     monkeypatch.setattr(pages, name, erase_meanwhile)
     assert clean(memory.context, day(1))
     monkeypatch.undo()
-    assert scrub.clean(memory.context, day(1))
-    assert not scrub.clean(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))
+    assert not purge.clean(memory.context, day(1))
 
 
 def test_whoever_dies_while_cleaning_leaves_it_to_the_next(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     erase_facts(memory, 1)
-    monkeypatch.setattr(scrub, "compact", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(purge, "compact", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        scrub.clean(memory.context, day(1))
+        purge.clean(memory.context, day(1))
     monkeypatch.undo()
-    assert scrub.clean(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))
 
 
 def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_left(memory: Memory) -> None:
@@ -73,11 +73,11 @@ def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_lef
     memory.rows("analyze facts")
     assert "zebulon" in statistics(memory)
     memory.forget(*ids, at=1, purge=True)
-    assert scrub.clean(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))
     assert "zebulon" not in statistics(memory)
 
 
-@pytest.mark.parametrize("erase", [scrub.clean, scrub.scrub])
+@pytest.mark.parametrize("erase", [purge.clean, purge.scrub])
 def test_words_that_erased_facts_alone_had_are_gone_at_once_though_redis_lost_its_data(
     memory: Memory, erase: Callable[..., object]
 ) -> None:
@@ -118,8 +118,8 @@ def test_cleaning_that_finds_a_table_in_use_is_left_for_the_next(memory: Memory)
     erase_facts(memory, 1)
     with connect(memory.context.database_url) as db:
         db.execute("lock table vectors in share update exclusive mode")
-        assert not scrub.clean(memory.context, day(1))
-    assert scrub.clean(memory.context, day(1))
+        assert not purge.clean(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))
 
 
 @pytest.mark.usefixtures("_hasty")
@@ -127,4 +127,4 @@ def test_a_scrub_that_finds_a_table_in_use_says_so(memory: Memory) -> None:
     with connect(memory.context.database_url) as db:
         db.execute("select from vectors")
         with pytest.raises(UnavailableError, match="in use"):
-            scrub.scrub(memory.context, day(1))
+            purge.scrub(memory.context, day(1))

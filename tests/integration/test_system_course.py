@@ -4,14 +4,14 @@ import pytest
 from memory import Memory, day
 from redis import Redis
 
-from workers.admin import system_time_series, time_series
+from workers.admin import stats, system
 from workers.coordination import timings
 
 MINUTE = 1 / 1440
 
 
 def told(memory: Memory, at: float) -> dict[str, object]:
-    return system_time_series.system_course(memory.context, 366, day(at))
+    return system.system_course(memory.context, 366, day(at))
 
 
 def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
@@ -19,8 +19,8 @@ def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
         for minute, tasks in enumerate((2, 5, 0)):
             broker.delete("store")
             broker.rpush("store", *["task"] * tasks) if tasks else None
-            system_time_series.note(memory.context, day(minute * MINUTE))
-        system_time_series.note(memory.context, day(6 * MINUTE))
+            system.note(memory.context, day(minute * MINUTE))
+        system.note(memory.context, day(6 * MINUTE))
     found = told(memory, 1)
     assert found["at"] == [day(0).timestamp(), day(5 * MINUTE).timestamp()]
     assert found["waiting"] == {"recall": [0, 0], "store": [5, 0], "maintenance": [0, 0]}
@@ -30,7 +30,7 @@ def test_lag_is_that_of_the_writes_between_and_nobodys_where_nobody_wrote(memory
     slow, quick = [("write", 0.4)] * 10, [("write", 0.004)] * 10
     for at, writes in enumerate((slow, quick, [], slow)):
         timings.observe(memory.context.redis, writes)
-        system_time_series.note(memory.context, day(at))
+        system.note(memory.context, day(at))
     found = told(memory, 5)
     assert found["half"] == [None, pytest.approx(0.00375), None, pytest.approx(0.375)]
     assert found["most"] == [None, pytest.approx(0.004875), None, pytest.approx(0.4875)]
@@ -38,20 +38,20 @@ def test_lag_is_that_of_the_writes_between_and_nobodys_where_nobody_wrote(memory
 
 def test_a_redis_that_was_emptied_begins_anew(memory: Memory) -> None:
     timings.observe(memory.context.redis, [("write", 0.4)] * 10)
-    system_time_series.note(memory.context, day(0))
+    system.note(memory.context, day(0))
     memory.context.redis.flushdb()
     timings.observe(memory.context.redis, [("write", 0.004)])
-    system_time_series.note(memory.context, day(1))
+    system.note(memory.context, day(1))
     assert told(memory, 2)["half"] == [None, pytest.approx(0.00375)]
 
 
 def test_a_year_of_minutes_is_thinned_and_then_let_go(memory: Memory) -> None:
     for hour in range(24 * 30):
-        system_time_series.note(memory.context, day(hour / 24))
-        system_time_series.note(memory.context, day(hour / 24 + 10 * MINUTE))
-    time_series.thin(memory.context, day(30))
+        system.note(memory.context, day(hour / 24))
+        system.note(memory.context, day(hour / 24 + 10 * MINUTE))
+    stats.thin(memory.context, day(30))
     instants = told(memory, 30)["at"]
     assert isinstance(instants, list)
     assert len(instants) == pytest.approx(16 + 13 * 24 + 2 * 24, abs=3)
-    time_series.thin(memory.context, day(30 + 367))
+    stats.thin(memory.context, day(30 + 367))
     assert memory.value("select count(*) from system_history") == 0

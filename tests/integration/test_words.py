@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memory import Memory, day
 
 from workers.admin import search_indexes
-from workers.admin.language import check_language, reindex
+from workers.admin.search_indexes import check_language, reindex
 from workers.core import bm25
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.memory.recall import arms

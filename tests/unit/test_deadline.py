@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from workers.time_limit import within
+from workers.threads import within
 
 
 def test_what_a_function_returns_or_raises_in_time_is_passed_on() -> None:

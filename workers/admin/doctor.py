@@ -14,8 +14,8 @@ from workers.core.arrays import Bools
 from workers.core.fading import Faded, FadingRules, fade, written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
-from workers.memory.decay_rules import rules_for
 from workers.memory.embed import Place
+from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, embedders, faults, leftovers, namespaces, signatures, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction

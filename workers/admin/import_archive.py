@@ -17,9 +17,9 @@ from workers.core.text import same_record
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
-from workers.memory.decay_rules import rules_for
+from workers.memory.embed import keep_vectors
 from workers.memory.forget import Fate
-from workers.memory.regenerate import keep_vectors
+from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
 from workers.storage import activity, archives, due, embedders, facts, forgotten_hashes, namespaces, signatures

@@ -1,8 +1,10 @@
 """Timings: how long things took, summed up in Redis over all workers, as a histogram needs it."""
 
 import math
+import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from redis import Redis
 
@@ -65,3 +67,24 @@ def _cumulated(counts: list[int]) -> list[int]:
         total += count
         upto.append(total)
     return upto
+
+
+_laps: list[tuple[str, float]] = []
+"""Of the one task that this process works on."""
+
+
+@contextmanager
+def timed(part: str) -> Iterator[None]:
+    """Note how long the block takes."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        _laps.append((part, time.perf_counter() - began))
+
+
+def take() -> list[tuple[str, float]]:
+    """Return (part, seconds) of all that was timed since the last call, and begin anew."""
+    taken = list(_laps)
+    _laps.clear()
+    return taken

@@ -11,8 +11,8 @@ from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import written
 from workers.core.lifetime import classify_decay, expiry
-from workers.memory.decay_rules import rules_for
 from workers.memory.embed import Place
+from workers.memory.namespace_settings import rules_for
 from workers.storage import classes, namespaces
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction

@@ -23,8 +23,8 @@ from workers.core.fidelity import FULL, PENDING
 from workers.decay.forget_limit import allowed
 from workers.decay.near_duplicates import compare
 from workers.decay.runs import check_own
-from workers.memory.decay_rules import rules_for
 from workers.memory.forget import forget_within
+from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import confirmed, salience
 from workers.storage import activity, events, likenesses, links, namespaces, runs
 from workers.storage.activity import PERMANENT, Activity

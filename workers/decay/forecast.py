@@ -16,7 +16,7 @@ from workers.core.forget_limit import room
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.passes import newly_stale
-from workers.memory.decay_rules import hygiene, rules_of
+from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot

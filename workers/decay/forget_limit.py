@@ -1,9 +1,6 @@
-"""The forget limit: what ends without having been asked for does so only up to a share of its namespace.
+"""The forget limit: how much of a namespace passes may end in a day and a week, also after a gap between passes."""
 
-All passes and clean-ups of all workers share one limit for a day and one for a week, in the transaction that forgets.
-What is past it is held: it stays visible until its owner lets it go or keeps it.
-"""
-
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -14,14 +11,53 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, over
 from workers.core.forget_limit import Limit
-from workers.decay import gaps
-from workers.memory.decay_rules import terms
+from workers.core.gaps import is_gap, is_set_back
+from workers.memory.namespace_settings import terms
 from workers.memory.turn_limit import counted
-from workers.storage import due, limits, namespaces
+from workers.storage import due, limits, namespaces, pass_clock
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Cutoff
 from workers.storage.runs import Part
+
+log = logging.getLogger(__name__)
+
+
+def check(context: Context, *, everywhere: bool) -> None:
+    """Look at the database's clock before a pass, and have what ended in a gap since the last one held.
+
+    Only a pass over all namespaces counts as the last one. In a simulation instants are no evidence.
+    """
+    if context.settings.time_travel:
+        return
+    with transaction(context.database_url) as db:
+        reading = pass_clock.read(db)
+        jumped = reading is not None and is_gap(*(one.timestamp() for one in reading))
+        if reading is not None and jumped:
+            pass_clock.hold(db, reading)
+        if reading is not None and is_set_back(reading.last.timestamp(), reading.now.timestamp()):
+            pass_clock.take_back(db, reading)
+            log.warning("the database's clock was set back from %s to %s", reading.last, reading.now)
+        if everywhere or jumped:
+            pass_clock.note(db)
+    if reading is not None and jumped:
+        log.warning(
+            "NO PASS CAME from %s to %s: the system was off, or the database's clock jumped (its server runs since "
+            "%s). What ended meanwhile is kept. If the clock is right, let it go with `ebb decay --all --force`; if "
+            "not, set the clock right.",
+            *reading,
+        )
+
+
+def within(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
+    """Return which facts end within a gap of their namespace that nobody has confirmed; ends in epoch seconds."""
+    found = pass_clock.gaps(db, np.unique(rows.namespaces).tolist())
+    inside = np.zeros(len(rows), dtype=np.bool_)
+    for tenant, gap in found.items():
+        own = rows.namespaces == tenant
+        inside |= own & (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
+    return inside
+
 
 REGULAR = timedelta(days=1)
 """A lifetime that its owner chose and that is over counts only if no pass came for longer than this before its end."""
@@ -81,7 +117,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
     ended = over(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
     if ended.any() and not part.force:
-        paused = gaps.within(db, rows, faded.ends_at)
+        paused = within(db, rows, faded.ends_at)
         forgotten &= ~paused
         wanted = ended & ~forgotten & ~rows.held & ~paused
     else:
@@ -149,7 +185,7 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
         own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
-        counting &= ~gaps.within(db, rows, faded.ends_at)
+        counting &= ~within(db, rows, faded.ends_at)
         endings += [(float(faded.ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     endings.sort()
     return endings[number - 1] if len(endings) > number else ALL

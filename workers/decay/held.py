@@ -10,8 +10,8 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.fading import REASONS, ends, written
-from workers.memory.decay_rules import rules_for, terms
 from workers.memory.forget import forget_within
+from workers.memory.namespace_settings import rules_for, terms
 from workers.memory.restore import as_recalled
 from workers.storage import activity, events, held, namespaces, outrunning
 from workers.storage.activity import Activity

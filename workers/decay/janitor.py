@@ -11,8 +11,7 @@ from workers.context import Context
 from workers.core.fading import ends
 from workers.decay import passes
 from workers.decay.passes import PartOf
-from workers.memory.decay_rules import hygiene, terms
-from workers.memory.namespace_settings import chosen
+from workers.memory.namespace_settings import chosen, hygiene, terms
 from workers.memory.turn_limit import counted
 from workers.storage import due as owed
 from workers.storage import janitors, likenesses, namespaces

@@ -24,10 +24,10 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, over
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
-from workers.decay import forget_limit, gaps
+from workers.decay import forget_limit
 from workers.decay.runs import check_own
-from workers.memory.decay_rules import terms
 from workers.memory.forget import forget_within
+from workers.memory.namespace_settings import terms
 from workers.memory.turn_limit import counted, write_counted
 from workers.storage import choices, due, events, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
@@ -72,7 +72,7 @@ def plan(
     With `namespace` it takes nobody else's facts. Parts of earlier runs whose messages must be lost are returned too.
     """
     if not dry_run:
-        gaps.check(context, everywhere=namespace is None)
+        forget_limit.check(context, everywhere=namespace is None)
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
         owner = None if namespace is None else namespaces.find(db, namespace)

@@ -16,7 +16,7 @@ from workers.embedding.unit import unit_rows
 from workers.endpoint import ATTEMPTS, Endpoint, Service
 from workers.errors import EmbedderAwayError, EmbeddingError, SettingsError
 from workers.settings import Settings
-from workers.time_limit import within
+from workers.threads import within
 
 OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"

@@ -17,9 +17,9 @@ from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
-from workers.memory.decay_rules import hygiene, rules_of
+from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
-from workers.memory.regenerate import keep_vectors
+from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Told, outrun_within, tell_within
 from workers.storage import activity, embedders, facts, pending
 from workers.storage.connection import Connection

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.coordination import verdicts
+from workers.coordination import idempotency
 from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.intent import Action, Intent
@@ -90,7 +90,7 @@ def _judged(
     """Return by hash what is, or once was, said of facts; of several that say the same the first is judged for all."""
     said = {row.hash: row for row in reversed(rows)}
     ids = [row.id for row in said.values()]
-    intents = verdicts.read(context.redis, tenant.name, ids)
+    intents = idempotency.read(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
     first = [
@@ -108,17 +108,17 @@ def _asked(
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
-        if seconds < LEAST_SECONDS or verdicts.paused(context.redis):
+        if seconds < LEAST_SECONDS or idempotency.paused(context.redis):
             log.warning("%d facts are added without being judged", len(rows) - start)
             break
         cases = _cases(context, tenant, rows[start : start + AT_ONCE], embedded, now)
         try:
             said = classify(context.chat, list(cases.values()), seconds) if cases else []
-            intents |= verdicts.keep(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
+            intents |= idempotency.keep(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
         except JudgementError as error:
             log.warning("%d facts are added without being judged: %s", len(cases), error)
             if not isinstance(error, UnusableJudgementError):
-                verdicts.pause(context.redis)
+                idempotency.pause(context.redis)
     return intents
 
 

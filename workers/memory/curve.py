@@ -1,6 +1,6 @@
-"""Curve: how one fact has faded and was used again, and what will become of it, read off its closed form."""
+"""The curve of one fact: how it faded and was used, and how it will fade, computed from its closed form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,15 +12,104 @@ from workers.context import Context
 from workers.core import confidence, tiers
 from workers.core.arrays import Floats
 from workers.core.confidence import DAY
-from workers.core.decay_intervals import MOST
+from workers.core.decay_intervals import MOST, Spell
 from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, sustained
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import NotFoundError
-from workers.memory.decay_rules import rules_for
-from workers.memory.past import joined, past
+from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, namespaces
 from workers.storage.connection import transaction
+
+INTERVAL_POINTS, FEWEST = 240, 6
+"""At how many instants all spells together are told, and each of them at least."""
+
+BEFORE = 0.5
+"""Seconds from the end of a spell to the use that ends it: a curve has one height at each instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A use: when, how well the fact was remembered just before, and how well from then on."""
+
+    at: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Salience at instants (epoch seconds), the uses that raised it, and when each tier began and was over."""
+
+    at: Floats
+    salience: Floats
+    hits: list[Hit]
+    tiers: list[tuple[str, float, float]]
+
+
+def past(spells: Sequence[Spell], since: float, strength: float) -> Past:
+    """Return how a fact faded in its spells, oldest first, until its last use, which left it at `strength`."""
+    begins = [spell.begins for spell in spells]
+    each = list(zip(spells, [*begins[1:], since], strict=False))
+    after = [*(spell.strength for spell in spells[1:]), strength]
+    at = [_interval_instants(spell, over, since - begins[0]) for spell, over in each]
+    nothing = np.empty(0)
+    return Past(
+        np.concatenate([nothing, *at]),
+        np.concatenate([nothing, *(_interval_salience(spell, when) for spell, when in zip(spells, at, strict=True))]),
+        [Hit(over, _interval_salience_at(spell, over), high) for (spell, over), high in zip(each, after, strict=False)],
+        joined([band for spell, over in each for band in _interval_tiers(spell, over)]),
+    )
+
+
+def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Return tiers one after the other; where the same one goes on it is told once."""
+    whole: list[tuple[str, float, float]] = []
+    for name, begins, over in bands:
+        if whole and whole[-1][0] == name and whole[-1][2] == begins:
+            begins = whole.pop()[1]  # noqa: PLW2901  it goes on
+        whole.append((name, begins, over))
+    return whole
+
+
+def _interval_instants(spell: Spell, over: float, whole: float) -> Floats:
+    """Return when to look at a spell: evenly, and where the rate changes; nowhere if it was over at once."""
+    last = over - BEFORE
+    if last <= spell.begins:
+        return np.empty(0)
+    points = max(FEWEST, round(INTERVAL_POINTS * (over - spell.begins) / whole))
+    marks = np.array([spell.fades_from, *_tier_changes(spell)])
+    inside = marks[(marks > spell.begins) & (marks < last)]
+    return np.unique(np.concatenate([np.linspace(spell.begins, last, points), inside]))
+
+
+def _interval_salience(spell: Spell, at: Floats) -> Floats:
+    told: Floats = spell.strength * tiers.retention(_interval_curve(spell), (at - spell.fades_from) / DAY)
+    return told
+
+
+def _interval_salience_at(spell: Spell, at: float) -> float:
+    return float(_interval_salience(spell, np.array([at]))[0])
+
+
+def _interval_tiers(spell: Spell, over: float) -> Iterator[tuple[str, float, float]]:
+    breaks = [spell.begins, *_tier_changes(spell), over]
+    for tier in Tier:
+        begins, until = max(breaks[tier], spell.begins), min(breaks[tier + 1], over)
+        if until > begins:
+            yield tier.name.lower(), begins, until
+
+
+def _tier_changes(spell: Spell) -> tuple[float, float]:
+    """Return when a fact would stop being hot, and begin to be cold."""
+    bends, seen = _interval_curve(spell), spell.fades_from
+    hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
+    return seen + hot_days * DAY if hot_days else spell.begins, seen + cold_days * DAY
+
+
+def _interval_curve(spell: Spell) -> tiers.Curve:
+    return tiers.curve(np.array([spell.strength]), np.array([spell.coactivations]))
+
 
 POINTS = 240
 SHORTEST, LONGEST = 7 * DAY, 1_096 * DAY
@@ -91,7 +180,7 @@ def _strength(facts: Anchors) -> Floats:
     return tiers.strength(facts.base, facts.coactivations)
 
 
-def _bends(facts: Anchors) -> tiers.Curve:
+def _retention_curve(facts: Anchors) -> tiers.Curve:
     return tiers.curve(_strength(facts), facts.coactivations)
 
 
@@ -103,14 +192,14 @@ def _seen_at(facts: Anchors) -> float:
 def _horizon(facts: Anchors, ends_at: float, now: float) -> float:
     """Return until when there is something to draw: a little past the end, or until next to nothing is left."""
     seen = _seen_at(facts)
-    faint = seen + float(tiers.age_at_retention(_bends(facts), FAINT)[0]) * DAY
+    faint = seen + float(tiers.age_at_retention(_retention_curve(facts), FAINT)[0]) * DAY
     over = ends_at + 0.05 * (ends_at - min(seen, now)) if np.isfinite(ends_at) else faint
     return min(max(over if np.isfinite(over) else now, now + SHORTEST), now + LONGEST)
 
 
 def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
     """Return when to look: evenly, and at the present and where the rate changes, so that no bend is rounded off."""
-    bends, seen = _bends(facts), _seen_at(facts)
+    bends, seen = _retention_curve(facts), _seen_at(facts)
     marks = np.array([now, seen, seen + float(bends.hot_until[0]) * DAY, seen + float(bends.cold_from[0]) * DAY])
     inside = marks[np.isfinite(marks) & (marks > since) & (marks < until)]
     return np.unique(np.concatenate([np.linspace(since, until, POINTS), inside]))
@@ -119,7 +208,7 @@ def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
 def _salience(facts: Anchors, at: Floats) -> Floats:
     """Return how well a fact is remembered at each instant."""
     age_days = (at - _seen_at(facts)) / DAY
-    told: Floats = _strength(facts)[0] * tiers.retention(_bends(facts), age_days)
+    told: Floats = _strength(facts)[0] * tiers.retention(_retention_curve(facts), age_days)
     return told
 
 
@@ -143,7 +232,7 @@ def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float
 
 def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, float, float]]:
     """Yield each tier with when it begins and is over, as far as that is drawn."""
-    bends, seen = _bends(facts), _seen_at(facts)
+    bends, seen = _retention_curve(facts), _seen_at(facts)
     hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
     breaks = [since, seen + hot_days * DAY if hot_days else since, seen + cold_days * DAY, until]
     for tier in Tier:

@@ -14,8 +14,8 @@ from workers.core.episodes import Branch
 from workers.core.fading import written
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.decay_rules import rules_for
 from workers.memory.lifetime import UNKNOWN, Life, lives
+from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, contradictions, edits, events, facts, namespaces, supersession
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction

@@ -1,7 +1,7 @@
-"""Facts as they are at an instant: read by id, or page by page of a namespace, in the format of an export."""
+"""Facts as they are at an instant, by id or in pages, in the format of an export; and the list of forgotten ones."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,12 +15,13 @@ from workers.core.fading import Anchors
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
 from workers.errors import NotFoundError
-from workers.memory.decay_rules import hygiene, rules_of_each
-from workers.memory.ending import endings_at
-from workers.storage import exports, lenient
+from workers.memory.lifetime import endings_at
+from workers.memory.namespace_settings import hygiene, rules_of_each
+from workers.storage import exports, lenient, tombstones
 from workers.storage import namespaces as tenants
 from workers.storage.activity import PERMANENT
-from workers.storage.connection import transaction
+from workers.storage.connection import reading, transaction
+from workers.storage.tombstones import Behind, Selection, Tombstone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
@@ -178,3 +179,28 @@ def _summary(text: str, retention: float, layers: int) -> str | None:
 def _instant(seconds: float) -> datetime | None:
     """Return an instant, or the end of the calendar that it lies beyond."""
     return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some tombstones, until when each can be restored, and where the listing continues, if it does."""
+
+    tombstones: list[Tombstone] = field(default_factory=list)
+    restorable_until: list[datetime] = field(default_factory=list)
+    rest: Behind | None = None
+
+
+def forgotten(context: Context, namespace: str, selection: Selection, limit: int, behind: Behind | None = None) -> Page:
+    """Return the next of the selected tombstones; what was purged has none."""
+    with reading(context.database_url) as db:
+        tenant = tenants.find(db, namespace)
+        found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
+    shown = found[:limit]
+    rest = Behind(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
+    return Page(shown, [_restorable_until(context, one) for one in shown], rest)
+
+
+def _restorable_until(context: Context, one: Tombstone) -> datetime:
+    """Return when a purge may erase a fact: its retention begins with the later of its two dates."""
+    begins = max(one.forgotten_at, one.tombstone_at or one.forgotten_at)
+    return begins + min(timedelta(days=context.settings.retention_days), datetime.max.replace(tzinfo=UTC) - begins)

@@ -11,7 +11,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
-from workers.memory.decay_rules import rules_for
+from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, events, facts, forgotten_hashes, namespaces, signatures, tombstones, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction

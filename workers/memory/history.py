@@ -9,8 +9,8 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.memory.decay_rules import hygiene, rules_of
-from workers.memory.ending import NEVER, Ending, endings
+from workers.memory.lifetime import NEVER, Ending, endings
+from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import activity, events, links, namespaces
 from workers.storage.connection import Connection, reading
 from workers.storage.events import Account

@@ -11,9 +11,9 @@ from workers.context import Context
 from workers.core import episodes, fading
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.decay_rules import rules_for
 from workers.memory.forget import came_later
-from workers.memory.reach import Reached, reach
+from workers.memory.namespace_settings import rules_for
+from workers.memory.touch import Reached, reach
 from workers.storage import activity, events, namespaces, outrunning, pins
 from workers.storage.connection import Connection, transaction
 

@@ -14,8 +14,8 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.decay_rules import rules_for
 from workers.memory.forget import Fate, came_later, forget_ended, forget_over
+from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
     activity,

@@ -20,13 +20,11 @@ from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Stored, add_within, answers_for
 from workers.memory.classify import judge
-from workers.memory.contradictions import find_within
 from workers.memory.edit import edit_within, united
 from workers.memory.forget import forget_ended
-from workers.memory.given import explicit, ignored
 from workers.memory.lifetime import lives
-from workers.memory.restate import restate_within
-from workers.memory.supersede import Decision, Settled
+from workers.memory.restate import explicit, ignored, restate_within
+from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
 from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending
 from workers.storage.classes import Classed

@@ -9,7 +9,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, outrun
 from workers.core.fading import written
-from workers.memory.decay_rules import Terms, rules_for, terms
+from workers.memory.namespace_settings import Terms, rules_for, terms
 from workers.storage import due, facts, outrunning
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection

@@ -14,15 +14,14 @@ from workers.decay.passes import Report
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.add import Stored
 from workers.memory.context import Injection, Line
-from workers.memory.contradictions import Page as Pairs
 from workers.memory.edit import Edited
-from workers.memory.ending import Ending
-from workers.memory.facts import Place
+from workers.memory.facts import Page, Place
 from workers.memory.forget import Fate
-from workers.memory.forgotten import Page
 from workers.memory.history import History
+from workers.memory.lifetime import Ending
 from workers.memory.pin import Pinned
 from workers.memory.recall import Recalled, Result
+from workers.memory.supersede import Page as Pairs
 from workers.storage.contradictions import Contradiction
 from workers.storage.past_runs import Run
 from workers.validation import cursors

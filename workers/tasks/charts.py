@@ -4,7 +4,7 @@ from typing import Any
 
 from workers import validation
 from workers.celery import app
-from workers.graph import neighbours as asking
+from workers.graph import links as asking
 from workers.memory import curve as drawing
 from workers.tasks.task import EbbTask, context, instant
 

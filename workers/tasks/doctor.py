@@ -10,7 +10,7 @@ from workers import validation
 from workers.admin import doctor
 from workers.admin.doctor import Diagnosis
 from workers.celery import app
-from workers.coordination import redis_condition
+from workers.coordination import redis
 from workers.memory import embed
 from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.maintenance import embed_pending
@@ -48,7 +48,7 @@ def examine(
         leave_answer_to_others(self, f"{found.examined} facts so far")
     if mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
-    return answered(waits, answer | {"redis": redis_condition.read(context.redis).answer()})
+    return answered(waits, answer | {"redis": redis.condition(context.redis).answer()})
 
 
 def _answer(found: Diagnosis, *, mended: bool) -> dict[str, Any]:

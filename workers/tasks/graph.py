@@ -8,7 +8,7 @@ from celery import Task
 
 from workers import validation
 from workers.celery import app
-from workers.graph import autolink as autolinking
+from workers.graph import links as autolinking
 from workers.graph import links as linking
 from workers.graph import relations as relating
 from workers.graph.links import Linked

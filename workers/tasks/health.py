@@ -3,10 +3,10 @@
 from typing import Any
 
 from workers import validation
-from workers.admin import health as checking
 from workers.admin import keys
-from workers.admin import metrics as measuring
-from workers.admin import system_time_series as queueing
+from workers.admin import system as checking
+from workers.admin import system as measuring
+from workers.admin import system as queueing
 from workers.celery import app
 from workers.coordination import signals
 from workers.decay import forecast as forecasting

@@ -10,10 +10,10 @@ from celery import Task
 from workers import validation
 from workers.admin import search_indexes
 from workers.admin import stats as counting
-from workers.admin import system_time_series as queueing
-from workers.admin import time_series as coursing
+from workers.admin import stats as coursing
+from workers.admin import system as queueing
 from workers.celery import app
-from workers.coordination import signals, unlinked
+from workers.coordination import signals
 from workers.decay import review as reviewing
 from workers.errors import EmbeddingError
 from workers.memory import embed
@@ -42,13 +42,13 @@ def embed_pending(after: Any = None) -> None:
 
 def _link() -> None:
     """Have facts linked that had no vector when they were stored, and have one now."""
-    for name, ids in unlinked.noted(context.redis).items():
+    for name, ids in signals.noted(context.redis).items():
         waiting = embed.waiting_among(context, name, ids)
         ready = [id_ for id_ in ids if id_ not in waiting]
         if ready:
             arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": context.now().isoformat()}
             autolink.apply_async(kwargs=arguments)
-            unlinked.drop(context.redis, name, ready)
+            signals.drop(context.redis, name, ready)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.prune_by_llm")

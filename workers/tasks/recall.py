@@ -11,12 +11,12 @@ from celery import Task
 from workers import validation
 from workers.celery import app, settings
 from workers.coordination import signals
+from workers.coordination.timings import timed
 from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
+from workers.memory import embed as regenerating
 from workers.memory import recall as finding
-from workers.memory import regenerate as regenerating
 from workers.memory import touch as touching
 from workers.memory.recall.lookups import Behind
-from workers.stopwatch import timed
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of, write_instant
 from workers.validation import cursors

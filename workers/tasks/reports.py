@@ -7,12 +7,12 @@ from celery import Task
 
 from workers import validation
 from workers.admin import stats as counting
-from workers.admin import time_series as coursing
+from workers.admin import stats as coursing
 from workers.celery import app
 from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
-from workers.memory import contradictions
 from workers.memory import facts as showing
+from workers.memory import supersede
 from workers.storage.contradictions import Behind
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, write_instant
@@ -93,7 +93,7 @@ def list_contradictions(
     """Return which remembered facts contradict each other."""
     name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
     behind = cursors.place(cursor, Behind)
-    return answers.contradicting(contradictions.contradicting(context, name, instant(now), most, behind))
+    return answers.contradicting(supersede.contradicting(context, name, instant(now), most, behind))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.resolve")
@@ -104,11 +104,11 @@ def resolve(
     at = write_instant(self, now)
     given, name = list(dict.fromkeys(validation.fact_ids(ids, MOST_FACTS))), validation.namespace_name(namespace)
     if both and keep is None and len(given) == PAIR:
-        contradictions.accept(context, name, given[0], given[1], at)
+        supersede.accept(context, name, given[0], given[1], at)
         return {"accepted": [str(id_) for id_ in given]}
     kept = None if keep is None else validation.fact_id(keep)
     others = [id_ for id_ in given if id_ != kept]
     if both or kept is None or not others:
         raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
-    contradictions.keep(context, name, kept, others, at)
+    supersede.keep(context, name, kept, others, at)
     return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}

@@ -5,9 +5,8 @@ from typing import Any
 
 from celery.worker.request import Request
 
-from workers import redaction
+from workers import clock, redaction
 from workers.celery import app
-from workers.coordination import deadlines
 
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
@@ -35,9 +34,9 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
 
     def maybe_expire(self) -> bool:
         """Return whether the deadline of the caller is over, by Redis' clock where the caller went by that."""
-        until = self.request_dict.get(deadlines.UNTIL)
+        until = self.request_dict.get(clock.UNTIL)
         if until is not None:
-            self.nobody_waits = deadlines.is_over(until, app.server_clock)
+            self.nobody_waits = clock.has_passed(until, app.server_clock)
         else:
             self.nobody_waits = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
         return self.nobody_waits

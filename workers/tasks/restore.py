@@ -12,7 +12,7 @@ from workers import validation
 from workers.celery import app, settings
 from workers.coordination import outbox, signals
 from workers.errors import InvalidInputError
-from workers.memory import forgotten as listing
+from workers.memory import facts as listing
 from workers.memory import restore as restoring
 from workers.memory.restore import BY_ITSELF, Batch
 from workers.storage.facts import WISHED

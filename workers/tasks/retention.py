@@ -8,11 +8,11 @@ from uuid import UUID
 from celery import Task
 
 from workers import validation
-from workers.admin import scrub as scrubbing
+from workers.admin import purge as purging
+from workers.admin import purge as scrubbing
 from workers.celery import app, settings
 from workers.coordination import signals
-from workers.decay import gaps, runs
-from workers.decay import purge as purging
+from workers.decay import forget_limit, runs
 from workers.errors import InvalidInputError
 from workers.memory import edit as editing
 from workers.memory import forget as forgetting
@@ -114,7 +114,7 @@ def purge(
     at = instant(now) if dry_run else write_instant(self, now)
     if not scheduled:
         return _purge(name, at, dry_run=dry_run)
-    gaps.check(context, everywhere=False)
+    forget_limit.check(context, everywhere=False)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(name, at, dry_run=dry_run, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     if done.get("purged") and done["left"]:

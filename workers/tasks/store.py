@@ -13,7 +13,7 @@ from celery import Task
 from workers import validation
 from workers.admin import import_archive as bringing
 from workers.celery import app, settings
-from workers.coordination import outbox, signals, unlinked
+from workers.coordination import outbox, signals
 from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError
 from workers.memory import store as storing
@@ -146,7 +146,7 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
     if not settings.auto_link:
         return
     stored = [one for one in outcomes if isinstance(one, Stored) and one.action in LINKED]
-    unlinked.note(context.redis, name, [one.id for one in stored if not one.embedded])
+    signals.note(context.redis, name, [one.id for one in stored if not one.embedded])
     ids = [str(one.id) for one in stored if one.embedded]
     if ids:
         autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})

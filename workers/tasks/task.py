@@ -12,7 +12,7 @@ from celery.states import SUCCESS
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
-from workers import stopwatch, validation
+from workers import validation
 from workers.celery import settings
 from workers.context import Context
 from workers.coordination import outbox, signals, timings
@@ -85,7 +85,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
             outbox.remove(context.redis, str(namespace or outbox.DEFAULT), task_id)
 
     def _tell_timings(self, *, done: bool) -> None:
-        laps, sent_at = stopwatch.take(), self.request.get(SENT_AT)
+        laps, sent_at = timings.take(), self.request.get(SENT_AT)
         if done and sent_at is not None and self.name in STORES:
             laps.append((timings.WRITE, context.seconds() - sent_at))
         if laps:

@@ -1,4 +1,4 @@
-"""What a recall answers: the facts, and on request each score taken apart and what was left out by which rule."""
+"""The question and its answer: what a recall is given, and the facts that it returns with their scores."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,48 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.arrays import Ints
 from workers.core.tiers import Tier
-from workers.memory.decay_rules import hygiene, rules_of
-from workers.memory.ending import Ending, endings
+from workers.memory.lifetime import Ending, endings
+from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.recall.scoring import Scores
 from workers.storage import activity
 from workers.storage.candidates import Candidate, Candidates, Description
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
+
+    long_term: bool = False
+    importance_recency: bool = False
+
+
+UNSCALED = Preferences()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the words, how many facts at most, and the filters that hold in every arm.
+
+    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
+    looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
+    of a fact, change nothing of the results.
+    """
+
+    text: str
+    limit: int = 10
+    tag: str | None = None
+    category: str | None = None
+    kind: str | None = None
+    as_of: datetime | None = None
+    explain: bool = False
+    known_as_of: datetime | None = None
+    documents: bool = True
+    min_similarity: float = -1.0
+    preferences: Preferences = UNSCALED
+    why: UUID | None = None
+    entities: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from workers.context import Context
 from workers.core import signature
 from workers.core.arrays import Ints, Vectors
 from workers.errors import NotFoundError
-from workers.memory.decay_rules import hygiene
+from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring
+from workers.memory.recall.answer import Question
 from workers.memory.recall.arms import Found
-from workers.memory.recall.question import Question
-from workers.memory.recall.scoring import Scores
-from workers.memory.recall.selection import TOO_UNLIKE, Weighed
+from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
 from workers.storage import candidates, facts, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection

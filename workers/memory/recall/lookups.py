@@ -10,7 +10,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import confidence
 from workers.core.arrays import Floats
-from workers.memory.ending import NEVER
+from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, scoring
 from workers.memory.recall.answer import Result
 from workers.storage import candidates, lexemes, lookups, namespaces

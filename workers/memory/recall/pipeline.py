@@ -5,16 +5,15 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.context import Context
+from workers.coordination.timings import timed
 from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
-from workers.memory.ending import NEVER
+from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, arms, explain, scoring
-from workers.memory.recall.answer import Recalled, Result
+from workers.memory.recall.answer import Question, Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import Asked
-from workers.memory.recall.question import Question
-from workers.memory.recall.selection import weigh
-from workers.stopwatch import timed
+from workers.memory.recall.scoring import weigh
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, reading, transaction

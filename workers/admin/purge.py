@@ -1,16 +1,8 @@
-"""Scrub: what was erased leaves the servers' files, too, where the rows that readers see are not all there is.
-
-Erased rows stand in PostgreSQL's pages, indexes and statistics until they are cleaned, which workers do within an hour.
-After that only bytes are left, which nothing reads: in pages until their room is used again, words in their index until
-that is made anew, and in the write-ahead log until its segments are written over, at the earliest after the next
-checkpoint. Redis has answers for five minutes at most, or under an idempotency key until the next cleaning, and its
-file what was told until it is written anew, which cleaning does. A scrub takes all of that away at once. Before either,
-the words of what changed are counted anew, or those of erased facts alone would still stand there.
-"""
+"""Purge: what was forgotten long ago is erased, then from the pages of the database and from Redis."""
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 
@@ -19,8 +11,58 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.coordination.redis import compact, drop_results
 from workers.errors import UnavailableError
-from workers.storage import erasures, pages
-from workers.storage.connection import connect
+from workers.storage import erasures, namespaces, pages, tombstones
+from workers.storage.connection import connect, transaction
+
+BATCH = 1_000
+"""Facts erased in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What one batch erased, and whose facts these were."""
+
+    facts: int
+    namespaces: list[str]
+
+
+def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> Purged:
+    """Erase the next facts of a namespace, or of all, whose time is over at `now`; none are left when it erased none.
+
+    Without `in_gaps` it leaves namespaces alone in which no pass came for long, until that is confirmed.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return Purged(0, [])
+        own = tenant.id if tenant else None
+        claimed = tombstones.claim_old(
+            db, before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
+        )
+        tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
+        erased = tombstones.erase(db, tenants, ids) if claimed else 0
+        return Purged(erased, namespaces.names(db, sorted(set(tenants))))
+
+
+def waiting(context: Context, now: datetime, namespace: str | None) -> int:
+    """Return how many facts of a namespace, or of all, a purge at `now` would erase."""
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return 0
+        return tombstones.count_old(
+            db, before(context, now), tenant.id if tenant else None, simulated=context.settings.time_travel
+        )
+
+
+def before(context: Context, now: datetime) -> datetime:
+    """Return the instant before which something must be forgotten to be purged at `now`."""
+    beginning = datetime.min.replace(tzinfo=UTC)
+    return now - min(timedelta(days=context.settings.retention_days), now - beginning)
+
 
 TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"
 LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"

@@ -1,0 +1,115 @@
+"""Figures of the whole system: health, what only the database knows, and how queues and delays changed."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from redis import Redis
+
+from workers.context import Context
+from workers.coordination import embedder_pause, signals, timings
+from workers.core import fidelity
+from workers.core.tiers import Tier
+from workers.errors import EbbError
+from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.storage import due, measures, probe, schema, system_history
+from workers.storage.connection import connect, transaction
+
+OK = "ok"
+
+
+def health(context: Context) -> dict[str, str]:
+    """Return for the database and the embedder that they are well, or what is the matter."""
+    return {"database": _database(context), "embedder": _embedder(context)}
+
+
+def _database(context: Context) -> str:
+    """Ask, and try a write, on a connection of its own: the pool would wait for the server to come back."""
+    try:
+        with connect(context.database_url) as db:
+            schema.check(db)
+            probe.try_write(db)
+    except EbbError as error:
+        return str(error)
+    return OK
+
+
+def _embedder(context: Context) -> str:
+    """Embed a word, but not during a pause, and no more often than once a minute, for that may cost money."""
+    pause = embedder_pause.state(context.redis)
+    if pause.seconds:
+        return embedder_pause.said(pause)
+    known = signals.embedder_said(context.redis)
+    if known is not None:
+        return known
+    try:
+        context.embedder.embed(["health"], retry=False)
+        said = OK
+    except EbbError as error:
+        said = str(error)
+    signals.note_embedder(context.redis, said)
+    return said
+
+
+def measure(context: Context, now: datetime) -> dict[str, Any]:
+    """Return how many facts there are by tier and by fidelity, forgotten and due, and how the last pass went.
+
+    All of it is counted already or read from indexes, so that it may be asked for often.
+    """
+    tiers, kept, forgotten = Counter[str](), Counter[str](), Counter[str]()
+    with transaction(context.database_url) as db:
+        rows, oldest, last = measures.held(db), measures.oldest_due(db, now), measures.last_pass(db)
+        waiting = sum(due.segments(db, now).values())
+    for tier, code, reason, facts in rows:
+        if reason is not None:
+            forgotten[reason] += facts
+        elif tier is not None and code is not None:
+            tiers[Tier(tier).name.lower()] += facts
+            kept[fidelity.name(code)] += facts
+    return {
+        "at": now.timestamp(),
+        "tiers": {tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
+        "fidelity": {name: kept[name] for name in ("full", "pooled", "fingerprint", "pending")},
+        "forgotten": dict(forgotten),
+        "due": waiting,
+        "oldest_due_seconds": 0.0 if oldest is None else (now - oldest).total_seconds(),
+        "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
+    }
+
+
+QUEUES = (RECALL, STORE, MAINTENANCE)
+
+
+def note(context: Context, now: datetime) -> None:
+    """Note how many tasks wait in each queue now, and how long writes have taken so far."""
+    with Redis.from_url(context.settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as broker:
+        waiting = {queue: int(broker.llen(queue)) for queue in QUEUES}
+    writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
+    with transaction(context.database_url) as db:
+        system_history.note(db, waiting, writes, now)
+
+
+def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
+    """Return how many tasks waited, and how long writes took, over so many days.
+
+    `at` are instants in epoch seconds; beside them stand lists as long: `waiting` for each queue, the most of five
+    minutes; `half` and `most`, within how many seconds half and 19 of 20 of the writes since the instant before could
+    be read, none where nobody wrote.
+    """
+    with transaction(context.database_url) as db:
+        noted = system_history.since(db, now - timedelta(days=days), now)
+    sums = [counts for _, _, counts in noted]
+    told = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
+    return {
+        "at": [at.timestamp() for at, _, _ in noted],
+        "waiting": {queue: [int(waiting.get(queue, 0)) for _, waiting, _ in noted] for queue in QUEUES},
+        "half": [timings.quantile(counts, 0.5) for counts in told],
+        "most": [timings.quantile(counts, 0.95) for counts in told],
+    }
+
+
+def _between(before: list[int], after: list[int]) -> list[int]:
+    """Return what was counted from the one to the other, or all of the other where Redis began anew between them."""
+    rose = [later - earlier for earlier, later in zip(before, after, strict=True)]
+    return rose if min(rose) >= 0 else after
