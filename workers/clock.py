@@ -8,6 +8,8 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from workers.core.confidence import DAY
+
 KEPT_SECONDS = 5.0
 """How long a reading is carried on before the server is asked again."""
 
@@ -61,3 +63,15 @@ def has_passed(until: Any, clock: Clock) -> bool:
         return clock.now() > datetime.fromisoformat(until)
     except (RedisError, ValueError, TypeError):
         return False
+
+
+MOST_AHEAD = 60.0
+"""Clocks that are kept in step differ by less."""
+
+MOST_BEHIND = 7 * DAY
+"""An accepted write waits no longer than this for a worker, unless the system was off."""
+
+
+def within_bounds(ahead: float) -> bool:
+    """Return whether a write may be dated so many seconds ahead of the clock, or behind it if that is negative."""
+    return -MOST_BEHIND <= ahead <= MOST_AHEAD

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
-from api.http.door import Door, door_of
+from api.http.door import Door, door_of, is_loopback
 from api.http.problems import RefusedError
 from workers.coordination.key_ring import Scope
-from workers.core.addresses import is_loopback
 from workers.validation import namespace_name
 
 ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))

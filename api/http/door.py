@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
+from ipaddress import ip_address
 
 from fastapi import Request
 from redis import Redis
@@ -12,10 +13,21 @@ from api.transport import AWAY
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Found
 from workers.coordination.redis import own_keys, trouble
-from workers.core.addresses import is_loopback
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import route
 from workers.settings import Settings
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host's name or address is this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
 
 LENGTH_SECONDS = 0.2
 """How long a queue's length is taken for what it was."""

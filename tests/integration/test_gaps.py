@@ -11,7 +11,7 @@ from memory import Memory
 from workers import validation
 from workers.admin import purge, stats
 from workers.core.confidence import DAY
-from workers.core.gaps import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
+from workers.core.forget_limit import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
 from workers.decay import forget_limit, passes
 from workers.memory import facts
 from workers.memory.add import Stored

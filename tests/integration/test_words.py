@@ -9,7 +9,7 @@ from memory import Memory, day
 
 from workers.admin import search_indexes
 from workers.admin.search_indexes import check_language, reindex
-from workers.core import bm25
+from workers.core import ranking
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.memory.recall import arms
 from workers.storage import languages, lexemes, namespaces
@@ -180,11 +180,11 @@ def test_scores_and_order_are_those_of_a_published_implementation(memory: Memory
     rows = memory.rows(
         "select text, array(select word from unnest(search) as one (word, positions, w), unnest(positions)) from facts"
     )
-    published = bm25s.BM25(method="lucene", k1=bm25.K1, b=bm25.B, dtype="float64")
+    published = bm25s.BM25(method="lucene", k1=ranking.K1, b=ranking.B, dtype="float64")
     published.index([words for _, words in rows], show_progress=False)
     for _ in range(20):
         query = [str(word) for word in rng.choice(vocabulary, size=4, replace=False)]
-        theirs = published.get_scores(query) * (bm25.K1 + 1)
+        theirs = published.get_scores(query) * (ranking.K1 + 1)
         ours = scored(memory, " ".join(query))
         expected = dict(zip((text for text, _ in rows), theirs.tolist(), strict=True))
         best = sorted((score for score in expected.values() if score > 0), reverse=True)[: len(ours)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.core.bm25 import inverse_document_frequency, scores
+from workers.core.ranking import inverse_document_frequency, scores
 
 properties = settings(deadline=None)
 counts = st.integers(0, 256)

@@ -4,9 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from workers.clock import KEPT_SECONDS, Clock
+from workers.clock import KEPT_SECONDS, MOST_AHEAD, MOST_BEHIND, Clock, within_bounds
 from workers.core.confidence import DAY
-from workers.core.instants import MOST_AHEAD, MOST_BEHIND, within_bounds
 
 CLOCK = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.filters import satisfies
+from workers.documents.items import satisfies
 from workers.errors import InvalidInputError
 from workers.validation.items import document, filters, item_key, item_path, labels, minutes
 

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction import text as scikit_learn
 
-from workers.core.stop_words import ENGLISH_STOP_WORDS
-from workers.core.summary import summarise, top_keywords, top_sentences, truncate
+from workers.core.summary import ENGLISH_STOP_WORDS, summarise, top_keywords, top_sentences, truncate
 
 properties = settings(deadline=None)
 SHORT = "User debugging timeout issue in production"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.tags import PATTERNS, extract_tags
+from workers.core.names import PATTERNS, extract_tags
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How many facts of a namespace may end by themselves: a share of it within any day, and one within any week."""
+"""How many facts of a namespace passes may end in a day and in a week, and which gaps between passes do not count."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,3 +40,23 @@ def room(limit: Limit, live: int, spent: Sequence[Ending], now: float) -> int | 
 def _left(share: float, live: int, spent: Sequence[Ending]) -> int:
     ended, asked = sum(facts for _, facts, _ in spent), sum(asked for _, _, asked in spent)
     return 0 if share <= 0 else max(max(int(share * (live + ended + asked)), LEAST) - ended, 0)
+
+
+MOST_WHILE_UP = DAY
+"""Passes come every few minutes: a longer gap while the database ran is a clock that jumped, or a lack of workers."""
+
+MOST_WHILE_OFF = 7 * DAY
+"""A system that was switched off for longer than a week asks before it forgets what ended meanwhile."""
+
+
+def is_gap(last: float, now: float, server_started: float) -> bool:
+    """Return whether what ended between the last pass and `now` must be confirmed before it is forgotten.
+
+    All three instants are the database's: by when its server was started it says whether it ran since the last pass.
+    """
+    return now - last > (MOST_WHILE_UP if server_started <= last else MOST_WHILE_OFF)
+
+
+def is_set_back(last: float, now: float) -> bool:
+    """Return whether the clock was set back since the last pass, which takes a jump ahead of it back."""
+    return last - now > MOST_WHILE_UP

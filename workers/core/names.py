@@ -1,4 +1,4 @@
-"""Which names a text may hold: its stretches of whole words, to be looked up among the names that are known."""
+"""Names and topics in a text: whole words to look up among known names, and tags found by fixed patterns."""
 
 import re
 import unicodedata
@@ -65,3 +65,37 @@ def _stretches(text: str) -> Iterator[str]:
 def _within(text: str, place: int) -> bool:
     """Return whether a word's character stands there, so that no name begins behind it or ends before it."""
     return 0 <= place < len(text) and (text[place].isalnum() or text[place] == "_")
+
+
+PATTERNS = {
+    "nibe": r"nibe",
+    "zigbee": r"zigbee",
+    "z-wave": r"z-?wave",
+    "auth": r"o?auth(?:entication|orization)?",
+    "homeassistant": r"home[\s-]?assistant",
+    "openclaw": r"openclaw",
+    "postgres": r"postgres(?:ql)?",
+    "sqlite": r"sqlite",
+    "lancedb": r"lancedb",
+    "api": r"apis?",
+    "docker": r"docker",
+    "kubernetes": r"kubernetes|k8s",
+    "ha": r"HA",
+}
+"""The built-in topics (S86), each with the words that name it, whatever their case.
+
+But within a text `HA` for Home Assistant is written in capitals, for in small letters it is a laugh.
+"""
+
+NAMED = re.compile(
+    "|".join(
+        rf"(?P<{tag.replace('-', '_')}>(?<![A-Za-z0-9])(?{'' if words.isupper() else 'i'}:{words})(?![A-Za-z0-9]))"
+        for tag, words in PATTERNS.items()
+    )
+)
+
+
+def extract_tags(text: str, entity: str | None = None) -> list[str]:
+    """Return the topics that a text names, in the order of their first appearance, and then those of its entity."""
+    found = [match.lastgroup or "" for said in (text, (entity or "").upper()) for match in NAMED.finditer(said)]
+    return [tag.replace("_", "-") for tag in dict.fromkeys(found)]

@@ -15,7 +15,7 @@ import numpy as np
 from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Vectors
 from workers.core.fidelity import pool
-from workers.core.stop_words import ENGLISH_STOP_WORDS
+from workers.core.summary import ENGLISH_STOP_WORDS
 
 ALIKE = 0.92
 """Cosine from which two facts are near-duplicates."""

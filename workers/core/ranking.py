@@ -1,4 +1,7 @@
-"""In which order candidates are shown: relevance first, neighbours in the talk, and a little of how alive a fact is.
+"""The order of results: relevance first, then neighbours in the conversation, and a little of how strong a fact is.
+
+Words are scored by Okapi BM25 with the inverse document frequency of Lucene (Robertson and Zaragoza, "The Probabilistic
+Relevance Framework: BM25 and Beyond", 2009).
 
 The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
 fusion (C-S8): half each, unless the embedder's similarity deserves less. Time and strength enter as one bounded term,
@@ -11,6 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
+
+K1 = 0.9
+B = 0.4
+"""The parameters of BM25 for short passages, as in Anserini (Yang, Fang and Lin, 2017): lengths say little."""
+
+
+def inverse_document_frequency(document_frequencies: Ints, documents: int) -> Floats:
+    """Return each term's weight: the fewer of the `documents` hold it, the more it says; never negative."""
+    held = np.minimum(document_frequencies, documents)
+    weights: Floats = np.log1p((documents - held + 0.5) / (held + 0.5))
+    return weights
+
+
+def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: float) -> Floats:
+    """Return n scores for (n, terms) term frequencies, n lengths in words and the terms' weights."""
+    relative_length = lengths / max(mean_length, 1.0)
+    saturation = K1 * (1 - B + B * relative_length)
+    frequencies = term_frequencies.astype(np.float64)
+    gains: Floats = frequencies * (K1 + 1) / (frequencies + saturation[:, None])
+    return gains @ weights
+
 
 EVEN = 0.5
 """The share of each arm in relevance, where nothing is known against it."""

@@ -10,8 +10,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, over
-from workers.core.forget_limit import Limit
-from workers.core.gaps import is_gap, is_set_back
+from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.namespace_settings import terms
 from workers.memory.turn_limit import counted
 from workers.storage import due, limits, namespaces, pass_clock

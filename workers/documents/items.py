@@ -1,7 +1,8 @@
 """Items: documents that are put under a path and key, found there or by what they say, and replaced whole."""
 
 import json
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -25,6 +26,37 @@ from workers.storage.connection import Connection, reading, transaction
 from workers.storage.items import Item
 from workers.storage.namespaces import Namespace
 from workers.validation import NewFact
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def satisfies(value: Any, wanted: Mapping[str, Any]) -> bool:
+    """Return whether each wanted field of an object is as wanted; objects within are compared field by field."""
+    return isinstance(value, Mapping) and all(_is(value.get(name), wish) for name, wish in wanted.items())
+
+
+def _is(value: Any, wish: Any) -> bool:
+    if not isinstance(wish, Mapping):
+        return bool(value == wish)
+    if any(name.startswith("$") for name in wish):
+        return all(_holds(value, name, bound) for name, bound in wish.items())
+    return satisfies(value, wish)
+
+
+def _holds(value: Any, name: str, bound: Any) -> bool:
+    """Return whether a comparison holds; what cannot be compared with the bound does not satisfy it."""
+    try:
+        return bool(COMPARISONS[name](value, bound))
+    except (KeyError, TypeError):
+        return False
+
 
 MOST_SEARCHED = 10_000
 """Items below a path that are looked through; past that the newest."""

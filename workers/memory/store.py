@@ -14,7 +14,7 @@ from workers.context import Context
 from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
-from workers.core.tags import extract_tags
+from workers.core.names import extract_tags
 from workers.core.text import says_less, stem
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import supersede

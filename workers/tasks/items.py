@@ -9,9 +9,8 @@ from celery import Task
 from workers import validation
 from workers.celery import app, settings
 from workers.coordination import signals
-from workers.core.filters import satisfies
 from workers.documents import items as keeping
-from workers.documents.items import Put
+from workers.documents.items import Put, satisfies
 from workers.storage.items import Item
 from workers.tasks.answers import shown
 from workers.tasks.once import once

@@ -14,11 +14,11 @@ from redis.exceptions import RedisError
 
 from workers import validation
 from workers.celery import settings
+from workers.clock import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.context import Context
 from workers.coordination import outbox, signals, timings
 from workers.coordination.redis import trouble
 from workers.core.confidence import DAY
-from workers.core.instants import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
 from workers.tasks import calls

@@ -1,4 +1,4 @@
-"""The question and its answer: what a recall is given, and the facts that it returns with their scores."""
+"""The answer: the facts that a recall returns, in order, with their scores."""
 
 import math
 from collections.abc import Sequence
@@ -20,41 +20,6 @@ from workers.storage import activity
 from workers.storage.candidates import Candidate, Candidates, Description
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
-
-
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
-
-    long_term: bool = False
-    importance_recency: bool = False
-
-
-UNSCALED = Preferences()
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: the words, how many facts at most, and the filters that hold in every arm.
-
-    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
-    looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
-    of a fact, change nothing of the results.
-    """
-
-    text: str
-    limit: int = 10
-    tag: str | None = None
-    category: str | None = None
-    kind: str | None = None
-    as_of: datetime | None = None
-    explain: bool = False
-    known_as_of: datetime | None = None
-    documents: bool = True
-    min_similarity: float = -1.0
-    preferences: Preferences = UNSCALED
-    why: UUID | None = None
-    entities: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.core import bm25, ranking, signature
+from workers.core import ranking, signature
 from workers.core.arrays import Floats, Ints, Vectors
 from workers.core.names import capitalised
 from workers.storage import candidates, documents, lexemes, signatures
@@ -139,9 +139,9 @@ def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_re
         held = np.maximum(held, [term.facts for term in terms])
     documents = max(namespace.counted_facts, len(found.ids))
     mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else float(lengths.mean())
-    weights = bm25.inverse_document_frequency(held, documents)
+    weights = ranking.inverse_document_frequency(held, documents)
     weights = weights * np.array([1.0 if term.stem else WRITTEN_WEIGHT for term in terms])
-    return bm25.scores(times, lengths, weights, mean), float(weights.sum())
+    return ranking.scores(times, lengths, weights, mean), float(weights.sum())
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:

@@ -14,8 +14,8 @@ from workers.core.arrays import Ints, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring
-from workers.memory.recall.answer import Question
 from workers.memory.recall.arms import Found
+from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
 from workers.storage import candidates, facts, lexemes, signatures
 from workers.storage.candidates import Candidate, Candidates, Description, Scope

@@ -11,7 +11,7 @@ from workers.core import graph
 from workers.core.arrays import Floats
 from workers.core.graph import HOPS
 from workers.core.names import mentioned, phrases
-from workers.memory.recall.answer import Question
+from workers.memory.recall.question import Question
 from workers.storage import entities, links
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection

@@ -10,9 +10,10 @@ from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, arms, explain, scoring
-from workers.memory.recall.answer import Question, Recalled, Result
+from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import Asked
+from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import weigh
 from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope

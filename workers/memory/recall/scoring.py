@@ -12,9 +12,9 @@ from workers.core.episodes import Branch
 from workers.core.fidelity import pool
 from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import hygiene
-from workers.memory.recall.answer import Preferences, Question
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
+from workers.memory.recall.question import Preferences, Question
 from workers.storage import candidates, facts, signatures
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, keep_plans

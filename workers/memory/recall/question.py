@@ -1,0 +1,40 @@
+"""What is asked of a recall."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
+
+    long_term: bool = False
+    importance_recency: bool = False
+
+
+UNSCALED = Preferences()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the words, how many facts at most, and the filters that hold in every arm.
+
+    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
+    looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
+    of a fact, change nothing of the results.
+    """
+
+    text: str
+    limit: int = 10
+    tag: str | None = None
+    category: str | None = None
+    kind: str | None = None
+    as_of: datetime | None = None
+    explain: bool = False
+    known_as_of: datetime | None = None
+    documents: bool = True
+    min_similarity: float = -1.0
+    preferences: Preferences = UNSCALED
+    why: UUID | None = None
+    entities: tuple[str, ...] | None = None
