@@ -1,4 +1,4 @@
-"""HTTP: the door for programs on other machines, and in other languages. `uvicorn api.http:app` serves it."""
+"""The HTTP API, for programs on other machines and in other languages."""
 
 from api.http.app import app
 

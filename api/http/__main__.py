@@ -12,9 +12,9 @@ from workers.settings import Settings
 
 STOP_SECONDS = 10
 GARBAGE_THRESHOLD = 50_000
-"""Objects made between two looks for garbage: with Python's 700 a large body is searched hundreds of times."""
+"""Allocations between two garbage collections: with Python's 700, a large body causes hundreds of them."""
 MOST_CONNECTIONS = 1_000
-"""More at the same time are answered 503, so that memory and sockets last."""
+"""More concurrent connections are answered 503, to bound memory and sockets."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The app: all routes together, and what is checked before any of them answers."""
+"""The app: all routes, and the checks before any of them."""
 
 import json
 from collections.abc import AsyncIterator
@@ -53,11 +53,11 @@ GROUPS = (
     mcp,
     *dashboard.PAGES,
 )
-"""Modules of routes, in the order of the document."""
+"""Modules of routes, in the order of the OpenAPI document."""
 
 EXAMPLES = Path(__file__).with_name("examples.json")
 THREADS = 64
-"""Requests that wait for workers at the same time."""
+"""Most requests that may wait for workers at the same time."""
 
 DESCRIPTION = """
 Long-term memory for AI agents that fades unless it is used. Every route of `/memory` is about one namespace: that of
@@ -68,7 +68,7 @@ the key, or of the header `X-Ebb-Namespace` where no key is needed. Writes answe
 
 @asynccontextmanager
 async def _open(app: FastAPI) -> AsyncIterator[None]:
-    """Read the settings and check them, and hold the connections as long as the process lasts."""
+    """Read and check the settings, and keep the connections open while the process runs."""
     try:
         door = Door(Settings.from_environment())
         await to_thread.run_sync(door.check)
@@ -86,9 +86,9 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
 
 
 class Api(FastAPI):
-    """The app, whose document also says what a problem is, though no route answers with the model itself.
+    """The app; its OpenAPI document also contains the schema of a problem, which no route returns as a model.
 
-    And it shows of each route an answer that was given once; a test compares these with what is answered now.
+    Each route has an example of its answer; a test compares the examples with real answers.
     """
 
     def openapi(self) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def _show_answers(paths: dict[str, Any]) -> None:
     for path, operations in paths.items():
         for method, operation in operations.items():
             answer = answers.get(f"{method.upper()} {path}")
-            told = [operation["responses"].get(status, {}).get("content", {}) for status in ("200", "201")]
-            for content in told:
+            contents = [operation["responses"].get(status, {}).get("content", {}) for status in ("200", "201")]
+            for content in contents:
                 if answer is not None and "application/json" in content:
                     content["application/json"]["example"] = answer
 

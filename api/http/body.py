@@ -1,4 +1,4 @@
-"""The body: how long it may be, whatever its length is said to be, and how long it may take to arrive."""
+"""Limits of request bodies: their size, whatever length was declared, and the time to arrive."""
 
 import asyncio
 from http import HTTPStatus
@@ -12,19 +12,19 @@ from workers.settings import Settings
 from workers.validation.values import LONGEST_METADATA
 
 BATCH = "/memory/facts/batch"
-"""The path that takes many facts in one body."""
+"""The path that accepts many facts in one body."""
 
 ESCAPED = 8
-"""How many bytes of JSON a byte of text may need, with what is beside it."""
+"""Bytes of JSON allowed for each byte of text, other fields included."""
 
 FORM = "/dashboard/"
 LONGEST_FORM = 65_536
 BODY_SECONDS = 30.0
-"""How long a body may take to arrive."""
+"""Seconds for a body to arrive."""
 
 
 class TooLongError(HTTPException):
-    """More of a body came than is allowed."""
+    """The body is larger than allowed."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class TooSlowError(HTTPException):
 
 
 def longest_body(path: str, settings: Settings) -> int:
-    """Return how many bytes a body may have: of a batch EBB_MAX_BODY, of all else what one fact may need."""
+    """Return the most bytes of a body: EBB_MAX_BODY for a batch, otherwise what one fact may need."""
     if path == BATCH:
         return settings.max_body
     own = LONGEST_FORM if path.startswith(FORM) else LONGEST_METADATA + ESCAPED * settings.max_text
@@ -72,7 +72,7 @@ class BodyLimit:
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """Return what receives messages until their bodies are too long together, or take too long."""
+    """Return a receiver of messages that fails when their bodies together are too large or too slow."""
     seen, complete, deadline = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def limited() -> Message:

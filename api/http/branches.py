@@ -1,4 +1,4 @@
-"""Routes of branches: older copies of a namespace, on which passes show what time does."""
+"""Routes of branches: older copies of a namespace, on which passes show the effect of time."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from workers.validation import MOST_DAYS
 
 routes = APIRouter(prefix="/memory/branches", tags=["branches"])
 
-Days = Annotated[int | None, Query(ge=1, le=MOST_DAYS, description="only the one that is so many days older")]
+Days = Annotated[int | None, Query(ge=1, le=MOST_DAYS, description="only the branch that is this many days older")]
 
 
 @routes.get("", response_model=schemas.Branches)
@@ -22,11 +22,11 @@ def branches(memory: Reader) -> dict[str, Any]:
 
 @routes.post("", response_model=schemas.Branched, responses=ACCEPTED | responses(404))
 def branch(wish: schemas.BranchRequest, memory: Admin) -> dict[str, Any]:
-    """Copy this namespace with every instant so many days older; it stays as it is."""
+    """Copy this namespace with every instant this many days earlier; the original does not change."""
     return memory.branch(wish.days)
 
 
 @routes.delete("", response_model=schemas.BranchesDropped, responses=ACCEPTED | responses(404))
 def drop(memory: Admin, days: Days = None) -> dict[str, Any]:
-    """Erase the branches of this namespace for good, or the one of an age."""
+    """Erase the branches of this namespace, or the one of this age."""
     return memory.drop_branch(days)

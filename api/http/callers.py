@@ -1,4 +1,4 @@
-"""Callers: who asks, whose memory that is, and what they may do with it."""
+"""Callers: the namespace and the scopes of a request, by its key or its origin."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ NamespaceHeader = Annotated[
     str | None,
     Header(
         alias="X-Ebb-Namespace",
-        description="Whose memory, where no key says it; else EBB_NAMESPACE. A key opens its own namespace only.",
+        description="The namespace if no key is used; default EBB_NAMESPACE. A key opens only its own namespace.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: one namespace, and the scopes that are open there."""
+    """The caller of a request: one namespace, and the scopes it has there."""
 
     namespace: str
     scopes: frozenset[str]
     key: str | None = None
 
     def check(self, scope: Scope) -> None:
-        """Raise `RefusedError` unless this scope is open."""
+        """Raise `RefusedError` if the caller lacks this scope."""
         if scope not in self.scopes:
             raise RefusedError(
                 HTTPStatus.FORBIDDEN,
@@ -50,21 +50,21 @@ def caller(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return who asks, by what the headers say, which is known already where a body was read."""
+    """Return the caller by the headers; for routes with a body it is known already."""
     known: Caller | None = getattr(request.state, "caller", None)
     return known or identify(request, bearer.credentials if bearer else api_key, namespace)
 
 
 def identify(request: Request, key: str | None, namespace: str | None) -> Caller:
-    """Return who asks: by key, or on this machine anybody as long as there is no key at all.
+    """Return the caller by its key; while no keys exist, any program on this machine is a caller.
 
     Raises:
-        RefusedError: nobody who may.
+        RefusedError: the key is missing, invalid or for another namespace.
     """
     door = door_of(request)
     found = door.look_up(key)
     if key is not None and found.grant is None:
-        raise RefusedError(HTTPStatus.UNAUTHORIZED, "This key is none, or was revoked; see `ebb keys list`.")
+        raise RefusedError(HTTPStatus.UNAUTHORIZED, "This key is invalid or was revoked; see `ebb keys list`.")
     if found.grant is None:
         _check_local(request, any_key=found.any_key)
         who = Caller(_named(namespace, door), ALL_SCOPES)
@@ -73,14 +73,14 @@ def identify(request: Request, key: str | None, namespace: str | None) -> Caller
         if namespace not in (None, who.namespace):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN,
-                f"Your key opens the namespace {who.namespace!r} only; leave out X-Ebb-Namespace, or name that.",
+                f"Your key opens only the namespace {who.namespace!r}; leave out X-Ebb-Namespace, or name that.",
             )
     request.state.caller = who
     return who
 
 
 def allowed(scope: Scope) -> Callable[[Caller], Caller]:
-    """Return a dependency that gives the caller, if this scope is open to them."""
+    """Return a dependency that yields the caller if it has this scope."""
 
     def checked(who: Annotated[Caller, Depends(caller)]) -> Caller:
         who.check(scope)
@@ -94,7 +94,7 @@ def _named(namespace: str | None, door: Door) -> str:
 
 
 def _check_local(request: Request, *, any_key: bool) -> None:
-    """Let in without key who is on this machine, while there is no key, and not by way of a page from elsewhere."""
+    """Accept requests without a key from this machine while no keys exist, but not from pages of other sites."""
     addresses = [request.scope.get(end) for end in ("server", "client")]
     local = all(not address or address[1] is None or is_loopback(address[0]) for address in addresses)
     if any_key or not local:
@@ -107,5 +107,5 @@ def _check_local(request: Request, *, any_key: bool) -> None:
     if not all(name and is_loopback(name) for name in names):
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
-            "Without keys only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
+            "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
         )

@@ -1,4 +1,4 @@
-"""Routes of decay: run a pass, and look at past ones."""
+"""Routes of decay: run a pass, and list earlier ones."""
 
 from typing import Annotated, Any
 
@@ -11,12 +11,12 @@ from workers.validation.values import Instant
 
 routes = APIRouter(prefix="/memory/decay", tags=["decay"], route_class=Route)
 
-Everywhere = Annotated[bool, Query(description="All namespaces, for which the scope system is needed.")]
+Everywhere = Annotated[bool, Query(description="All namespaces; needs the scope system.")]
 
 
 @routes.post("", response_model=schemas.Decayed, responses=ACCEPTED)
 def decay(memory: Admin, wish: schemas.DecayRequest | None = None, everywhere: Everywhere = False) -> dict[str, Any]:
-    """Let what is due cool, shrink and be forgotten in this namespace, and return what that was."""
+    """Run a pass over the due facts of this namespace, and return its counts."""
     if everywhere:
         memory.caller.check("system")
     return memory.decay(**(wish or schemas.DecayRequest()).arguments(), everywhere=everywhere)
@@ -29,7 +29,7 @@ def runs(
     before: Annotated[Instant | None, Query(description="the `next` of the page before")] = None,
     everywhere: Everywhere = False,
 ) -> dict[str, Any]:
-    """Return the latest passes; of one over all namespaces that it was, and only with `everywhere` what it did."""
+    """Return the latest passes; the counts of a pass over all namespaces only with `everywhere`."""
     if everywhere:
         memory.caller.check("system")
     return memory.runs(limit, None if before is None else before.isoformat(), everything=everywhere)

@@ -1,4 +1,4 @@
-"""Sending: how one request's task reaches the workers, with its namespace, its deadline and its idempotency key."""
+"""How the task of a request is sent to the workers, with its namespace, deadline and idempotency key."""
 
 import hashlib
 import json
@@ -23,15 +23,17 @@ LONGEST_WAIT = 300.0
 
 Timeout = Annotated[
     float | None,
-    Query(ge=0.05, le=LONGEST_WAIT, description="Seconds until 504 is answered; else what the task is given."),
+    Query(ge=0.05, le=LONGEST_WAIT, description="Seconds until 504 is answered; default: the deadline of the task."),
 ]
-Wait = Annotated[bool, Query(description="False: answer 202 as soon as Redis keeps it in a file, with the task's id.")]
+Wait = Annotated[
+    bool, Query(description="False: answer 202 with the task's id when the outbox in Redis has the write.")
+]
 IdempotencyKey = Annotated[
     str | None,
     Header(
         min_length=1,
         max_length=256,
-        description="Yours for this one write: sent again within a day, it is answered as before and done once.",
+        description="Your id of this write: sent again within a day, it is done once and answered as before.",
     ),
 ]
 
@@ -46,7 +48,7 @@ class Accepted(Exception):  # noqa: N818  no error: the write stands in the outb
 
 
 class Session(Client):
-    """One request's client: it sends through the door's connections, for the caller's namespace."""
+    """The client of one request, for the caller's namespace, with the shared connections of the process."""
 
     def __init__(
         self, door: Door, caller: Caller, *, timeout: float | None, wait: bool = True, key: str | None = None
@@ -72,17 +74,17 @@ class Session(Client):
         return self._door.redis
 
     def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
-        """Return the id of a fact that this request makes: the same for the same fact under the same idempotency key.
+        """Return the id of a new fact: the same for the same fact and idempotency key.
 
-        The key may come again with another fact when its day is over.
+        After a day the same key may be used with another fact.
         """
-        told = json.dumps([place, fact], sort_keys=True)
-        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), told))
+        content = json.dumps([place, fact], sort_keys=True)
+        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), content))
 
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
     ) -> dict[str, Any]:
-        """Send this request's task and return its result, or raise `Accepted` where nobody waits for it."""
+        """Send this request's task and return its result, or raise `Accepted` if the caller does not wait."""
         own_id = task_id or self.task_id
         if self._key:
             arguments = self._reach(lambda: self._as_first(task, arguments))
@@ -102,31 +104,31 @@ class Session(Client):
         return answer
 
     def _give_up(self, late: LateError) -> None:
-        """Let workers drop what they have not begun, and whoever asks for the task see it.
+        """Make workers drop the task if they have not started it, and record that it was late.
 
-        A task under an idempotency key comes again under the same id, and workers would drop that too.
+        A task with an idempotency key is not revoked: it may be sent again with the same id.
         """
         self._reach(lambda: idempotency.note_late(self._own_keys, late.task, self.namespace))
         if self._key is None:
             self.revoke(late.task)
 
     def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the instant of the first request under this key, so that repeats do no more.
+        """Return the arguments with the instant of the first request under this key, so that a repeat is the same task.
 
         Raises:
-            InvalidInputError: that one was another request; without the key its digest says nothing.
+            InvalidInputError: the key was used for another request. The digest includes the key, so it reveals nothing.
         """
         what = {name: value for name, value in arguments.items() if name != "now"}
         own = (arguments["now"] or self.clock()) if "now" in arguments else None
         digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
         request, now = idempotency.claim(self._own_keys, self.task_id, digest, own)
         if request != digest:
-            raise InvalidInputError("Idempotency-Key: was given with another request before; use a new one for each.")
+            raise InvalidInputError("Idempotency-Key: was used for another request; use a new one for each request.")
         return what | ({"now": now} if "now" in arguments else {})
 
 
 def reading(scope: Scope) -> Any:
-    """Return the dependency of routes that only read: a session for whom this scope is open to."""
+    """Return the dependency of routes that only read: a session for callers with this scope."""
 
     def session(
         request: Request, caller: Annotated[Caller, Depends(allowed(scope))], timeout: Timeout = None
@@ -139,7 +141,7 @@ def reading(scope: Scope) -> Any:
 
 
 def writing(scope: Scope) -> Any:
-    """Return the dependency of routes that write: as for reading, and whether to wait, and under which key."""
+    """Return the dependency of routes that write: as for reading, with `wait` and the idempotency key."""
 
     def session(
         request: Request,
@@ -165,7 +167,7 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 
 
 def accepted(_: Request, done: Exception) -> JSONResponse:
-    """Answer that a write will be done."""
+    """Answer 202 with the task of an accepted write."""
     assert isinstance(done, Accepted)  # noqa: S101  it is registered for no other
     content = {"task": done.task} | ({"id": done.fact} if done.fact else {})
     return JSONResponse(content, 202, {"Location": f"/tasks/{done.task}"})

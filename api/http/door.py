@@ -1,4 +1,4 @@
-"""The door: what all requests of one API process share, which is connections to Redis and nothing else."""
+"""The door: the state that all requests of one API process share, connections to Redis above all."""
 
 import time
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ def is_loopback(host: str) -> bool:
 
 
 LENGTH_SECONDS = 0.2
-"""How long a queue's length is taken for what it was."""
+"""Seconds for which a queue's length is cached."""
 
 KEYS_SECONDS = 5.0
-"""How long workers may take to fill an empty key ring."""
+"""Seconds that workers may take to fill an empty key ring."""
 
 
 @dataclass
@@ -60,10 +60,10 @@ class Door:
         return Redis.from_url(self.settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
 
     def look_up(self, key: str | None) -> Found:
-        """Return what a key opens; where Redis has lost the keys, workers bring them back from the tables.
+        """Return what a key opens; if Redis has lost the keys, workers publish them again from the tables.
 
         Raises:
-            UnavailableError: Redis or the workers do not answer, so that nobody can be let in.
+            UnavailableError: Redis or the workers do not answer, so no key can be checked.
         """
         try:
             found = key_ring.look_up(self.redis, key)
@@ -75,7 +75,7 @@ class Door:
         return found
 
     def refuse_backlog(self, task: str) -> None:
-        """Refuse to add to a queue that is longer than the operator allows.
+        """Refuse a task if its queue is longer than EBB_MAX_QUEUE.
 
         Raises:
             BusyError: it is.
@@ -89,7 +89,7 @@ class Door:
             )
 
     def waiting(self, queue: str) -> int:
-        """Return how many tasks wait in a queue, or did a moment ago."""
+        """Return how many tasks wait in a queue, cached for a moment."""
         now = time.monotonic()
         at, length = self.lengths.get(queue, (float("-inf"), 0))
         if now - at > LENGTH_SECONDS:
@@ -101,7 +101,7 @@ class Door:
         return length
 
     def check(self) -> None:
-        """Refuse to listen to the world without any key.
+        """Refuse to listen on another address than loopback without keys.
 
         Raises:
             SettingsError: the host is not loopback and there is no key, or no Redis is given.
@@ -111,7 +111,7 @@ class Door:
             raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
         if not is_loopback(self.settings.host) and not self.look_up(None).any_key:
             raise SettingsError(
-                f"EBB_HOST={self.settings.host!r} is not allowed without keys: everybody there could read and change "
+                f"EBB_HOST={self.settings.host!r} is not allowed without keys: anyone there could read and change "
                 "all memory. Make one with `ebb keys create`, or listen on 127.0.0.1."
             )
 

@@ -1,4 +1,4 @@
-"""Routes of single facts: store, read, edit, forget, restore, reinforce, pin, and their history."""
+"""Routes of single facts: store, read, edit, forget, restore, reinforce, pin, history."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -15,13 +15,13 @@ from workers.errors import NotFoundError
 
 routes = APIRouter(prefix="/memory/facts", tags=["facts"], route_class=Route)
 
-Id = Annotated[UUID, Path(description="the fact's id, as storing it answered", examples=[schemas.EXAMPLE_ID])]
+Id = Annotated[UUID, Path(description="the fact's id, as returned when it was stored", examples=[schemas.EXAMPLE_ID])]
 MADE = ("added", "updated")
 
 
 @routes.post("", response_model=schemas.Stored, responses=ACCEPTED | {201: {"model": schemas.Stored}})
 def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dict[str, Any]:
-    """Remember one fact: 201 if it is new, 200 if it was known, or had been forgotten on request."""
+    """Store one fact: 201 if it is new, 200 if it was known or had been forgotten on request."""
     given = fact.arguments()
     memory.new_fact = given.setdefault("id", memory.new_id(given))
     answer = memory.store(**given)
@@ -33,26 +33,26 @@ def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dic
 
 @routes.get("", response_model=schemas.Facts)
 def facts(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str, Any]:
-    """Return the facts of the namespace as they are now, the newest first; reading them so is no use of them."""
+    """Return the facts of the namespace as they are now, newest first, without counting this as use."""
     return memory.facts(limit, cursor=cursor)
 
 
 @routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
 def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
-    """Remember many facts as one task; each is answered for itself, in order."""
+    """Store many facts as one task; each has its own answer, in order."""
     facts = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(batch.facts)]
     return memory.store_many(facts, touch=batch.touch, classify=batch.classify, count_turns=batch.count_turns)
 
 
 @routes.get("/{id}", response_model=schemas.Fact, responses=responses(404))
 def show(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002  the contract's name
-    """Return a fact as it is now; reading it so is no use of it."""
+    """Return a fact as it is now, without counting this as use."""
     return memory.fact(str(id))
 
 
 @routes.patch("/{id}", response_model=schemas.Edited, responses=ACCEPTED | responses(404))
 def edit(id: Id, changes: schemas.EditRequest, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """Change what a fact says beside its text; its history keeps what it was before."""
+    """Change the fields of a fact except its text; its history keeps the earlier values."""
     return memory.edit(str(id), **changes.arguments())
 
 
@@ -60,7 +60,7 @@ def edit(id: Id, changes: schemas.EditRequest, memory: Writer) -> dict[str, Any]
 def forget(
     id: Id,  # noqa: A002
     memory: Writer,
-    purge: Annotated[bool, Query(description="Erase it at once, for which the scope admin is needed.")] = False,
+    purge: Annotated[bool, Query(description="Erase it at once; needs the scope admin.")] = False,
 ) -> dict[str, Any]:
     """Forget a fact; until it is purged, it can be restored."""
     if purge:
@@ -70,7 +70,7 @@ def forget(
 
 @routes.post("/{id}/restore", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))
 def restore(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """Bring a forgotten fact back, whatever it was forgotten for."""
+    """Restore a forgotten fact, whatever the reason."""
     return _fate(memory.restore([str(id)]))
 
 
@@ -82,27 +82,27 @@ def reinforce(id: Id, memory: Writer, wish: schemas.ReinforceRequest | None = No
 
 @routes.get("/{id}/history", response_model=schemas.History, responses=responses(404))
 def history(id: Id, memory: Reader, limit: Limit = schemas.MOST_RESULTS, cursor: Cursor = None) -> dict[str, Any]:  # noqa: A002
-    """Tell everything that happened to a fact, oldest first, also of a forgotten one."""
+    """Return the history of a fact, live or forgotten, oldest event first."""
     return memory.history(str(id), limit, cursor)
 
 
 @routes.post("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
 def pin(id: Id, memory: Writer, wish: schemas.PinRequest | None = None) -> dict[str, Any]:  # noqa: A002
-    """Keep a fact as it is, for good or until an instant."""
+    """Pin a fact, without end or until an instant: it does not fade."""
     return memory.pin(str(id), until=(wish or schemas.PinRequest()).arguments().get("until"))
 
 
 @routes.delete("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
 def unpin(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """End a fact's pin; it fades on from now."""
+    """End a fact's pin; it fades from now on."""
     return memory.pin(str(id), off=True)
 
 
 def _fate(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what became of the one fact that was asked about."""
+    """Return the outcome for the one fact of a request."""
     (fate,) = answer["results"]
     if fate.get("action") == "unknown":
-        raise NotFoundError(fate.get("error") or f"id: no fact {fate['id']} is in this namespace, and none was purged.")
+        raise NotFoundError(fate.get("error") or f"id: this namespace has no fact {fate['id']}, live or forgotten.")
     if "error" in fate:
         raise RefusedError(HTTPStatus.CONFLICT, fate["error"])
     return dict(fate)

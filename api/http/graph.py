@@ -1,4 +1,4 @@
-"""Routes of the two graphs: links between facts, and edges between entities, which fade unless observed again."""
+"""Routes of the two graphs: links between facts, and relations between entities."""
 
 from typing import Annotated, Any
 
@@ -25,13 +25,13 @@ def edges(
     request: Request,
     response: Response,
     decayed: Annotated[
-        bool, Query(description="Those that faded below the minimum, and are recalled no more.")
+        bool, Query(description="Relations below the minimum weight, which recall does not use.")
     ] = False,
-    entity: Annotated[str | None, Query(description="Only those from or to this one.")] = None,
+    entity: Annotated[str | None, Query(description="Only relations from or to this entity.")] = None,
     limit: Annotated[int, Query(ge=1, le=schemas.MOST_FACTS)] = 1_000,
     cursor: Cursor = None,
 ) -> list[dict[str, Any]]:
-    """Return edges with their current weights, strongest first: those in use, or those below the minimum (R18).
+    """Return edges with their current weights, strongest first: those in use, or those below the minimum.
 
     Where there are more than `limit`, the header `Link` has the address of those that follow (RFC 8288).
     """
@@ -43,12 +43,12 @@ def edges(
 
 @routes.post("/graph/edges", response_model=schemas.Edge, responses=ACCEPTED)
 def relate(wish: schemas.EdgeRequest, memory: Writer) -> dict[str, Any]:
-    """Observe that an entity has to do with another: the edge begins, or begins anew (R24)."""
+    """Record that two entities are related; a known relation counts as observed again."""
     given = wish.model_dump(exclude_unset=True)
     return memory.relate(given.pop("source"), given.pop("target"), given.pop("type"), **given)
 
 
 @routes.post("/graph/decay", response_model=schemas.EdgesDecayed, responses=ACCEPTED)
 def decay(memory: Admin, wish: schemas.EdgesDecayRequest | None = None) -> dict[str, Any]:
-    """Bring the stored weights of this namespace's edges up to date, or say what that would change (R20, R21)."""
+    """Update the stored weights of this namespace's relations, or report what would change."""
     return memory.decay_relations(dry_run=(wish or schemas.EdgesDecayRequest()).dry_run)

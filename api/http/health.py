@@ -1,4 +1,4 @@
-"""Routes for whoever runs Ebb: that this process answers, and what of the system is down."""
+"""Routes of health checks: that this process answers, and the state of each part."""
 
 import time
 from http import HTTPStatus
@@ -19,18 +19,18 @@ OK = "ok"
 NEEDED = ("redis", RECALL, STORE, "database")
 ASK_SECONDS = 3.0
 KNOWN_SECONDS = 2.0
-"""How long what was found out is told again."""
+"""Seconds for which the result of the checks is cached."""
 
 
 @routes.get("/live")
 async def live() -> schemas.Live:
-    """Say that this process answers, which needs no thread: all may wait for workers."""
+    """Answer that this process runs. This needs no thread, because all threads may wait for workers."""
     return schemas.Live()
 
 
 @routes.get("/ready", responses={503: {"model": schemas.Ready}})
 def ready(request: Request, response: Response) -> schemas.Ready:
-    """Say of each part whether it is well; 503 if one is down without which nothing can be stored and recalled."""
+    """Return the state of each part; 503 if storing or recalling is not possible."""
     door = door_of(request)
     at, checks = door.known_health
     if time.monotonic() - at > KNOWN_SECONDS:
@@ -43,7 +43,7 @@ def ready(request: Request, response: Response) -> schemas.Ready:
 
 
 def _checks(door: Door) -> dict[str, str]:
-    """Return what is known of each part; what cannot be asked, because another is down, is unknown."""
+    """Return the state of each part; a part behind another that is down is unknown."""
     unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
     try:
         alive = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}

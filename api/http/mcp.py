@@ -68,7 +68,7 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _Handover(Response):
-    """An answer that the session manager gives."""
+    """A response that the session manager writes."""
 
     def __init__(self, server: _Server) -> None:
         super().__init__()
@@ -85,12 +85,12 @@ routes = APIRouter(lifespan=_running)
 
 @routes.api_route("/mcp", methods=["POST"], include_in_schema=False)
 def messages(request: Request, _: Annotated[Caller, Depends(caller)]) -> Response:
-    """Answer messages of MCP's streamable HTTP transport, which keeps neither sessions nor streams open here."""
+    """Answer messages of MCP's streamable HTTP transport, without sessions and open streams."""
     return _Handover(request.app.state.mcp)
 
 
 def _open(request: Request | None, scope: "Wish") -> "Opened":
-    """Open the memory of the sender of the request, if this scope is open to them."""
+    """Return the memory of the caller, if it has this scope."""
     from api.mcp.tool import Opened  # noqa: PLC0415
 
     assert request is not None  # noqa: S101  over HTTP there is one

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what the queues, the workers and the database say of themselves."""
+"""Metrics for Prometheus: queues, workers and the database."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -20,15 +20,15 @@ from workers.queues import MAINTENANCE, RECALL, STORE
 routes = APIRouter(tags=["health"])
 
 MEASURE_SECONDS = 3.0
-"""How long a scrape waits for the database's figures, if there are none yet."""
+"""Seconds that a scrape waits for the database's figures, if there are none yet."""
 
 FRESH_SECONDS = 15.0
-"""Figures older than this are measured anew, for the next scrape."""
+"""Figures older than this, in seconds, are measured again for the next scrape."""
 
 
 @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) -> Response:
-    """Return the figures of the whole system, of all namespaces together, in Prometheus' own format."""
+    """Return the figures of the whole system, all namespaces together, in the format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(_System(door_of(request)))
     registry.register(REQUESTS)
@@ -39,7 +39,7 @@ def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) 
 
 
 class _System:
-    """What is asked at each scrape."""
+    """The collector that runs at each scrape."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -90,7 +90,7 @@ class _System:
         yield writes
 
     def _measured(self) -> dict[str, Any] | None:
-        """Return the database's figures of a moment ago; whoever finds old ones has them measured for the next."""
+        """Return the last figures of the database; old ones are measured again for the next scrape."""
         known = signals.measured(self._door.redis)
         client = self._door.client
         try:

@@ -1,4 +1,4 @@
-"""Routes of a namespace's settings: how its memory is kept, where that differs from the `EBB_` settings."""
+"""Routes of a namespace's settings, where they differ from the `EBB_` settings."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ routes = APIRouter(prefix="/memory/settings", tags=["settings"], route_class=Rou
 
 @routes.get("", response_model=schemas.NamespaceSettings)
 def settings(memory: Reader) -> dict[str, Any]:
-    """Return which settings hold in the namespace, and which of them it has set itself."""
+    """Return the effective settings of the namespace, and which of them are its own."""
     return memory.settings()
 
 
 @routes.patch("", response_model=schemas.NamespaceSettings, responses=ACCEPTED)
 def choose(wish: schemas.SettingsRequest, memory: Admin) -> dict[str, Any]:
-    """Set some settings and unset others; the next pass looks at the facts by that."""
+    """Set some settings and unset others; they apply from the next pass on."""
     return memory.settings(**wish.arguments())

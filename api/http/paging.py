@@ -1,4 +1,4 @@
-"""Paging: how much of a listing is answered at once, and how whoever asks goes on."""
+"""Paging: the size of a page, and the cursor of the next one."""
 
 from typing import Annotated
 
@@ -6,12 +6,12 @@ from fastapi import Query, Request, Response
 
 from api.http import schemas
 
-Limit = Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS, description="how many at most")]
-Cursor = Annotated[str | None, Query(description="the `next` of the page before; else the listing begins")]
+Limit = Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS, description="most items of the page")]
+Cursor = Annotated[str | None, Query(description="the `next` of the page before; without it the first page")]
 
 
 def link_next(request: Request, response: Response, cursor: str | None) -> None:
-    """Say in a header where the next page is, for answers that are lists; on the path, for proxies change the rest."""
+    """Set the header that links to the next page; only its path, because proxies change the rest."""
     if cursor is not None:
         following = request.url.include_query_params(cursor=cursor)
         response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'

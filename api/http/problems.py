@@ -1,4 +1,4 @@
-"""Problems: every error becomes a problem detail (RFC 9457) here, and nowhere else."""
+"""Problems: the one place where every error becomes a problem detail (RFC 9457)."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -27,7 +27,7 @@ RETRY_SECONDS = 5
 BUSY_SECONDS = 10
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}
-"""What the framework says too shortly."""
+"""Longer messages for errors of the framework."""
 
 STATUS: Mapping[type[EbbError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
@@ -41,7 +41,7 @@ STATUS: Mapping[type[EbbError], HTTPStatus] = {
 
 
 class RefusedError(EbbError):
-    """A request that is not allowed: without key, with a key that does not open this, or from somewhere else."""
+    """A request that is not allowed: the key is missing or does not allow it, or the origin is foreign."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class RefusedError(EbbError):
 
 
 class InvalidBodyError(RequestValidationError):
-    """A body with values that cannot be: details of the first faults, and how many more there are."""
+    """A body with invalid values: details of the first faults, and the number of the others."""
 
     def __init__(self, details: Sequence[Any], more: int) -> None:
         super().__init__(details)
@@ -78,7 +78,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def register(app: FastAPI) -> None:
-    """Let the app answer every error as a problem."""
+    """Register the handlers that answer every error as a problem."""
     app.add_exception_handler(EbbError, _domain)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -86,7 +86,7 @@ def register(app: FastAPI) -> None:
 
 
 def status_of(error: EbbError) -> HTTPStatus:
-    """Return the status by which an error of the domain is answered."""
+    """Return the HTTP status of an error of the domain."""
     if isinstance(error, RefusedError):
         return error.status
     return next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -100,7 +100,7 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """Name the first values that cannot be, and how many more; a body that is no JSON at all is a bad request."""
+    """Answer 422 with the first invalid values and the number of others, or 400 if the body is not JSON."""
     details = error.errors() if isinstance(error, RequestValidationError) else []
     more = max(len(details) - MOST_FAULTS, 0) + getattr(error, "more", 0)
     faults = [_fault(detail) for detail in details[:MOST_FAULTS]]
@@ -133,7 +133,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods that a path is answered for; the framework knows only those of the first route with it."""
+    """Return the methods of a path; the framework knows only those of its first route."""
     found: set[str] = set()
     for route in request.app.state.routes:
         if route.matches(request.scope)[0] is not Match.NONE:
@@ -146,7 +146,7 @@ def _unforeseen(request: Request, error: Exception) -> JSONResponse:
 
 
 def headers_of(status: int) -> dict[str, str]:
-    """Return what an answer of such a status says besides."""
+    """Return the headers of an answer with this status."""
     if status == HTTPStatus.UNAUTHORIZED:
         return {"WWW-Authenticate": 'Bearer realm="ebb"'}
     if status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -1,4 +1,4 @@
-"""Watching: each request is timed, and told in the log with its namespace and its task."""
+"""The request log: one line for each request, with its duration, namespace and task."""
 
 import logging
 import time
@@ -10,17 +10,17 @@ log = logging.getLogger(__name__)
 
 REQUESTS = Histogram("ebb_http_request_seconds", "Answering a request", ["method", "route", "status"], registry=None)
 NOISE = ("/health/", "/metrics")
-"""What is asked every few seconds is not told in the log."""
+"""Routes that are polled every few seconds and therefore not logged."""
 
 
 class Watch:
-    """Middleware that notes how each request went."""
+    """Middleware that logs each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and note how long its answer took."""
+        """Pass a request on, and measure the time until its answer."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -38,7 +38,7 @@ class Watch:
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
-    """Note a request under its route, for there are as many paths as facts."""
+    """Log a request under its route, because there are as many paths as facts."""
     route = getattr(scope.get("route"), "path", "none")
     REQUESTS.labels(scope["method"], route, str(status)).observe(seconds)
     state = scope.get("state", {})

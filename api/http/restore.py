@@ -1,4 +1,4 @@
-"""Routes by which forgetting is undone: what was forgotten, and bringing much of it back at once."""
+"""Routes that undo forgetting: list forgotten facts, and restore many of them at once."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -24,7 +24,7 @@ def forgotten(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """Return what was forgotten and can be restored, newest first; purged facts are not there.
+    """Return forgotten facts that can be restored, newest first.
 
     What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.
     """
@@ -36,7 +36,7 @@ def forgotten(
 
 @routes.post("/restore", response_model=schemas.Restored, responses=ACCEPTED)
 def restore(wish: schemas.RestoreRequest, memory: Writer) -> dict[str, Any]:
-    """Bring facts back by their ids, or all that was forgotten in a time, for a reason or by a run.
+    """Restore facts by their ids, or all that were forgotten in a period, for a reason or by a run.
 
     A time or a run alone matches what ended by itself; give `reason` for what was forgotten on request.
     """

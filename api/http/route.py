@@ -1,4 +1,4 @@
-"""Routes: who asks is checked before a body is read, and bodies are parsed and validated off the event loop."""
+"""A route that checks the caller before it reads the body, and parses and validates bodies off the event loop."""
 
 import json
 from collections.abc import Callable, Coroutine
@@ -18,22 +18,22 @@ from api.http.problems import NO_JSON, InvalidBodyError
 from workers.validation.values import MOST_FAULTS, few_unknown
 
 KEY_CHECKS = 16
-"""How many threads check keys at the same time, so that a refusal waits for none of those that wait for workers."""
+"""Threads that check keys; they are separate, so that a refusal does not wait for threads that wait for workers."""
 
 PARSERS = 2
-"""How many bodies are parsed at the same time; parsing holds the interpreter most of the while."""
+"""Bodies that are parsed at the same time; parsing holds the interpreter lock."""
 
 MOST_PARTS = 500_000
-"""How many brackets, colons and commas a body may have: parsing millions of values would hold up all other requests."""
+"""Most brackets, colons and commas of a body: parsing millions of values would delay all other requests."""
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Route(APIRoute):
-    """A route that reads a JSON body only from callers who may ask, and parses it in a thread."""
+    """A route that reads a JSON body only from callers with a valid key, and parses it in a thread."""
 
     def get_route_handler(self) -> Handler:
-        """Return what answers a request."""
+        """Return the handler of a request."""
         answer = super().get_route_handler()
         field = self.body_field
         if field is None or isinstance(field.field_info, params.Form):
@@ -57,7 +57,7 @@ class Route(APIRoute):
 
 
 class _Read(Request):
-    """A request whose body was read and parsed."""
+    """A request with a body that is already read and parsed."""
 
     def __init__(self, request: Request, body: bytes, given: Any) -> None:
         super().__init__(request.scope, request.receive)
@@ -70,7 +70,7 @@ class _Read(Request):
 
 
 def _identify(request: Request) -> None:
-    """Refuse who may not ask, by the headers alone."""
+    """Refuse callers without a valid key, by the headers alone."""
     scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     key = bearer if bearer and scheme.lower() == "bearer" else request.headers.get("x-api-key")
     identify(request, key, request.headers.get("x-ebb-namespace"))
@@ -82,12 +82,12 @@ def _is_json(request: Request) -> bool:
 
 
 def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> Any:
-    """Return a body as what its route takes.
+    """Return a body as the type that its route expects.
 
     Raises:
-        RequestValidationError: it is no JSON.
-        InvalidBodyError: it is JSON of something else; the first faults are named.
-        HTTPException: it is no JSON that Python can read, or has too many values.
+        RequestValidationError: it is not JSON.
+        InvalidBodyError: it is JSON, but does not fit the type; the first faults are named.
+        HTTPException: Python cannot read it, or it has too many values.
     """
     if sum(map(body.count, (b"[", b"{", b":", b","))) > MOST_PARTS:
         raise HTTPException(
@@ -110,7 +110,7 @@ def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> An
 
 
 def _known_fields(annotation: Any) -> frozenset[str]:
-    """Return the names that a body's fields may have, where it is one kind of object that has no others."""
+    """Return the field names that a body may have, if its type is one model without others."""
     kinds = [kind for kind in getattr(annotation, "__args__", [annotation]) if kind is not type(None)]
     if len(kinds) != 1 or not isinstance(kinds[0], type) or not issubclass(kinds[0], BaseModel):
         return frozenset()

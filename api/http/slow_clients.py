@@ -1,4 +1,4 @@
-"""Patience with clients: how long a connection may take to send the head of a request."""
+"""The time limit for the head of a request."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""From the first byte of a request, or from connecting, until its head is complete."""
+"""Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
 LATE = (
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -15,24 +15,24 @@ LATE = (
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that ends a connection whose request does not begin, or goes on without a request after an answer."""
+    """HTTP/1.1 that closes a connection whose next request does not arrive in time."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a request from now on."""
+        """Start the time for the first request."""
         super().connection_made(transport)
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, of which the first of a request start its time, and the end of its head stops it."""
+        """Receive bytes: the first of a request start its time, and the end of its head stops it."""
         self._expect()
         super().data_received(data)
         if not self._is_idle():
             self._stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Expect nothing any more."""
+        """Stop the time."""
         self._stop()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""The route that says how a task stands that was accepted without waiting, or was not done in time."""
+"""The route that reports the state of a task that was accepted without waiting, or was late."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -14,8 +14,8 @@ routes = APIRouter(prefix="/tasks", tags=["tasks"])
 
 
 @routes.get("/{id}", response_model=schemas.TaskState, responses=responses(404))
-def state(id: Annotated[UUID, Path(description="as the 202 or 504 said it")], memory: Reader) -> dict[str, Any]:  # noqa: A002
-    """Say how a task of this namespace stands, and its result, which is kept for five minutes."""
+def state(id: Annotated[UUID, Path(description="the task's id, from 202 or 504")], memory: Reader) -> dict[str, Any]:  # noqa: A002
+    """Return the state of a task of this namespace, and its result, which is kept for five minutes."""
     found = memory.state(str(id))
     if found is None:
         raise NotFoundError(f"id: no task {id} of this namespace was accepted in the last day.")

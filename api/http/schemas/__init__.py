@@ -1,4 +1,4 @@
-"""What goes in and out over HTTP, as pydantic models: the OpenAPI document is made of them.
+"""Requests and answers of the HTTP API as pydantic models, from which the OpenAPI document is made.
 
 What workers answer passes through as it is: a field that is new there needs no change here.
 """
