@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 PRUNE_SECONDS = 3_600.0
-"""Between two prunes (D34); like the lifetimes themselves no setting."""
+"""Between two prunes; like the lifetimes themselves no setting."""
 
 
 CLEAN_SECONDS = 3_600.0

@@ -175,7 +175,7 @@ class Settings(BaseModel):
 
     @property
     def hygiene_defaults(self) -> Defaults:
-        """Return what holds in namespaces that have no settings of their own, in the documents' names (H21)."""
+        """Return what holds in namespaces that have no settings of their own, in the documents' names."""
         fields = {
             "confidenceDecay": {"halfLife": self.confidence_half_life, "cullFloor": self.cull_floor},
             "episodicTTL": {

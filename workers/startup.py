@@ -63,7 +63,7 @@ def publish_bounds(**_: Any) -> None:
 
 @worker_ready.connect
 def prune_at_start(**_: Any) -> None:
-    """Forget what expired while nothing ran (D33, D43); a worker of other queues leaves that to those it concerns."""
+    """Forget what expired while nothing ran; a worker of other queues leaves that to those it concerns."""
     if MAINTENANCE in prune.app.amqp.queues.consume_from:
         prune.apply_async(kwargs={"soft": False, "startup": True, "everywhere": True})
 

@@ -57,7 +57,7 @@ def active(redis: Redis, who: str, now: float) -> Iterator[None]:
 
 
 def users_wait(redis: Redis, now: float) -> bool:
-    """Return whether any user waits for an answer (C-O18)."""
+    """Return whether any user waits for an answer."""
     redis.zremrangebyscore(ACTIVE, "-inf", now)
     return bool(redis.zcard(ACTIVE))
 

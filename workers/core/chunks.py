@@ -1,6 +1,6 @@
 """A Markdown document in chunks: slices of its text of up to 500 tokens under one heading, which overlap by up to 50.
 
-Source: deep dive, S121 and S122. A chunk ends where a block, a line or a sentence does, as far as that leaves it at
+A chunk ends where a block, a line or a sentence does, as far as that leaves it at
 least half full; so a table or a piece of code is cut only where it must be, and then between its lines.
 """
 

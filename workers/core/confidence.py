@@ -1,6 +1,6 @@
 """How much a fact is still believed: confidence halves with time, and faster when its lifetime nears its end.
 
-Sources: hygiene, H3-H11; soft decay, D36-D39 with resolution C-D1; both together, C-X1.
+The first is the half-life of semantic facts, the second the soft decay of facts with a lifetime; both multiply.
 """
 
 import numpy as np
@@ -21,16 +21,16 @@ MOST_HALVINGS = 4
 
 
 def effective_confidence(confidence: Floats, days: Floats, half_life: Each) -> Floats:
-    """Return confidence after `days` without confirmation (H4); a clock set back leaves it whole (C-H6).
+    """Return confidence after `days` without confirmation; a clock set back leaves it whole.
 
-    An infinite half-life leaves it as it is (H24).
+    An infinite half-life leaves it as it is.
     """
     kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
     return kept
 
 
 def reinforced(confidence: Floats, times: Ints) -> Floats:
-    """Return confidence after so many confirmations by others that say the same, at most 1 (C-H7)."""
+    """Return confidence after so many confirmations by others that say the same, at most 1."""
     return np.minimum(confidence + REINFORCEMENT * times, 1.0)
 
 
@@ -40,9 +40,9 @@ def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:
 
 
 def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | Floats) -> Ints:
-    """Return how often confidence has been halved by `now`: once an hour past 75 % of the lifetime (C-D1).
+    """Return how often confidence has been halved by `now`: once an hour past 75 % of the lifetime.
 
-    None once the lifetime is over: what has expired is not halved but gone (D38).
+    None once the lifetime is over: what has expired is not halved but gone.
     """
     past = now - soft_decay_starts(confirmed_at, expires_at)
     nears_its_end = (past > 0) & (now < expires_at)
@@ -52,7 +52,7 @@ def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | F
 
 
 def halvings_applied(confidence: Floats, due: Ints) -> Ints:
-    """Return how many of the due halvings count: none is made of what is at the floor or below (D38, C-D2)."""
+    """Return how many of the due halvings count: none is made of what is at the floor or below."""
     wanted = np.zeros_like(due)
     for step in range(MOST_HALVINGS):
         wanted += (due > step) & (confidence * HALF**step > SOFT_DECAY_FLOOR)
@@ -74,7 +74,7 @@ def next_halving_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats
 
 
 def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats) -> Floats:
-    """Return when a halving takes confidence below 0.1 and so removes the fact (D39), in epoch seconds."""
+    """Return when a halving takes confidence below 0.1 and so removes the fact, in epoch seconds."""
     needed = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
     left = confidence * HALF**needed
     at = soft_decay_starts(confirmed_at, expires_at) + np.maximum(needed - 1, 0) * SOFT_DECAY_STEP
@@ -82,7 +82,7 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
 
 
 def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: Each, floor: Each) -> Floats:
-    """Return when effective confidence, halvings included, sinks below `floor` (H9, C-X1); never for floor 0.
+    """Return when effective confidence, halvings included, sinks below `floor`; never for floor 0.
 
     At the floor itself a fact is still believed.
     """

@@ -1,7 +1,4 @@
-"""Which facts age out rather than fade: episodes, by the turns and days that passed since, or by their silence.
-
-Source: hygiene, H2 and H12-H18, with resolutions C-H1 to C-H3.
-"""
+"""Which facts age out rather than fade: episodes, by the turns and days that passed since, or by their silence."""
 
 from enum import IntEnum
 
@@ -26,7 +23,7 @@ DURABILITIES = {"persistent": Branch.PERSISTENT, "permanent": Branch.PERMANENT}
 
 
 def branch(kind: str, durability: str | None) -> Branch:
-    """Return the branch of a fact of that kind; an episode is persistent unless somebody says otherwise (H12)."""
+    """Return the branch of a fact of that kind; an episode is persistent unless somebody says otherwise."""
     if kind == "episodic":
         return DURABILITIES[durability or "persistent"]
     return Branch.CHUNK if kind in ("chunk", "item") else Branch.SEMANTIC
@@ -38,13 +35,13 @@ def durability(code: int) -> str | None:
 
 
 def outrun(occurred: Ints, turns: Ints, limit: Each) -> Bools:
-    """Return which episodes more than `limit` turns have passed since, of `turns` in all (H14, C-H1, C-H3)."""
+    """Return which episodes more than `limit` turns have passed since, of `turns` in all."""
     passed: Bools = np.maximum(turns - occurred, 0) > limit
     return passed
 
 
 def aged_out_at(encoded_at: Floats, outrun_at: Floats, days: Each, both: Bools | bool) -> Floats:
-    """Return when persistent episodes age out (epoch seconds): at the first of both limits, or only at both (H13-H16).
+    """Return when persistent episodes age out (epoch seconds): at the first of both limits, or only at both.
 
     `outrun_at` is when the turns had passed, infinite until then.
     """
@@ -54,6 +51,6 @@ def aged_out_at(encoded_at: Floats, outrun_at: Floats, days: Each, both: Bools |
 
 
 def stale_at(silent_since: Floats, days: Each) -> Floats:
-    """Return when permanent episodes are stale that were neither told nor recalled since (H18, C-H2)."""
+    """Return when permanent episodes are stale that were neither told nor recalled since."""
     stale: Floats = silent_since + days * DAY + MOMENT
     return stale

@@ -140,7 +140,7 @@ def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
 
 
 def sustained(facts: Anchors) -> Anchors:
-    """Return facts as their clocks run: a pin counts as use until it ends, and one without end as permanence (C-X2).
+    """Return facts as their clocks run: a pin counts as use until it ends, and one without end as permanence.
 
     While it lasts, nothing changes; after it a fact fades on from its strength as if it had been seen and confirmed
     for the last time when the pin ended. Repeating it changes nothing.
@@ -192,9 +192,9 @@ def is_over(ends_at: Floats, held: Bools, instant: float) -> Bools:
 def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     """Return the (4, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
 
-    A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth (C-X1).
+    A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth.
     Where confidence never fades, one that was below a tenth from the start lives until it expires.
-    Confidence culls semantic facts alone, and nothing but episodes ages out (H2).
+    Confidence culls semantic facts alone, and nothing but episodes ages out.
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)

@@ -1,6 +1,6 @@
 """What is kept of a fact's vector: all of it, means of neighbouring dimensions, or the signature alone.
 
-Source: tiered decay, O21-O35, with resolutions C-O7 to C-O9 and C-O12.
+Source: the vector compression of OpenMemory's tiered decay.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def ladder(widest: int) -> Iterator[tuple[float, int]]:
 
 
 def pool(vectors: Vectors, bucket: int) -> Vectors:
-    """Return (n, dims / bucket) means of `bucket` neighbouring dimensions, each row of length 1 (O23, O24)."""
+    """Return (n, dims / bucket) means of `bucket` neighbouring dimensions, each row of length 1."""
     rows, dims = vectors.shape
     means = vectors.reshape(rows, dims // bucket, bucket).mean(axis=2)
     return normalise(means)

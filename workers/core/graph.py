@@ -8,7 +8,7 @@ from workers.core.arrays import Floats, Ints
 from workers.core.names import plain
 
 HOPS = (1.0, 0.7, 0.5, 0.35)
-"""What counts of a fact's relevance so many links away from it (C-S20)."""
+"""What counts of a fact's relevance so many links away from it."""
 
 NAMED = 0.3
 """What a fact gains from being about an entity that the question names; times the weight, from a related one.

@@ -1,7 +1,4 @@
-"""What an operator may choose about hygiene, in the documents' own names, and the numbers that it comes to.
-
-Source: hygiene, H10 and H21-H38.
-"""
+"""The settings of hygiene, as an operator names them, and the numbers that follow from them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -39,7 +36,7 @@ class Hygiene:
 
 
 def merged(known: Any, given: Any) -> Any:
-    """Return settings with others laid over them, field by field (H22); true takes back a false, and no more."""
+    """Return settings with others laid over them, field by field; true takes back a false, and no more."""
     if given is True:
         return known if isinstance(known, dict) else {}
     if not isinstance(given, dict):

@@ -1,7 +1,7 @@
 """What an agent is shown of its memory: a line for each fact, in a wrapper, within a budget of tokens.
 
-Source: deep dive, S75-S80, with resolutions C-S12 (the budget counts what is injected) and C-S13 (the documented
-wrapper and lines, escaped). A fact is data: what it says can neither close the wrapper nor pass for another fact.
+The budget counts everything that is injected, the wrapper too. Lines are escaped: the text of a fact can neither close
+the wrapper nor pass for another fact.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ Format = Literal["full", "short", "minimal"]
 
 
 def line(text: str, category: str | None, label: str, form: Format) -> str:
-    """Return one fact as it is injected: `[label/category] text`, `category: text` or `text` (S77-S79).
+    """Return one fact as it is injected: `[label/category] text`, `category: text` or `text`.
 
     A fact without category is `[label] text` or just its text. Further lines of a text are indented, so that none of
     them looks like a fact of its own; characters that are not seen are left out.
@@ -31,7 +31,7 @@ def line(text: str, category: str | None, label: str, form: Format) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text without a character that could begin a tag or an entity (C-S13)."""
+    """Return the text without a character that could begin a tag or an entity."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -42,12 +42,12 @@ def _label(text: str) -> str:
 
 
 def block(lines: Sequence[str]) -> str:
-    """Return lines in their wrapper (S80), or nothing if there are none."""
+    """Return lines in their wrapper, or nothing if there are none."""
     return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
 
 
 def fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
-    """Return how many of the first lines take at most so many tokens; the first that is too much ends it (C-S12).
+    """Return how many of the first lines take at most so many tokens; the first that is too much ends it.
 
     `size` says how many tokens the block of so many lines has.
     """
@@ -55,5 +55,5 @@ def fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
 
 
 def summary(text: str) -> str:
-    """Return the short form under which a long fact is stored besides: how it begins (C-S24)."""
+    """Return the short form under which a long fact is stored besides: how it begins."""
     return text if len(text) <= SUMMARY_LENGTH else text[:SUMMARY_LENGTH] + "…"

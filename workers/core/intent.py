@@ -11,10 +11,7 @@ from uuid import UUID
 
 
 class Action(StrEnum):
-    """To add a fact beside what is known, to replace a known one, to retract it, or to leave it, for it says the same.
-
-    Source: S107 to S111.
-    """
+    """To add a fact beside what is known, to replace a known one, to retract it, or to leave it, for it says the same."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"

@@ -1,4 +1,4 @@
-"""How long a fact may live without use: nine decay classes, each a constant, and how a fact gets its class (D5-D31).
+"""How long a fact may live without use: nine decay classes, each a constant, and how a fact gets its class.
 
 Everything about a class stands here. To change one or to add another:
 
@@ -6,7 +6,7 @@ Everything about a class stands here. To change one or to add another:
 2. give it a `Rule` if facts shall get it by what they say, at the place where it shall be tried;
 3. restart the workers, and run `ebb backfill-decay` to classify what is stored already.
 
-No setting changes a lifetime (D15, D52).
+No setting changes a lifetime.
 """
 
 import re
@@ -82,7 +82,7 @@ RULES = (
     ),
     Rule("checkpoint", frozenset({"checkpoint", "preflight"}), ("checkpoint", "preflight")),
 )  # fmt: skip
-"""The first rule that a fact fulfils gives its class (D17-D25)."""
+"""The first rule that a fact fulfils gives its class."""
 
 OTHERWISE: DecayClass = "stable"
 
@@ -98,7 +98,7 @@ NO_RULE = "no rule matched"
 
 
 def classify_decay(entity: str | None, key: str | None, value: str | None, text: str) -> DecayClass:
-    """Return the decay class of a fact that was given none, by what it is about and what it says (D16-D26, C-D7-C-D9).
+    """Return the decay class of a fact that was given none, by what it is about and what it says.
 
     The value is an argument as documented, though no rule looks at it.
     """

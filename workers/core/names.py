@@ -82,7 +82,7 @@ PATTERNS = {
     "kubernetes": r"kubernetes|k8s",
     "ha": r"HA",
 }
-"""The built-in topics (S86), each with the words that name it, whatever their case.
+"""The built-in topics, each with the words that name it, whatever their case.
 
 But within a text `HA` for Home Assistant is written in capitals, for in small letters it is a laugh.
 """

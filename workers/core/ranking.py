@@ -4,8 +4,8 @@ Words are scored by Okapi BM25 with the inverse document frequency of Lucene (Ro
 Relevance Framework: BM25 and Beyond", 2009).
 
 The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
-fusion (C-S8): half each, unless the embedder's similarity deserves less. Time and strength enter as one bounded term,
-for multiplying by age hides what is right (C-X13). `documented_score` is the source's own composite instead.
+fusion: half each, unless the embedder's similarity deserves less. Time and strength enter as one bounded term,
+for multiplying by age hides what is right. `documented_score` is the source's own composite instead.
 """
 
 from collections.abc import Iterable
@@ -48,10 +48,10 @@ DOCUMENTED_FRESHNESS_DAYS = 7.0
 DOCUMENTED_WEIGHTS = (0.60, 0.25, 0.15)
 DOCUMENTED_MIN_SCORE = 0.3
 DOCUMENTED_MIN_COSINE = 1 - (1 / DOCUMENTED_MIN_SCORE - 1) / 2
-"""The cosine whose vector score is the least allowed (S55, C-S6, C-S7)."""
+"""The cosine whose vector score is the least allowed."""
 
 LONG_TERM = {"permanent": 1.2, "stable": 1.1}
-"""What `prefer_long_term` multiplies the scores of these decay classes by (S73)."""
+"""What `prefer_long_term` multiplies the scores of these decay classes by."""
 
 RECENT_DAYS = 90.0
 ACCESS_BOOST = 0.1
@@ -69,7 +69,7 @@ class Vitality:
 
 
 def min_max(values: Floats) -> Floats:
-    """Return values scaled to [0, 1] within themselves; a single or common value becomes 1 (C-S3)."""
+    """Return values scaled to [0, 1] within themselves; a single or common value becomes 1."""
     if values.size == 0:
         return values
     low, high = float(values.min()), float(values.max())
@@ -121,12 +121,12 @@ def prior(vitality: Vitality) -> Floats:
 
 
 def long_term(decay_classes: Iterable[str]) -> Floats:
-    """Return what preferring facts that are meant to last multiplies their scores by (S73)."""
+    """Return what preferring facts that are meant to last multiplies their scores by."""
     return np.array([LONG_TERM.get(name, 1.0) for name in decay_classes], dtype=np.float64)
 
 
 def importance_recency(importance: Floats, confirmed_days: Floats) -> Floats:
-    """Return what importance and recency multiply scores by, in [0.56, 1] (S74).
+    """Return what importance and recency multiply scores by, in [0.56, 1].
 
     Recent is what was confirmed, or used where use confirms, within 90 days.
     """
@@ -138,7 +138,7 @@ def importance_recency(importance: Floats, confirmed_days: Floats) -> Floats:
 def documented_score(
     text_scores: Floats, confidence: Floats, seconds_to_expiry: Floats, recalls: Ints, idle_days: Floats
 ) -> Floats:
-    """Return the source's composite: 60 % BM25, 25 % freshness, 15 % confidence, times salience (S43-S46, C-S1)."""
+    """Return the source's composite: 60 % BM25, 25 % freshness, 15 % confidence, times salience."""
     relevance, fresh, believed = DOCUMENTED_WEIGHTS
     freshness = np.clip(seconds_to_expiry / (DOCUMENTED_FRESHNESS_DAYS * 86_400), 0.0, 1.0)
     composite = relevance * _among_hits(text_scores) + fresh * freshness + believed * confidence
@@ -154,14 +154,14 @@ def _among_hits(text_scores: Floats) -> Floats:
 
 
 def dynamic_salience(recalls: Ints, idle_days: Floats) -> Floats:
-    """Return the source's multiplier: recalled often scores more, long unused less (S46)."""
+    """Return the source's multiplier: recalled often scores more, long unused less."""
     boost = 1 + ACCESS_BOOST * np.log1p(recalls)
     fading: Floats = boost / (1 + np.maximum(idle_days, 0.0) / HALF_POINT_DAYS)
     return fading
 
 
 def vector_score(similarities: Floats) -> Floats:
-    """Return the source's vector score 1 / (1 + d), d the squared Euclidean distance of unit vectors (S54, C-S7)."""
+    """Return the source's vector score 1 / (1 + d), d the squared Euclidean distance of unit vectors."""
     distances = 2 * (1 - similarities)
     scored: Floats = 1 / (1 + distances)
     return scored

@@ -1,7 +1,7 @@
-"""A fact's text in fewer words, the fewer the fainter the memory. Always made from the original (C-O14).
+"""A fact's text in fewer words, the fewer the fainter the memory. Always made from the original.
 
-Source: tiered decay, O28-O33. The text itself and the user's own summary are never changed (C-O15), and since this
-is a function of text and retention, nothing is stored: whoever shows it computes it.
+The text itself and the user's own summary are never changed. As this is a function of text and retention, it is
+computed when it is shown and never stored.
 """
 
 import re

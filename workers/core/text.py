@@ -23,12 +23,12 @@ def strip_injected(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Return the text trimmed, in lower case and composed form, blanks collapsed (S125)."""
+    """Return the text trimmed, in lower case and composed form, blanks collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
 def digest(text: str) -> bytes:
-    """Return the SHA-256 of the normalised text: two facts with the same digest say the same (S18)."""
+    """Return the SHA-256 of the normalised text: two facts with the same digest say the same."""
     return hashlib.sha256(normalise(text).encode()).digest()
 
 

@@ -1,8 +1,8 @@
 """How strong a memory still is: tier-dependent exponential forgetting, in closed form.
 
 A memory's forgetting rate depends on its tier, and its tier on how strong it still is. Integrating the rate
-piecewise gives retention as a function of age alone, so it does not matter how often anybody looks.
-Source: tiered decay, O3-O20, with resolution C-O2.
+piecewise gives retention as a function of age alone, so it does not matter how often it is read.
+Source: the tiered decay of OpenMemory, whose steps are integrated here instead of applied one by one.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Curve:
 
 
 def strength(base: Floats, coactivations: Ints) -> Floats:
-    """Return salience at the last access, in [0, 1] (O18): `clamp(base * (1 + ln(1 + coactivations)))`."""
+    """Return salience at the last access, in [0, 1]: `clamp(base * (1 + ln(1 + coactivations)))`."""
     boosted: Floats = np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
     return boosted
 
@@ -90,7 +90,7 @@ def _log_ratio(strength: Floats, level: float) -> Floats:
 def retention(curve: Curve, age_days: Floats) -> Floats:
     """Return the fraction of strength left after `age_days` without access, each in [0, 1].
 
-    Ages before the last access count as 0 (C-O26).
+    Ages before the last access count as 0.
     """
     age = np.maximum(age_days, 0.0)
     rules = curve.rules

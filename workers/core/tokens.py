@@ -8,7 +8,7 @@ from workers.errors import SettingsError
 
 CHARACTERS = "characters"
 CHARACTERS_A_TOKEN = 4
-"""What English prose has on average (C-S12)."""
+"""What English prose has on average."""
 
 Count = Callable[[str], int]
 """A function from a text to its number of tokens."""
@@ -24,7 +24,7 @@ def counter(tokenizer: str) -> Count:
 
 
 def estimate(text: str) -> int:
-    """Return a quarter of the characters, rounded up (C-S12)."""
+    """Return a quarter of the characters, rounded up."""
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 

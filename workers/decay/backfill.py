@@ -1,4 +1,4 @@
-"""Backfill: facts whose decay class nobody chose get the one that today's rules give them (D47, C-D10)."""
+"""Backfill: facts whose decay class nobody chose get the one that today's rules give them."""
 
 from collections import Counter
 from collections.abc import Sequence

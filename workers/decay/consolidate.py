@@ -1,7 +1,7 @@
 """Consolidate: of facts that say nearly the same one is kept, strengthened by the others, which become tombstones.
 
 It is told first, and done only where somebody wants it. What is merged can be restored, and is then left alone. No
-model decides: the same facts lead to the same merges, whoever does it and however often (H19).
+model decides: the same facts lead to the same merges, whoever does it and however often.
 """
 
 import logging
@@ -218,7 +218,7 @@ def _tags(group: Group) -> list[str]:
 def _strengthen(
     context: Context, db: Connection, tenant: int, rows: Activity, groups: Sequence[Group], now: datetime
 ) -> None:
-    """Reinforce the kept facts: confirmed now, and as strong, sure and long-lived as the best of the group (C-H7)."""
+    """Reinforce the kept facts: confirmed now, and as strong, sure and long-lived as the best of the group."""
     place = {id_: i for i, id_ in enumerate(rows.ids)}
     groups = sorted(groups, key=lambda group: place[group.keep.id])
     members = [[place[member.id] for member in _members(group)] for group in groups]

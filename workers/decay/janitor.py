@@ -1,7 +1,7 @@
 """Janitor: hygiene of one namespace at once. What passes do to all of them by and by it does to one, and tells it.
 
 It is a pass over the facts of the namespace that are due: those that nobody believes any more are culled, episodes
-age out, and permanent ones that were silent for long get stale. No model is asked (H19).
+age out, and permanent ones that were silent for long get stale. No model is asked.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ from workers.storage.janitors import Snapshot
 BATCH = 10_000
 
 MOST_IDS = 1_000
-"""Ids that a snapshot keeps of each kind; the history of each fact has the rest (C-H8)."""
+"""Ids that a snapshot keeps of each kind; the history of each fact has the rest."""
 
 
 def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[PartOf]:
@@ -69,7 +69,7 @@ def last(context: Context, namespace: str) -> Snapshot | None:
 
 
 def schedule(context: Context, namespace: str) -> str | None:
-    """Return when the janitor of a namespace comes by itself; nothing where hygiene is switched off (H26-H28, H38)."""
+    """Return when the janitor of a namespace comes by itself; nothing where hygiene is switched off."""
     whole = chosen(context, namespace).settings["hygiene"]
     return str(whole["schedule"]) if whole else None
 

@@ -66,7 +66,7 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
 
 
 def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """Return the cosine of each pair by what is kept of both: vectors pooled alike, or else signatures (C-X12)."""
+    """Return the cosine of each pair by what is kept of both: vectors pooled alike, or else signatures."""
     ids = sorted({id_ for pair in pairs for id_ in pair})
     kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
     by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)

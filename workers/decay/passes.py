@@ -120,7 +120,7 @@ def _rules_in_words(context: Context) -> dict[str, Any]:
 
 
 def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
-    """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment (C-O16, C-O20)."""
+    """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment."""
     settings = context.settings
     parts = []
     for segment, count in due_facts.items():
@@ -157,7 +157,7 @@ def finish(context: Context, run: UUID) -> Report:
 
 
 def _log(report: Report) -> None:
-    """Log what a run did, in the documented words (D41, D42); a dry run did nothing."""
+    """Log what a run did, in the documented words; a dry run did nothing."""
     done = report.counters
     if report.dry_run:
         return

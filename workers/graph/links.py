@@ -62,11 +62,11 @@ AROUND = 10
 """How many of the nearest signatures are looked at closely."""
 
 MOST = 3
-"""How many links a fact gets so (C-S19)."""
+"""How many links a fact gets so."""
 
 
 def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int:
-    """Link a fact with up to three remembered ones that are more similar than `EBB_AUTO_LINK_MIN_SCORE` (S98).
+    """Link a fact with up to three remembered ones that are more similar than `EBB_AUTO_LINK_MIN_SCORE`.
 
     The score is the source's, 1 / (1 + d), and becomes the link's strength. A fact that has such links already gets no
     more than three in all, so a repeat adds nothing; a fact without vector gets none. Return how many are new.

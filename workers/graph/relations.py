@@ -53,7 +53,7 @@ def relate(
     weight: float | None = None,
     pinned: bool | None = None,
 ) -> Relation:
-    """Observe a relation: its weight starts anew, 1 unless another is given (R7, C-R9); return what it is now.
+    """Observe a relation: its weight starts anew, 1 unless another is given; return what it is now.
 
     A pinned one stays so unless told otherwise, and keeps its weight unless one is given. An observation that is older
     than the last one changes nothing.
@@ -105,7 +105,7 @@ def decay(
     """Bring the stored weights of the next relations up to date, of one namespace or of all.
 
     Return where to go on, if anywhere, and what was found; a dry run changes nothing, and names up to `room` of those
-    that a pass would change. Weights follow from the last observation alone, so a repeat changes nothing (C-R1).
+    that a pass would change. Weights follow from the last observation alone, so a repeat changes nothing.
     """
     with transaction(context.database_url) as db:
         owner = None if namespace is None else namespaces.find(db, namespace)

@@ -1,4 +1,4 @@
-"""Is a fact new, newer, taken back or known? An LLM is asked about the known facts that resemble it (S107)."""
+"""Is a fact new, newer, taken back or known? An LLM is asked about the known facts that resemble it."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence

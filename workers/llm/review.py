@@ -1,4 +1,4 @@
-"""Which facts are needless beside others? An LLM is asked about some that are remembered (H39)."""
+"""Which facts are needless beside others? An LLM is asked about some that are remembered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ NEAREST, WORDED, ABOUT = 5, 3, 3
 """How many known facts are shown for meaning the like, for sharing words, and for being about the same of an entity."""
 
 LEAST_SIMILARITY = 0.25
-"""Cosine below which facts do not resemble each other (C-S6)."""
+"""Cosine below which facts do not resemble each other."""
 
 LEAST_SHARED = 0.25
 """Of the words of a fact, by how much each tells, the share without which another does not resemble it."""

@@ -44,7 +44,7 @@ class Injection:
 def inject(context: Context, namespace: str, question: Question, shape: Shape, now: datetime) -> Injection:
     """Recall what fits a prompt, and write as much of it as the budget allows.
 
-    Facts are taken best first, until one is too much (C-S12). Shown stably, they stand in the order in which they were
+    Facts are taken best first, until one is too much. Shown stably, they stand in the order in which they were
     told: as long as the same facts are injected the text is the same, and what is told later comes last.
 
     Raises:
@@ -59,7 +59,7 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
 
 
 def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
-    """Return a fact as a line; of a long one its summary, if it has one (S76), never what decay makes of it (C-X11)."""
+    """Return a fact as a line; of a long one its summary, if it has one, never what decay makes of it."""
     summarised = fact.summary is not None and len(fact.text) > shape.summary_threshold
     said = fact.summary if fact.summary is not None and summarised else fact.text
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label

@@ -153,7 +153,7 @@ def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
 
 
 def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Sequence[Hygiene]) -> Floats:
-    """Return belief as of an instant: the soft-decay halvings and, of semantic facts, the half-life together (C-X1)."""
+    """Return belief as of an instant: the soft-decay halvings and, of semantic facts, the half-life together."""
     semantic = np.array([row["kind"] == "semantic" for row in rows])
     half_life = np.where(semantic, [one.half_life for one in own], np.inf)
     believed = np.array([row["confidence"] for row in rows])
@@ -172,7 +172,7 @@ def _sustained(rows: list[dict[str, Any]], name: str, instant: float) -> Floats:
 
 
 def _summary(text: str, retention: float, layers: int) -> str | None:
-    """Return the text as remembered, once it is no longer remembered whole (C-O14)."""
+    """Return the text as remembered, once it is no longer remembered whole."""
     return summary.summarise(text, retention, layers) if retention < fidelity.POOL_BELOW else None
 
 

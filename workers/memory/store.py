@@ -236,7 +236,7 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
 
 
 def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
-    """Return the fact with the tags that it was given, even if none, or else those of the topics it names (S82, S88).
+    """Return the fact with the tags that it was given, even if none, or else those of the topics it names.
 
     Archives are left as they are, as with decay classes; so are chunks, which are found by their file.
     """
@@ -246,7 +246,7 @@ def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
 
 
 def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
-    """Return the fact with its decay class, and with who chose it (D16, D27).
+    """Return the fact with its decay class, and with who chose it.
 
     A chunk lives as long as its file, and an episode by its durability.
     """
@@ -295,7 +295,7 @@ def _aligned(rows: Sequence[Fact]) -> list[Fact]:
 
 
 def _summary(fact: NewFact, threshold: int) -> str | None:
-    """Return a fact's own summary, or one for a long text (C-S24); a part of a document needs none."""
+    """Return a fact's own summary, or one for a long text; a part of a document needs none."""
     if fact.summary is None and fact.kind not in ("chunk", "item") and len(fact.text) > threshold:
         return injection.summary(fact.text)
     return fact.summary

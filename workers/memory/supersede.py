@@ -59,7 +59,7 @@ def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetim
 
 
 def close_within(db: Connection, tenant: int, closed: Sequence[Closed]) -> None:
-    """Let locked, live facts hold no longer; unless they are linked with others that is a retraction (C-S17)."""
+    """Let locked, live facts hold no longer; unless they are linked with others that is a retraction."""
     if closed:
         supersession.close(db, tenant, closed)
         retire_within(db, [tenant] * len(closed), [one.id for one in closed])

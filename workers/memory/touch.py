@@ -62,7 +62,7 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
 
 
 QUERY_BOOST = 0.5
-"""What a recall adds to the strength of what it returned (O41)."""
+"""What a recall adds to the strength of what it returned."""
 
 MOST_COUNTED = 2**31 - 1
 """Where counters stop: the largest number that their columns hold."""
@@ -157,7 +157,7 @@ def salience(anchors: Anchors, at: datetime) -> Floats:
 
 
 def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
-    """Return anchors whose strength is what is left plus `boost`, at most 1, fading again from the last use (C-O6).
+    """Return anchors whose strength is what is left plus `boost`, at most 1, fading again from the last use.
 
     That is `at`, or a use that was later: then nothing of the boost has faded.
 
@@ -171,10 +171,10 @@ def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: in
 
 
 def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
-    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always` (D28, D29).
+    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always`.
 
     The lifetime of a pinned fact begins when its pin ends. What soft decay had taken of their confidence comes back,
-    for it follows from the confirmation (C-D15).
+    for it follows from the confirmation.
     """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()

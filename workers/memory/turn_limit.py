@@ -1,4 +1,4 @@
-"""Age: episodes are as old as the turns that were told since; each new turn of a session is one more (C-H3)."""
+"""Age: episodes are as old as the turns that were told since; each new turn of a session is one more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -76,7 +76,7 @@ def ending(context: Context, db: Connection, tenant: Namespace, ids: Sequence[UU
 
 
 def order(found: Candidates, scores: Scores) -> Ints:
-    """Return places best first; equal scores go to the warmer fact, then to the newer (C-O27, S59)."""
+    """Return places best first; equal scores go to the warmer fact, then to the newer."""
     return np.lexsort((-found["told_at"], found["tier"], -scores.total))
 
 

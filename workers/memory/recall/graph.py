@@ -26,7 +26,7 @@ SEEDS = 10
 BREADTH = 20
 FAN = 20
 MOST_LINKED = 20
-"""How many facts come along by links that no arm brought (C-S20)."""
+"""How many facts come along by links that no arm brought."""
 
 MOST_NAMED = 20
 MOST_RELATED = 5
@@ -81,7 +81,7 @@ def surroundings(
     """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
 
     A namespace that has neither links nor facts about entities pays nothing. With a tag, facts of the entities that are
-    named are looked up even where recall does without the graphs (S92).
+    named are looked up even where recall does without the graphs.
     """
     whole = context.settings.graph_in_recall
     if not whole and scope.tag is None:
@@ -107,7 +107,7 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID,
 def _about(
     context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope, related: int
 ) -> About:
-    """Return what is about entities that the question names: of those given, or of all there are (S68-S70).
+    """Return what is about entities that the question names: of those given, or of all there are.
 
     Of entities that those are related to, so many facts each come along.
     """

@@ -1,4 +1,4 @@
-"""Look up: all that is known of an entity, or of one property of it, by its name alone (S62-S65)."""
+"""Look up: all that is known of an entity, or of one property of it, by its name alone."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ BY_NAME = "name"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Whom facts are about, and which property of it; without `key`, all of them (C-S23). Case makes no difference."""
+    """Whom facts are about, and which property of it; without `key`, all of them. Case makes no difference."""
 
     entity: str
     key: str | None = None
@@ -99,7 +99,7 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 
 
 def _order(found: Candidates, believed: Floats) -> list[int]:
-    """Return places by confidence and then by what was told last, equal ones always in the same order (S64)."""
+    """Return places by confidence and then by what was told last, equal ones always in the same order."""
     ids = np.array([id_.int for id_ in found["id"]], dtype=object)
     places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["told_at"], -believed)).tolist()
     return places

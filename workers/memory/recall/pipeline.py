@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
     """Return the facts of a namespace that fit the question best, as they are at `now`.
 
-    With a tag, meaning is not searched, but entities that are named are looked up (S92). If the embedder fails, words
+    With a tag, meaning is not searched, but entities that are named are looked up. If the embedder fails, words
     alone decide. With `as_of` the facts are those that were true then, with `known_as_of` those that had been told and
-    not yet replaced by then (C-S15); both see what was superseded or forgotten since.
+    not yet replaced by then; both see what was superseded or forgotten since.
 
     Raises:
         NotFoundError: somebody asks why about a fact that the namespace does not have.

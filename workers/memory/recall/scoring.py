@@ -116,7 +116,7 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
 
 
 def least_similarity(context: Context, wished: float) -> float:
-    """Return the cosine that facts must have which share no word with the question; the sources drop some (S55)."""
+    """Return the cosine that facts must have which share no word with the question; the sources drop some."""
     return max(wished, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else wished
 
 
