@@ -21,7 +21,7 @@ from workers.memory import facts as show
 from workers.memory import history
 from workers.memory.recall import lookups
 from workers.storage import contradictions, relations
-from workers.storage.tombstones import Behind
+from workers.storage.tombstones import Cursor
 from workers.validation import cursors
 
 pytestmark = pytest.mark.acceptance
@@ -133,7 +133,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
         },
     },
     "memory.restore": {
-        "after": cursors.following(Behind(datetime(2026, 1, 1, tzinfo=UTC), UUID(ONE))),
+        "after": cursors.following(Cursor(datetime(2026, 1, 1, tzinfo=UTC), UUID(ONE))),
         "asked_by": "somebody",
         "so_far": {"restored": 1, "pinned": 0, "unchanged": 0, "refused": 1, "errors": [{"id": ONE, "error": "a"}]},
     },
@@ -171,13 +171,13 @@ GOING_ON: dict[str, dict[str, Any]] = {
 """By what tasks go on where the ones before them stopped."""
 
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "memory.history": (history.Place, {"id": ONE}),
-    "memory.lookup": (lookups.Behind, {"entity": "Mira"}),
-    "memory.contradictions": (contradictions.Behind, {}),
-    "memory.relations": (relations.Behind, {}),
-    "memory.facts": (show.Place, {}),
-    "memory.forgotten": (Behind, {}),
-    "memory.held": (held.Behind, {}),
+    "memory.history": (history.Cursor, {"id": ONE}),
+    "memory.lookup": (lookups.Cursor, {"entity": "Mira"}),
+    "memory.contradictions": (contradictions.Cursor, {}),
+    "memory.relations": (relations.Cursor, {}),
+    "memory.facts": (show.Cursor, {}),
+    "memory.forgotten": (Cursor, {}),
+    "memory.held": (held.Cursor, {}),
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (

@@ -181,7 +181,7 @@ def _filled(context: Context, told: list[dict[str, Any]], *, speakers: bool = Fa
 
 def _embed_the_rest(context: Context) -> None:
     """Make the vectors for which a slow embedder had no time while facts were stored."""
-    place: embed.Place | None = embed.START
+    place: embed.Position | None = embed.START
     while place is not None:
         place = embed.embed_pending(context, place, AT)
 

@@ -142,7 +142,7 @@ def _unindex(context: Context, step: Step) -> None:
 
 def _settings(context: Context, step: Step) -> None:
     given = step.arguments
-    namespace_settings.choose(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
+    namespace_settings.change(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
 
 
 def _put_item(context: Context, step: Step) -> None:

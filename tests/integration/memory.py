@@ -27,7 +27,7 @@ from workers.errors import InvalidInputError
 from workers.memory import embed, forget, history, namespace_settings, pin, recall, restore, store, touch
 from workers.memory import facts as forgotten
 from workers.memory.add import Stored
-from workers.memory.forget import Fate
+from workers.memory.forget import Outcome
 from workers.memory.recall import Recalled
 from workers.memory.touch import Reinforced, Touched
 from workers.settings import Settings
@@ -153,15 +153,15 @@ class Memory:
 
     def forget(
         self, *ids: UUID, at: float, namespace: str = "default", purge: bool = False
-    ) -> list[Fate | InvalidInputError]:
+    ) -> list[Outcome | InvalidInputError]:
         """Forget facts because somebody asks for it."""
         return forget.forget(self.context, namespace, ids, day(at), purge=purge)
 
-    def restore(self, *ids: UUID, at: float, namespace: str = "default") -> list[Fate | InvalidInputError]:
+    def restore(self, *ids: UUID, at: float, namespace: str = "default") -> list[Outcome | InvalidInputError]:
         """Bring facts back, and their vectors."""
         done = restore.restore(self.context, namespace, ids, day(at))
         self.regenerate(*done.faded, at=at, namespace=namespace)
-        return done.fates
+        return done.outcomes
 
     def forgotten(self, *, namespace: str = "default", limit: int = 100, **selection: Any) -> list[UUID]:
         """Return the ids of the selected tombstones, newest first, read page by page."""
@@ -175,14 +175,16 @@ class Memory:
 
     def restore_selected(self, *, at: float, namespace: str = "default", **selection: Any) -> list[str]:
         """Restore what is selected, batch by batch, with the vectors; return what became of each fact."""
-        chosen, behind, fates = selected(**selection), None, list[str]()
+        chosen, behind, outcomes = selected(**selection), None, list[str]()
         while True:
             batch = restore.restore_next(self.context, namespace, chosen, day(at), behind)
             self.regenerate(*batch.faded, at=at, namespace=namespace)
-            fates += ["refused" if isinstance(one, InvalidInputError) else one.action for one in batch.fates.values()]
+            outcomes += [
+                "refused" if isinstance(one, InvalidInputError) else one.action for one in batch.outcomes.values()
+            ]
             behind = batch.behind
             if behind is None:
-                return fates
+                return outcomes
 
     def pin(self, id_: UUID, *, at: float, until: float | None = None, namespace: str = "default") -> str:
         """Pin a fact, and restore its vector; return what that changed."""
@@ -216,7 +218,7 @@ class Memory:
 
     def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
         """Classify all facts of a namespace whose decay class nobody chose."""
-        place: embed.Place | None = embed.START
+        place: embed.Position | None = embed.START
         done = Backfilled()
         while place is not None:
             place, more = backfill.backfill(self.context, namespace, place, day(at), **options)
@@ -225,7 +227,7 @@ class Memory:
 
     def examine(self, at: float = 0, *, namespace: str | None = None, mend: bool = False) -> dict[str, int]:
         """Return how many facts of a namespace, or of all, have each fault; mend them if wanted."""
-        place: embed.Place | None = embed.START
+        place: embed.Position | None = embed.START
         found = Diagnosis()
         while place is not None:
             place, more = doctor.examine(self.context, namespace, place, day(at), mend=mend)
@@ -236,7 +238,7 @@ class Memory:
         self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"
     ) -> Any:
         """Set and unset settings of a namespace; return the whole of its hygiene."""
-        return namespace_settings.choose(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
+        return namespace_settings.change(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
 
     def tell(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
         """Let so many turns of a session be told, as any facts do."""

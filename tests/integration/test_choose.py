@@ -33,19 +33,19 @@ def test_settings_are_kept_and_unset_again(memory: Memory) -> None:
     assert memory.choose({HALF_LIFE: 60})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0.1}
     assert memory.choose({FLOOR: 0})["confidenceDecay"] == {"halfLife": 60, "cullFloor": 0}
     assert memory.choose(None, HALF_LIFE, at=1)["confidenceDecay"] == {"halfLife": 180, "cullFloor": 0}
-    shown = namespace_settings.chosen(memory.context, "default")
+    shown = namespace_settings.settings_of(memory.context, "default")
     assert (shown.own, shown.changed) == ({"hygiene": {"confidenceDecay": {"cullFloor": 0}}}, False)
 
 
 def test_looking_at_settings_makes_no_namespace(memory: Memory) -> None:
-    assert namespace_settings.chosen(memory.context, "nobody").own == {}
+    assert namespace_settings.settings_of(memory.context, "nobody").own == {}
     assert memory.value("select count(*) from namespaces") == 0
 
 
 def test_a_wrong_setting_changes_nothing(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match=r"hygiene\.confidenceDecay\.halfLife must be > 0, got -1"):
         memory.choose({FLOOR: 0.5, HALF_LIFE: -1})
-    assert namespace_settings.chosen(memory.context, "default").own == {}
+    assert namespace_settings.settings_of(memory.context, "default").own == {}
 
 
 def test_a_late_repeat_undoes_nothing_that_was_chosen_since(memory: Memory) -> None:

@@ -87,7 +87,7 @@ def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memo
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     embed.reset(memory.context)
     assert told(memory) == []
-    place: embed.Place | None = embed.START
+    place: embed.Position | None = embed.START
     while place is not None:
         place = embed.embed_pending(memory.context, place, day(0))
     assert names(told(memory)) == [(first, {second})]

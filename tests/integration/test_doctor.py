@@ -41,7 +41,7 @@ def tended(memory: Memory) -> Callable[[], None]:
     """Return what workers do of themselves after a mending: embed what has no vector, and pass."""
 
     def tend() -> None:
-        place: embed.Place | None = embed.START
+        place: embed.Position | None = embed.START
         while place is not None:
             place = embed.embed_pending(memory.context, place, day(2))
         memory.decay(2)

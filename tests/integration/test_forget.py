@@ -13,7 +13,7 @@ from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import embed
 from workers.memory.add import Stored
-from workers.memory.forget import Fate, forget_within
+from workers.memory.forget import Outcome, forget_within
 from workers.storage import activity
 from workers.storage.connection import connect, transaction
 
@@ -21,8 +21,8 @@ TEXT = "The spare key lies under the flower pot."
 BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
-def did(fates: list[Fate | InvalidInputError]) -> list[str]:
-    return ["refused" if isinstance(one, InvalidInputError) else one.action for one in fates]
+def did(outcomes: list[Outcome | InvalidInputError]) -> list[str]:
+    return ["refused" if isinstance(one, InvalidInputError) else one.action for one in outcomes]
 
 
 def said(memory: Memory, *facts: str | dict[str, Any], at: float) -> list[tuple[str, UUID]]:
@@ -38,7 +38,7 @@ def tenant(memory: Memory) -> int:
 
 def test_what_somebody_wishes_forgotten_is_hidden_at_once_and_keeps_its_text(memory: Memory) -> None:
     id_ = memory.add(TEXT)
-    assert memory.forget(id_, at=3) == [Fate(id_, "forgotten", day(3), "asked")]
+    assert memory.forget(id_, at=3) == [Outcome(id_, "forgotten", day(3), "asked")]
     row = memory.row(id_)
     assert memory.ids("spare key", at=3) == []
     assert (row["text"], row["forgotten_reason"], row["live"], row["dims"]) == (TEXT, "asked", False, 0)
@@ -49,7 +49,7 @@ def test_forgetting_again_changes_nothing_and_says_when_and_why_it_was_forgotten
     id_ = memory.add(TEXT)
     memory.forget(id_, at=3)
     before, told = memory.row(id_), memory.history(id_)
-    assert memory.forget(id_, id_, at=5) == [Fate(id_, "unchanged", day(3), "asked")] * 2
+    assert memory.forget(id_, id_, at=5) == [Outcome(id_, "unchanged", day(3), "asked")] * 2
     assert (memory.row(id_), memory.history(id_)) == (before, told)
 
 
@@ -65,7 +65,7 @@ def test_each_of_many_ids_is_answered_for_itself(memory: Memory) -> None:
 def test_a_wish_weighs_more_than_what_decay_did_by_itself(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)
-    assert memory.forget(id_, at=3) == [Fate(id_, "forgotten", day(3), "asked")]
+    assert memory.forget(id_, at=3) == [Outcome(id_, "forgotten", day(3), "asked")]
     assert said(memory, TEXT, at=4) == [("forgotten", id_)]
     assert memory.history(id_) == [("stored", 0), ("forgotten", 2), ("forgotten", 3)]
 
@@ -186,7 +186,7 @@ def test_what_is_forgotten_stays_so_after_every_background_job(memory: Memory) -
     for at in (10, 40, 800):
         memory.decay(at, force=True)
     embed.reset(memory.context)
-    place: embed.Place | None = embed.START
+    place: embed.Position | None = embed.START
     while place is not None:
         place = embed.embed_pending(memory.context, place, day(3))
     search_indexes.count_lexemes(memory.context, "default", day(4))

@@ -55,7 +55,7 @@ def test_relations_are_each_told_once_though_many_weigh_the_same(
             later = day(1 if behind is None else 200)
             return relations.told(memory.context, name, later, limit=limit, behind=behind, **options)
 
-        assert list(turned(page, edges.Behind)) == whole
+        assert list(turned(page, edges.Cursor)) == whole
 
 
 @few
@@ -71,7 +71,7 @@ def test_contradictions_are_each_told_once(memory: Memory, days: list[int], limi
         assert found.total == len(days) * (len(days) - 1) // 2
         return found.pairs, found.rest
 
-    assert list(turned(page, pairs.Behind)) == page(None, 1000)[0]
+    assert list(turned(page, pairs.Cursor)) == page(None, 1000)[0]
 
 
 @few
@@ -92,7 +92,7 @@ def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
         memory.touch(*(one.id for one in found), at=1.55, namespace=name)
         return found, rest
 
-    assert [one.id for one in turned(page, lookups.Behind)] == [one.id for one in whole]
+    assert [one.id for one in turned(page, lookups.Cursor)] == [one.id for one in whole]
 
 
 @few
@@ -101,7 +101,7 @@ def test_facts_are_each_told_once(memory: Memory, count: int, limit: int) -> Non
     name = f"tenant-{uuid4()}"
     added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
     pages = turned(
-        lambda place: show.page(memory.context, name, limit, day(20), before=place and place.before), show.Place
+        lambda place: show.page(memory.context, name, limit, day(20), before=place and place.before), show.Cursor
     )
     assert [one["id"] for one in pages] == sorted(added, reverse=True)
 
@@ -123,7 +123,7 @@ def test_facts_that_stay_are_each_told_once_while_others_come_and_go(
         memory.touch(*data.draw(st.lists(st.sampled_from(stays))), at=2, namespace=name)
         return told
 
-    told = [one["id"] for one in turned(page, show.Place)]
+    told = [one["id"] for one in turned(page, show.Cursor)]
     assert len(told) == len(set(told))
     assert set(stays) <= set(told)
 
@@ -142,21 +142,21 @@ def test_what_happened_is_told_once_though_much_happened_at_once(memory: Memory,
 
     whole, _ = page(None, None)
     assert len(whole) == len(days) + 1
-    assert list(turned(page, history.Place)) == whole
+    assert list(turned(page, history.Cursor)) == whole
 
 
 @pytest.mark.parametrize(
     "wrong",
     [7, ["a"], {"a": 1}, "", "x", "[]", "é", "eyJ9", "bnVsbA", "W10", "A" * 20_000,
-     cursors.following(edges.Behind(day(0), 1.0, "a", "b", "c")), cursors.following(history.Place(day(0), 3))],
+     cursors.following(edges.Cursor(day(0), 1.0, "a", "b", "c")), cursors.following(history.Cursor(day(0), 3))],
 )  # fmt: skip
 def test_what_is_no_cursor_of_a_listing_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"cursor: .* is none of this listing; give the `next`"):
-        cursors.place(wrong, pairs.Behind)
+        cursors.place(wrong, pairs.Cursor)
 
 
 def test_a_cursor_with_what_no_listing_wrote_is_refused() -> None:
     for source, at in (("a\0", day(0)), ("a", day(0).replace(tzinfo=None))):
-        forged = cursors.following(edges.Behind(at, 1.0, source, "b", "c"))
+        forged = cursors.following(edges.Cursor(at, 1.0, source, "b", "c"))
         with pytest.raises(InvalidInputError):
-            cursors.place(forged, edges.Behind)
+            cursors.place(forged, edges.Cursor)

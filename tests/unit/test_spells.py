@@ -43,7 +43,9 @@ def test_a_spell_that_goes_on_is_not_kept() -> None:
 @pytest.mark.parametrize(("pinned", "fades_from"), [(AT + 50, AT + 50), (np.inf, np.inf), (AT - 50, AT)])
 def test_a_pin_that_held_a_fact_is_told(pinned: float, fades_from: float) -> None:
     (packed,) = decay_intervals.over(anchors(0.5, 0, AT, pinned), anchors(1, 1, AT + 100))
-    assert decay_intervals.read(packed) == [decay_intervals.Spell(AT, fades_from, pytest.approx(0.5, abs=1e-5), 0)]
+    assert decay_intervals.read(packed) == [
+        decay_intervals.DecayInterval(AT, fades_from, pytest.approx(0.5, abs=1e-5), 0)
+    ]
 
 
 def test_spells_are_told_from_the_oldest_on() -> None:

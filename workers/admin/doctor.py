@@ -14,7 +14,7 @@ from workers.core.arrays import Bools
 from workers.core.fading import Faded, FadingRules, fade, written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
-from workers.memory.embed import Place
+from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, embedders, faults, leftovers, namespaces, signatures, tallies, vectors
 from workers.storage.activity import Activity
@@ -75,8 +75,8 @@ class Diagnosis:
 
 
 def examine(
-    context: Context, namespace: str | None, after: Place, now: datetime, *, mend: bool = False
-) -> tuple[Place | None, Diagnosis]:
+    context: Context, namespace: str | None, after: Position, now: datetime, *, mend: bool = False
+) -> tuple[Position | None, Diagnosis]:
     """Examine the next facts of a namespace, or of all; return where to go on, if anywhere, and what is wrong.
 
     With `mend` what is wrong is put right, and lacking vectors are made by the next search for such facts. Repeating
@@ -105,7 +105,9 @@ def examine(
     )
 
 
-def _left_over(db: Connection, own: int | None, after: Place, batch: Sequence[Place], *, mend: bool) -> list[UUID]:
+def _left_over(
+    db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool
+) -> list[UUID]:
     """Return which facts are gone, but not wholly, of those up to the end of a batch; delete the rest if wanted."""
     gone = leftovers.find(db, ranges(own, after, batch, leftovers.empty_namespaces(db, own) if not batch else []))
     if mend and gone:
@@ -113,7 +115,7 @@ def _left_over(db: Connection, own: int | None, after: Place, batch: Sequence[Pl
     return [id_ for _, id_ in gone]
 
 
-def ranges(own: int | None, after: Place, batch: Sequence[Place], empty: Sequence[int]) -> list[Range]:
+def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: Sequence[int]) -> list[Range]:
     """Return what lies between a place and the end of a batch, or of all if that has none, of each namespace."""
     last = dict(batch)
     open_ = [after[0]] if after[0] and own in (None, after[0]) else []

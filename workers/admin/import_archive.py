@@ -18,7 +18,7 @@ from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors
-from workers.memory.forget import Fate
+from workers.memory.forget import Outcome
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
@@ -36,7 +36,7 @@ from workers.validation.archived import (
     Record,
 )
 
-Outcome = Stored | InvalidInputError | str
+Imported = Stored | InvalidInputError | str
 
 CONTENT = (
     "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "metadata",
@@ -48,7 +48,7 @@ PAST = (
 )  # fmt: skip
 
 
-def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Outcome]:
+def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
     """Write what an archive has of a namespace as it was; return what became of each record, in order.
 
     A fact whose id is there already stays as it is there, but lives again if it has ended by itself since the archive
@@ -58,7 +58,7 @@ def bring_back(context: Context, namespace: str, records: Sequence[Record], now:
     Raises:
         UnavailableError: the database does not answer; nothing was written.
     """
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, Imported] = {}
     found = [(place, record) for place, record in enumerate(records) if isinstance(record, ArchivedFact)]
     if found:
         given = [fact for _, fact in found]
@@ -73,7 +73,7 @@ def bring_back(context: Context, namespace: str, records: Sequence[Record], now:
     return [outcomes[place] for place in range(len(records))]
 
 
-def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Outcome]:
+def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Imported]:
     hashes = [one.fact.digest for one in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
@@ -86,7 +86,7 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
             (given[place], vector) for place, vector in zip(new, embedded, strict=True) if given[place].id in added
         ]
         with_vector = _write(context, db, tenant, there, now)
-    outcomes: list[Outcome] = []
+    outcomes: list[Imported] = []
     for place, one in enumerate(given):
         if place in refused:
             outcomes.append(refused[place])
@@ -98,8 +98,8 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
 
 
 def _restored(
-    context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Outcome], now: datetime
-) -> list[Outcome]:
+    context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Imported], now: datetime
+) -> list[Imported]:
     """Restore facts that were live when the archive was written and have ended by themselves since."""
     there = [
         isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
@@ -110,14 +110,14 @@ def _restored(
         return outcomes
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
-        fates, faded = restore_ended_within(context, db, owner, ids, now, by="import")
+        restored, faded = restore_ended_within(context, db, owner, ids, now, by="import")
     return [
-        _outcome(one.id, fates[one.id], faded=one.id in faded) if is_there else outcome
+        _outcome(one.id, restored[one.id], faded=one.id in faded) if is_there else outcome
         for one, outcome, is_there in zip(given, outcomes, there, strict=True)
     ]
 
 
-def _outcome(id_: UUID, fate: Fate | InvalidInputError, *, faded: bool) -> Stored:
+def _outcome(id_: UUID, fate: Outcome | InvalidInputError, *, faded: bool) -> Stored:
     """Return what an import answers of a fact that is known already."""
     if isinstance(fate, InvalidInputError):  # a live fact says the same
         return Stored(id_, "duplicate", embedded=True)
@@ -208,7 +208,7 @@ def _events(one: ArchivedFact) -> list[dict[str, Any]]:
     return [{"fact": str(one.id), **event.model_dump(mode="json")} for event in one.past.events]
 
 
-def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Outcome]:
+def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
     archives.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
     there = archives.linked(db, tenant, [one.source for one in given])
     lacking = "link: of {} and {} not both are there, so they cannot be linked."
@@ -220,34 +220,34 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[O
     ]
 
 
-def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContradiction]) -> list[Outcome]:
+def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContradiction]) -> list[Imported]:
     archives.add_contradictions(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["contradicting"] * len(given)
 
 
-def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Outcome]:
+def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Imported]:
     archives.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["alike"] * len(given)
 
 
-def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Outcome]:
+def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Imported]:
     archives.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["documented"] * len(given)
 
 
-def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Outcome]:
+def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Imported]:
     archives.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["related"] * len(given)
 
 
-def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Outcome]:
+def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Imported]:
     for one in given:
         archives.take_salt(db, tenant, one.salt)
         archives.take_own(db, tenant, one.turns, one.settings)
     return ["settled"] * len(given)
 
 
-def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Outcome]:
+def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Imported]:
     """Keep in mind what somebody wished forgotten: by its digest, or where that has another salt, by its tombstone."""
     usable = [one for one in given if archives.take_salt(db, tenant, one.salt)]
     archives.add_wishes(db, tenant, [one.model_dump(mode="json") for one in usable])
@@ -257,7 +257,7 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
 
 
-WRITERS: tuple[tuple[type[Any], Callable[[Connection, int, Sequence[Any]], list[Outcome]]], ...] = (
+WRITERS: tuple[tuple[type[Any], Callable[[Connection, int, Sequence[Any]], list[Imported]]], ...] = (
     (ArchivedNamespace, _own),
     (ArchivedLink, _links),
     (ArchivedContradiction, _contradictions),

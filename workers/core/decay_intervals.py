@@ -32,7 +32,7 @@ MANY = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class DecayInterval:
     """A stretch of time in which nobody used a fact: instants in epoch seconds, strength as it began."""
 
     begins: float
@@ -54,9 +54,9 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
     return [PACKED.pack(*rest) if is_over else b"" for is_over, *rest in rows]
 
 
-def read(packed: bytes) -> list[Spell]:
+def read(packed: bytes) -> list[DecayInterval]:
     """Return the spells of a fact, the oldest first."""
-    return sorted(_each(packed), key=lambda spell: spell.begins)
+    return sorted(_each(packed), key=lambda interval: interval.begins)
 
 
 def older(packed: bytes, seconds: float) -> bytes:
@@ -68,9 +68,9 @@ def older(packed: bytes, seconds: float) -> bytes:
     return b"".join(PACKED.pack(*one) for one in moved)
 
 
-def _each(packed: bytes) -> Iterator[Spell]:
+def _each(packed: bytes) -> Iterator[DecayInterval]:
     for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed):
-        yield Spell(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
+        yield DecayInterval(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
 
 
 def _seconds(instants: Floats) -> Ints:

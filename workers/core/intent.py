@@ -11,7 +11,7 @@ from uuid import UUID
 
 
 class Action(StrEnum):
-    """To add a fact beside what is known, to replace a known one, to retract it, or to leave it, for it says the same."""
+    """Add the fact, replace a known one, retract a known one, or do nothing because a known one says the same."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"

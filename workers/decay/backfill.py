@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import written
 from workers.core.lifetime import classify_decay, expiry
-from workers.memory.embed import Place
+from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
 from workers.storage import classes, namespaces
 from workers.storage.activity import PERMANENT, Activity
@@ -37,8 +37,14 @@ class Backfilled:
 
 
 def backfill(
-    context: Context, namespace: str | None, after: Place, now: datetime, *, dry_run: bool = False, prune: bool = False
-) -> tuple[Place | None, Backfilled]:
+    context: Context,
+    namespace: str | None,
+    after: Position,
+    now: datetime,
+    *,
+    dry_run: bool = False,
+    prune: bool = False,
+) -> tuple[Position | None, Backfilled]:
     """Classify the next facts of a namespace, or of all; return where to go on, if anywhere, and what became of them.
 
     What somebody chose stays. A lifetime begins at the last confirmation, so that no old fact is given a new one. A

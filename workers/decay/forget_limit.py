@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, over
 from workers.core.forget_limit import Limit, is_gap, is_set_back
-from workers.memory.namespace_settings import terms
+from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted
 from workers.storage import due, limits, namespaces, pass_clock
 from workers.storage.activity import Activity
@@ -181,7 +181,7 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
     endings: list[tuple[float, UUID]] = []
     now = part.planned_for
     for rows, _ in due.coming(db, tenant, now, BATCH):
-        own = terms(context, db, rows.namespaces, janitor=part.work == "janitor")
+        own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
         counting &= ~within(db, rows, faded.ends_at)

@@ -11,7 +11,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.fading import REASONS, ends, written
 from workers.memory.forget import forget_within
-from workers.memory.namespace_settings import rules_for, terms
+from workers.memory.namespace_settings import namespace_rules, rules_for
 from workers.memory.restore import as_recalled
 from workers.storage import activity, events, held, namespaces, outrunning
 from workers.storage.activity import Activity
@@ -23,7 +23,7 @@ BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Cursor:
     """The last fact of a page, behind which the next one begins."""
 
     ended_at: datetime
@@ -37,7 +37,7 @@ class Page:
     facts: list[Held] = field(default_factory=list)
     reasons: dict[UUID, str] = field(default_factory=dict)
     total: int = 0
-    rest: Behind | None = None
+    rest: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Decided:
     left: int
 
 
-def listed(context: Context, namespace: str, limit: int, behind: Behind | None = None) -> Page:
+def listed(context: Context, namespace: str, limit: int, behind: Cursor | None = None) -> Page:
     """Return the held facts of a namespace, those that were over first in front."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -57,7 +57,7 @@ def listed(context: Context, namespace: str, limit: int, behind: Behind | None =
         found = held.page(db, tenant.id, limit + 1, None if behind is None else (behind.ended_at, behind.id))
         shown = found[:limit]
         reasons = _reasons(context, db, activity.read(db, tenant.id, [one.id for one in shown]))
-        rest = Behind(shown[-1].ended_at, shown[-1].id) if len(found) > limit else None
+        rest = Cursor(shown[-1].ended_at, shown[-1].id) if len(found) > limit else None
         return Page(shown, reasons, held.count(db, tenant.id), rest)
 
 
@@ -103,7 +103,7 @@ def _decide(
 
 
 def _reasons(context: Context, db: Connection, rows: Activity) -> dict[UUID, str]:
-    _, why = ends(rows.anchors, terms(context, db, rows.namespaces, janitor=True).rules)
+    _, why = ends(rows.anchors, namespace_rules(context, db, rows.namespaces, janitor=True).rules)
     return {id_: REASONS[code] for id_, code in zip(rows.ids, why.tolist(), strict=True)}
 
 

@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.core.fading import ends
 from workers.decay import passes
 from workers.decay.passes import PartOf
-from workers.memory.namespace_settings import chosen, hygiene, terms
+from workers.memory.namespace_settings import hygiene, namespace_rules, settings_of
 from workers.memory.turn_limit import counted
 from workers.storage import due as owed
 from workers.storage import janitors, likenesses, namespaces
@@ -40,7 +40,7 @@ def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> N
     """Make due what passes leave to the janitor: it is over by the janitor's rules alone, so no index finds it."""
     over: list[UUID] = []
     for rows, _ in owed.coming(db, tenant, now, BATCH, every=True):
-        own = terms(context, db, rows.namespaces, janitor=True)
+        own = namespace_rules(context, db, rows.namespaces, janitor=True)
         ends_at, _ = ends(counted(rows, own, now).anchors, own.rules)
         over += rows.only((ends_at < now.timestamp()) & ~rows.held).ids
     for begin in range(0, len(over), BATCH):
@@ -70,7 +70,7 @@ def last(context: Context, namespace: str) -> Snapshot | None:
 
 def schedule(context: Context, namespace: str) -> str | None:
     """Return when the janitor of a namespace comes by itself; nothing where hygiene is switched off."""
-    whole = chosen(context, namespace).settings["hygiene"]
+    whole = settings_of(context, namespace).settings["hygiene"]
     return str(whole["schedule"]) if whole else None
 
 

@@ -27,7 +27,7 @@ from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
-from workers.memory.namespace_settings import terms
+from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted, write_counted
 from workers.storage import choices, due, events, namespaces, rules, runs, vectors
 from workers.storage.activity import Activity
@@ -209,7 +209,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
         rows = due.claim(db, segment, now, most, work=part.work, namespace=part.namespace)
     if not rows.ids:
         return 0
-    own, before = terms(context, db, rows.namespaces), rows
+    own, before = namespace_rules(context, db, rows.namespaces), rows
     rows = counted(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
     if part.work == "janitor":
@@ -226,7 +226,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
 
 def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
     """Return what the janitor finds: what is over by its own rules too, where passes leave culling and aging to it."""
-    rules = terms(context, db, rows.namespaces, janitor=True).rules
+    rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
     ended = over(found, now.timestamp())
     both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))

@@ -7,7 +7,7 @@ from datetime import datetime
 from workers.context import Context
 from workers.storage import namespaces, relations
 from workers.storage.connection import transaction
-from workers.storage.relations import Behind, Fading, Listed, Place, Relation
+from workers.storage.relations import Cursor, Fading, Listed, Place, Relation
 
 BATCH = 5_000
 """Relations in one transaction of a pass."""
@@ -81,8 +81,8 @@ def told(
     decayed: bool | None,
     entity: str | None,
     limit: int,
-    behind: Behind | None = None,
-) -> tuple[list[Listed], Behind | None]:
+    behind: Cursor | None = None,
+) -> tuple[list[Listed], Cursor | None]:
     """Return relations with their weights at `now`, strongest first: those in use, those that have decayed, or all.
 
     And where the listing goes on, if it does; what follows there is weighed as of the first page.
@@ -95,7 +95,7 @@ def told(
         by = fading(context)
         found = relations.among(db, tenant.id, at, by, decayed=decayed, entity=entity, limit=limit + 1, behind=behind)
     last = found[limit - 1] if len(found) > limit else None
-    rest = None if last is None else Behind(at, last.weight, last.source, last.target, last.type)
+    rest = None if last is None else Cursor(at, last.weight, last.source, last.target, last.type)
     return found[:limit], rest
 
 

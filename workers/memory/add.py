@@ -20,7 +20,7 @@ from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.memory.turn_limit import Told, outrun_within, tell_within
+from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
 from workers.storage import activity, embedders, facts, pending
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
@@ -65,7 +65,7 @@ def add_within(
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
     some = any(vector is not None for _, _, vector in new)
     usable = some and embedders.holds(db, context.embedder.name)
-    told = tell_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
+    told = add_turns_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
     with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
     without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
     rules = rules_of(context, own)
@@ -105,7 +105,7 @@ def _add_activity(
     db: Connection,
     tenant: int,
     new: Sequence[tuple[Fact, NewFact]],
-    told: Told,
+    told: Turns,
     rules: FadingRules,
     fidelity: int,
     now: datetime,

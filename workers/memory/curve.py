@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core import confidence, tiers
 from workers.core.arrays import Floats
 from workers.core.confidence import DAY
-from workers.core.decay_intervals import MOST, Spell
+from workers.core.decay_intervals import MOST, DecayInterval
 from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, sustained
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
@@ -47,18 +47,23 @@ class Past:
     tiers: list[tuple[str, float, float]]
 
 
-def past(spells: Sequence[Spell], since: float, strength: float) -> Past:
+def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> Past:
     """Return how a fact faded in its spells, oldest first, until its last use, which left it at `strength`."""
-    begins = [spell.begins for spell in spells]
-    each = list(zip(spells, [*begins[1:], since], strict=False))
-    after = [*(spell.strength for spell in spells[1:]), strength]
-    at = [_interval_instants(spell, over, since - begins[0]) for spell, over in each]
+    begins = [interval.begins for interval in intervals]
+    each = list(zip(intervals, [*begins[1:], since], strict=False))
+    after = [*(interval.strength for interval in intervals[1:]), strength]
+    at = [_interval_instants(interval, over, since - begins[0]) for interval, over in each]
     nothing = np.empty(0)
     return Past(
         np.concatenate([nothing, *at]),
-        np.concatenate([nothing, *(_interval_salience(spell, when) for spell, when in zip(spells, at, strict=True))]),
-        [Hit(over, _interval_salience_at(spell, over), high) for (spell, over), high in zip(each, after, strict=False)],
-        joined([band for spell, over in each for band in _interval_tiers(spell, over)]),
+        np.concatenate(
+            [nothing, *(_interval_salience(interval, when) for interval, when in zip(intervals, at, strict=True))]
+        ),
+        [
+            Hit(over, _interval_salience_at(interval, over), high)
+            for (interval, over), high in zip(each, after, strict=False)
+        ],
+        joined([band for interval, over in each for band in _interval_tiers(interval, over)]),
     )
 
 
@@ -72,43 +77,43 @@ def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, 
     return whole
 
 
-def _interval_instants(spell: Spell, over: float, whole: float) -> Floats:
+def _interval_instants(interval: DecayInterval, over: float, whole: float) -> Floats:
     """Return when to look at a spell: evenly, and where the rate changes; nowhere if it was over at once."""
     last = over - BEFORE
-    if last <= spell.begins:
+    if last <= interval.begins:
         return np.empty(0)
-    points = max(FEWEST, round(INTERVAL_POINTS * (over - spell.begins) / whole))
-    marks = np.array([spell.fades_from, *_tier_changes(spell)])
-    inside = marks[(marks > spell.begins) & (marks < last)]
-    return np.unique(np.concatenate([np.linspace(spell.begins, last, points), inside]))
+    points = max(FEWEST, round(INTERVAL_POINTS * (over - interval.begins) / whole))
+    marks = np.array([interval.fades_from, *_tier_changes(interval)])
+    inside = marks[(marks > interval.begins) & (marks < last)]
+    return np.unique(np.concatenate([np.linspace(interval.begins, last, points), inside]))
 
 
-def _interval_salience(spell: Spell, at: Floats) -> Floats:
-    told: Floats = spell.strength * tiers.retention(_interval_curve(spell), (at - spell.fades_from) / DAY)
+def _interval_salience(interval: DecayInterval, at: Floats) -> Floats:
+    told: Floats = interval.strength * tiers.retention(_interval_curve(interval), (at - interval.fades_from) / DAY)
     return told
 
 
-def _interval_salience_at(spell: Spell, at: float) -> float:
-    return float(_interval_salience(spell, np.array([at]))[0])
+def _interval_salience_at(interval: DecayInterval, at: float) -> float:
+    return float(_interval_salience(interval, np.array([at]))[0])
 
 
-def _interval_tiers(spell: Spell, over: float) -> Iterator[tuple[str, float, float]]:
-    breaks = [spell.begins, *_tier_changes(spell), over]
+def _interval_tiers(interval: DecayInterval, over: float) -> Iterator[tuple[str, float, float]]:
+    breaks = [interval.begins, *_tier_changes(interval), over]
     for tier in Tier:
-        begins, until = max(breaks[tier], spell.begins), min(breaks[tier + 1], over)
+        begins, until = max(breaks[tier], interval.begins), min(breaks[tier + 1], over)
         if until > begins:
             yield tier.name.lower(), begins, until
 
 
-def _tier_changes(spell: Spell) -> tuple[float, float]:
+def _tier_changes(interval: DecayInterval) -> tuple[float, float]:
     """Return when a fact would stop being hot, and begin to be cold."""
-    bends, seen = _interval_curve(spell), spell.fades_from
+    bends, seen = _interval_curve(interval), interval.fades_from
     hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
-    return seen + hot_days * DAY if hot_days else spell.begins, seen + cold_days * DAY
+    return seen + hot_days * DAY if hot_days else interval.begins, seen + cold_days * DAY
 
 
-def _interval_curve(spell: Spell) -> tiers.Curve:
-    return tiers.curve(np.array([spell.strength]), np.array([spell.coactivations]))
+def _interval_curve(interval: DecayInterval) -> tiers.Curve:
+    return tiers.curve(np.array([interval.strength]), np.array([interval.coactivations]))
 
 
 POINTS = 240
@@ -146,12 +151,12 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
         if tenant is None or rows is None or not len(rows):
             raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
         rules = rules_for(context, db, rows.namespaces)
-        spells = activity.spells_of(db, tenant.id, id_)
+        intervals = activity.decay_intervals_of(db, tenant.id, id_)
     facts, instant = rows.anchors, now.timestamp()
     ends_at, reason = (column[0] for column in ends(facts, rules))
     since = float(facts.last_seen_at[0])
     until = _horizon(facts, float(ends_at), instant)
-    before = past(spells, since, float(_strength(facts)[0]))
+    before = past(intervals, since, float(_strength(facts)[0]))
     after = _instants(facts, since, until, instant)
     at = np.concatenate([before.at, after])
     bands = joined([*before.tiers, *_tiers(facts, since, until)])
@@ -164,7 +169,7 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
         "salience": np.concatenate([before.salience, _salience(facts, after)]).tolist(),
         "confidence": _since_confirmed(facts, at, _confidence(facts, at, rules)),
         "hits": [asdict(hit) for hit in before.hits],
-        "whole": len(spells) < MOST,
+        "whole": len(intervals) < MOST,
         "tiers": [{"tier": tier, "from": begins, "until": over} for tier, begins, over in bands],
         "changes": [
             {"at": one.at, "what": one.what, "past": one.at <= instant} for one in _changes(facts, since, until, rules)

@@ -81,10 +81,10 @@ def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) ->
     return written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
 
-Place = tuple[int, UUID]
+Position = tuple[int, UUID]
 """A namespace's number and a fact: where a walk over all of them stands."""
 
-START: Place = (0, UUID(int=0))
+START: Position = (0, UUID(int=0))
 
 
 def check_embedder(context: Context) -> None:
@@ -137,7 +137,7 @@ def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[
         return pending.among(db, tenant.id, ids) if tenant else set()
 
 
-def embed_pending(context: Context, after: Place, now: datetime) -> Place | None:
+def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
     """Embed the next batch of facts without vector; return where to go on, or nothing at the end.
 
     Raises:

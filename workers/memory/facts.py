@@ -21,7 +21,8 @@ from workers.storage import exports, lenient, tombstones
 from workers.storage import namespaces as tenants
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import reading, transaction
-from workers.storage.tombstones import Behind, Selection, Tombstone
+from workers.storage.tombstones import Cursor as ForgottenCursor
+from workers.storage.tombstones import Selection, Tombstone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
@@ -34,7 +35,7 @@ AS_STORED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     """Where a listing goes on: with what is older than a fact."""
 
     before: UUID
@@ -65,7 +66,7 @@ def among(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) 
 
 def page(
     context: Context, namespace: str, limit: int, now: datetime, *, before: UUID | None = None, offset: int = 0
-) -> tuple[list[dict[str, Any]], Place | None]:
+) -> tuple[list[dict[str, Any]], Cursor | None]:
     """Return the next facts that readers see, newest first, in the terms of an export, and where to go on.
 
     Reading does not touch them.
@@ -74,7 +75,7 @@ def page(
         tenant = tenants.find(db, namespace)
         ids = [] if tenant is None else exports.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
         rows = exports.shown(db, namespace, ids[:limit], now)
-    rest = Place(ids[limit - 1]) if len(ids) > limit else None
+    rest = Cursor(ids[limit - 1]) if len(ids) > limit else None
     return _shaped([rows[id_] for id_ in ids[:limit] if id_ in rows], now, context), rest
 
 
@@ -187,16 +188,18 @@ class Page:
 
     tombstones: list[Tombstone] = field(default_factory=list)
     restorable_until: list[datetime] = field(default_factory=list)
-    rest: Behind | None = None
+    rest: ForgottenCursor | None = None
 
 
-def forgotten(context: Context, namespace: str, selection: Selection, limit: int, behind: Behind | None = None) -> Page:
+def forgotten(
+    context: Context, namespace: str, selection: Selection, limit: int, behind: ForgottenCursor | None = None
+) -> Page:
     """Return the next of the selected tombstones; what was purged has none."""
     with reading(context.database_url) as db:
         tenant = tenants.find(db, namespace)
         found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
     shown = found[:limit]
-    rest = Behind(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
+    rest = ForgottenCursor(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
     return Page(shown, [_restorable_until(context, one) for one in shown], rest)
 
 

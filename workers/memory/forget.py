@@ -19,7 +19,7 @@ from workers.storage.facts import WISHED
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class Outcome:
     """What became of a fact that was to be forgotten or restored; of a tombstone, since when and why.
 
     `pinned` is one that was restored for the second time, and does not end by itself any more.
@@ -34,7 +34,7 @@ class Fate:
 
 def forget(
     context: Context, namespace: str, ids: Sequence[UUID], now: datetime, *, purge: bool = False
-) -> list[Fate | InvalidInputError]:
+) -> list[Outcome | InvalidInputError]:
     """Forget facts because their owner asks for it; return what became of each, in order.
 
     Pinned and permanent ones too; what decay has forgotten is forgotten anew, for a wish weighs more. With `purge`
@@ -43,14 +43,14 @@ def forget(
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return [Fate(id_, "unknown") for id_ in ids]
-        fates = _forget(db, tenant.id, ids, now, purge=purge)
-    return [fates[id_] for id_ in ids]
+            return [Outcome(id_, "unknown") for id_ in ids]
+        outcomes = _forget(db, tenant.id, ids, now, purge=purge)
+    return [outcomes[id_] for id_ in ids]
 
 
 def _forget(
     db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool
-) -> dict[UUID, Fate | InvalidInputError]:
+) -> dict[UUID, Outcome | InvalidInputError]:
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids)
     restored = events.later(db, tenant, list(before), ["restored"], now)
@@ -60,11 +60,13 @@ def _forget(
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
     purged = forgotten_hashes.of_facts(db, tenant, [id_ for id_ in ids if id_ not in before])
-    fates = {id_: Fate(id_, "unchanged", *purged[id_]) if id_ in purged else Fate(id_, "unknown") for id_ in ids}
-    fates |= {one.id: Fate(one.id, "unchanged", one.forgotten_at, one.reason) for one in before.values()}
-    fates |= {id_: Fate(id_, "forgotten", now, "asked") for id_ in wished}
-    fates |= {id_: replace(fates[id_], action="purged") for id_ in going if purge}
-    return fates | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
+    outcomes = {
+        id_: Outcome(id_, "unchanged", *purged[id_]) if id_ in purged else Outcome(id_, "unknown") for id_ in ids
+    }
+    outcomes |= {one.id: Outcome(one.id, "unchanged", one.forgotten_at, one.reason) for one in before.values()}
+    outcomes |= {id_: Outcome(id_, "forgotten", now, "asked") for id_ in wished}
+    outcomes |= {id_: replace(outcomes[id_], action="purged") for id_ in going if purge}
+    return outcomes | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
 
 
 def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:

@@ -28,7 +28,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     """Where a listing goes on: with what happened at an instant, after so many things of the same instant."""
 
     at: datetime
@@ -45,7 +45,7 @@ class History:
     pinned: bool
     pinned_until: datetime | None
     happenings: list[Happening]
-    rest: Place | None = None
+    rest: Cursor | None = None
     ending: Ending = NEVER
 
 
@@ -55,7 +55,7 @@ def history(
     id_: UUID,
     now: datetime,
     limit: int | None = None,
-    place: Place | None = None,
+    place: Cursor | None = None,
     *,
     with_links: bool = True,
 ) -> History:
@@ -94,7 +94,7 @@ def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> 
     return endings(activity.read_live(db, tenant.id, [id_]), rules)
 
 
-def _page(told: list[Happening], limit: int | None, place: Place | None) -> tuple[list[Happening], Place | None]:
+def _page(told: list[Happening], limit: int | None, place: Cursor | None) -> tuple[list[Happening], Cursor | None]:
     """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
     instants = [one.at for one in told[1:]]
     begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.told, 0)
@@ -102,7 +102,7 @@ def _page(told: list[Happening], limit: int | None, place: Place | None) -> tupl
     if end >= len(told):
         return told[begin:], None
     at = told[end].at
-    return told[begin:end], Place(at, end - 1 - bisect_left(instants, at))
+    return told[begin:end], Cursor(at, end - 1 - bisect_left(instants, at))
 
 
 def _linked(id_: UUID, link: Link) -> Happening:

@@ -21,7 +21,7 @@ BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "st
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class NamespaceRules:
     """By what n facts fade: their rules, how many turns were told in all, and how many their episodes outlive."""
 
     rules: FadingRules
@@ -40,7 +40,7 @@ def rules_of(context: Context, own: Hygiene) -> FadingRules:
     return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
 
 
-def terms(context: Context, db: Connection, namespaces: Ints, *, janitor: bool = False) -> Terms:
+def namespace_rules(context: Context, db: Connection, namespaces: Ints, *, janitor: bool = False) -> NamespaceRules:
     """Return by what n facts fade that belong to these namespaces, or by what the janitor ends them."""
     tenants, places = np.unique(namespaces, return_inverse=True)
     known = choices.of(db, tenants.tolist())
@@ -48,7 +48,7 @@ def terms(context: Context, db: Connection, namespaces: Ints, *, janitor: bool =
     turns = np.array([known[id_][1] for id_ in tenants.tolist()], dtype=np.int64)
     most = np.array([one.persistent_turns for one in own], dtype=np.float64)
     rules = own if janitor else [by_passes(one) for one in own]
-    return Terms(_rules(context, rules, places), turns[places], most[places])
+    return NamespaceRules(_rules(context, rules, places), turns[places], most[places])
 
 
 def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
@@ -65,11 +65,11 @@ def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRule
 
 def rules_for(context: Context, db: Connection, namespaces: Ints) -> FadingRules:
     """Return by which rules n facts fade that belong to these namespaces."""
-    return terms(context, db, namespaces).rules
+    return namespace_rules(context, db, namespaces).rules
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class NamespaceSettings:
     """What holds in a namespace, what of that it has set itself, and whether that was changed just now."""
 
     settings: Document
@@ -77,14 +77,14 @@ class Chosen:
     changed: bool
 
 
-def chosen(context: Context, namespace: str) -> Chosen:
+def settings_of(context: Context, namespace: str) -> NamespaceSettings:
     """Return what holds in a namespace."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
     return _shown(context, {} if tenant is None else tenant.settings, changed=False)
 
 
-def choose(context: Context, namespace: str, given: Any, unset: Any, now: datetime) -> Chosen:
+def change(context: Context, namespace: str, given: Any, unset: Any, now: datetime) -> NamespaceSettings:
     """Set some settings of a namespace and unset others; return what holds then. Repeating it changes nothing.
 
     What follows for its facts comes with the next pass.
@@ -105,5 +105,5 @@ def choose(context: Context, namespace: str, given: Any, unset: Any, now: dateti
     return _shown(context, own, changed=own != known)
 
 
-def _shown(context: Context, own: Document, *, changed: bool) -> Chosen:
-    return Chosen({"hygiene": effective(context.settings.hygiene_defaults, own)}, own, changed)
+def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettings:
+    return NamespaceSettings({"hygiene": effective(context.settings.hygiene_defaults, own)}, own, changed)

@@ -14,7 +14,7 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import Fate, came_later, forget_ended, forget_over
+from workers.memory.forget import Outcome, came_later, forget_ended, forget_over
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
@@ -35,7 +35,7 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
 from workers.storage.namespaces import Namespace
-from workers.storage.tombstones import Behind, Selection, Standing
+from workers.storage.tombstones import Cursor, Selection, Standing
 from workers.validation.archived import Reason
 
 VOUCHED_FOR = 1.0
@@ -58,7 +58,7 @@ AT_ONCE = 200
 class Restored:
     """What became of each fact that was to be restored, and which of them have less than the full vector."""
 
-    fates: list[Fate | InvalidInputError]
+    outcomes: list[Outcome | InvalidInputError]
     faded: list[UUID] = field(default_factory=list)
 
 
@@ -66,9 +66,9 @@ class Restored:
 class Batch:
     """What became of some selected facts, which have less than the full vector, and where to continue, if anywhere."""
 
-    fates: dict[UUID, Fate | InvalidInputError] = field(default_factory=dict)
+    outcomes: dict[UUID, Outcome | InvalidInputError] = field(default_factory=dict)
     faded: list[UUID] = field(default_factory=list)
-    behind: Behind | None = None
+    behind: Cursor | None = None
 
 
 def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> Restored:
@@ -87,12 +87,12 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Restored([_not_there(id_, namespace) for id_ in ids])
-        fates, faded = _restore(context, db, tenant, ids, now)
-    return Restored([fates[id_] for id_ in ids], faded)
+        outcomes, faded = _restore(context, db, tenant, ids, now)
+    return Restored([outcomes[id_] for id_ in ids], faded)
 
 
 def restore_next(
-    context: Context, namespace: str, selection: Selection, now: datetime, behind: Behind | None = None
+    context: Context, namespace: str, selection: Selection, now: datetime, behind: Cursor | None = None
 ) -> Batch:
     """Restore the next of the selected tombstones, newest first, in one transaction; repeating it goes on.
 
@@ -106,9 +106,9 @@ def restore_next(
         chosen = tombstones.found(db, tenant.id, selection, AT_ONCE, behind)
         if not chosen:
             return Batch()
-        fates, faded = _restore(context, db, tenant, [one.id for one in chosen], now)
-    last = Behind(chosen[-1].forgotten_at, chosen[-1].id) if len(chosen) == AT_ONCE else None
-    return Batch(fates, faded, last)
+        outcomes, faded = _restore(context, db, tenant, [one.id for one in chosen], now)
+    last = Cursor(chosen[-1].forgotten_at, chosen[-1].id) if len(chosen) == AT_ONCE else None
+    return Batch(outcomes, faded, last)
 
 
 def selected(context: Context, namespace: str, selection: Selection) -> int:
@@ -120,7 +120,7 @@ def selected(context: Context, namespace: str, selection: Selection) -> int:
 
 def restore_ended_within(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str
-) -> tuple[dict[UUID, Fate | InvalidInputError], list[UUID]]:
+) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
     """Restore those of some facts that ended by themselves, in an open transaction; leave the others as they are.
 
     Returns what became of each, and which have less than the full vector. `by` names what restores them.
@@ -130,7 +130,7 @@ def restore_ended_within(
 
 def _restore(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
-) -> tuple[dict[UUID, Fate | InvalidInputError], list[UUID]]:
+) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids)
     done = events.restored_at(db, tenant.id, ids, now)
@@ -140,10 +140,12 @@ def _restore(
     refused = _refused(db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in refused and one.id not in done]
     faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
-    fates: dict[UUID, Fate | InvalidInputError] = {id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there}
-    fates |= {id_: Fate(id_, "unchanged", one.forgotten_at, one.reason) for id_, one in there.items()}
-    fates |= {one.id: Fate(one.id, "restored", pinned=one.id in pinned) for one in back}
-    return fates | refused, faded
+    outcomes: dict[UUID, Outcome | InvalidInputError] = {
+        id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there
+    }
+    outcomes |= {id_: Outcome(id_, "unchanged", one.forgotten_at, one.reason) for id_, one in there.items()}
+    outcomes |= {one.id: Outcome(one.id, "restored", pinned=one.id in pinned) for one in back}
+    return outcomes | refused, faded
 
 
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
@@ -157,10 +159,10 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
 
 def _refused(
     db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
-) -> dict[UUID, Fate | InvalidInputError]:
+) -> dict[UUID, Outcome | InvalidInputError]:
     """Return why some facts stay as they are; of two that say the same only the first comes back."""
     said = facts.known_by_hash(db, tenant, [one.hash for one in gone])
-    refused: dict[UUID, Fate | InvalidInputError] = {}
+    refused: dict[UUID, Outcome | InvalidInputError] = {}
     for one in gone:
         overtaken = _overtaken(one, now)
         if overtaken is not None:

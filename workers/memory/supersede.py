@@ -12,7 +12,7 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import retire_within
 from workers.storage import activity, contradictions, facts, namespaces, supersession
 from workers.storage.connection import Connection, transaction
-from workers.storage.contradictions import Behind, Contradiction
+from workers.storage.contradictions import Contradiction, Cursor
 from workers.storage.facts import Fact
 from workers.storage.supersession import Closed, State
 
@@ -130,10 +130,10 @@ class Page:
 
     pairs: list[Contradiction] = field(default_factory=list)
     total: int = 0
-    rest: Behind | None = None
+    rest: Cursor | None = None
 
 
-def contradicting(context: Context, namespace: str, now: datetime, limit: int, behind: Behind | None = None) -> Page:
+def contradicting(context: Context, namespace: str, now: datetime, limit: int, behind: Cursor | None = None) -> Page:
     """Return pairs of remembered facts that contradict each other, found last first."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -142,7 +142,7 @@ def contradicting(context: Context, namespace: str, now: datetime, limit: int, b
         found = contradictions.unsettled(db, tenant.id, now, limit + 1, behind)
         total = contradictions.count(db, tenant.id, now)
     last = found[limit - 1] if len(found) > limit else None
-    return Page(found[:limit], total, None if last is None else Behind(last.found_at, *sorted(last.ids)))
+    return Page(found[:limit], total, None if last is None else Cursor(last.found_at, *sorted(last.ids)))
 
 
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:

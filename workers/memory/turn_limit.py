@@ -9,7 +9,7 @@ import numpy as np
 from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, outrun
 from workers.core.fading import written
-from workers.memory.namespace_settings import Terms, rules_for, terms
+from workers.memory.namespace_settings import NamespaceRules, namespace_rules, rules_for
 from workers.storage import due, facts, outrunning
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
@@ -20,24 +20,24 @@ AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Turns:
     """How many turns a namespace was told, and whether new facts told some of them."""
 
     turns: int = 0
     grown: bool = False
 
 
-def tell_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Told:
+def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Turns:
     """Count the turns that new facts tell, all at the same moment, so that one batch does not age its own episodes.
 
     A turn that any fact of the namespace tells already, or a fact without session or turn, counts no further, so that
     storing again counts nothing twice. Without `count_turns` none counts.
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
-        return Told(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
+        return Turns(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
     before = outrunning.lock(db, tenant)
     new = outrunning.advance(db, tenant, [row.id for row in added])
-    return Told(before + len(new), bool(new))
+    return Turns(before + len(new), bool(new))
 
 
 def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
@@ -55,7 +55,7 @@ def outrun_within(context: Context, db: Connection, tenant: int, before: int, no
 def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
     if not rows.ids:
         return
-    aged = counted(rows, terms(context, db, rows.namespaces), now)
+    aged = counted(rows, namespace_rules(context, db, rows.namespaces), now)
     write_counted(db, rows, aged)
     known = facts.known_by_id(db, int(rows.namespaces[0]), rows.ids)
     live = aged.only(np.array([known[id_].live for id_ in rows.ids], dtype=np.bool_) & ~rows.held)
@@ -64,7 +64,7 @@ def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetim
         due.write_faded(db, live, written(live.anchors, now.timestamp(), rules), live.held)
 
 
-def counted(rows: Activity, own: Terms, now: datetime) -> Activity:
+def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
     """Return facts with what the turns have made of their episodes by an instant.
 
     While an episode is pinned, its turns are counted anew.

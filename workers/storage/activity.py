@@ -249,7 +249,7 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
     db.execute(WRITE_USED, given)
 
 
-def spells_of(db: Connection, namespace: int, id_: UUID) -> list[decay_intervals.Spell]:
+def decay_intervals_of(db: Connection, namespace: int, id_: UUID) -> list[decay_intervals.DecayInterval]:
     """Return how a fact faded before its last use, the oldest spell first, as far back as that is kept."""
     row = db.execute(SPELLS, {"namespace": namespace, "id": id_}).fetchone()
     return decay_intervals.read(row[0]) if row and row[0] else []

@@ -87,7 +87,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Cursor:
     """Where a listing goes on: behind a pair."""
 
     found_at: datetime
@@ -106,7 +106,7 @@ def find(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> 
 
 
 def unsettled(
-    db: Connection, namespace: int, now: datetime, limit: int, behind: Behind | None = None
+    db: Connection, namespace: int, now: datetime, limit: int, behind: Cursor | None = None
 ) -> list[Contradiction]:
     """Return pairs of facts that contradict each other and are remembered at `now`, found last first."""
     place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)

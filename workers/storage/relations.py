@@ -134,7 +134,7 @@ class Listed(Relation):
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Cursor:
     """Where a listing goes on: behind a relation, weighed at the instant at which the listing began."""
 
     at: datetime
@@ -195,7 +195,7 @@ def among(
     decayed: bool | None,
     entity: str | None,
     limit: int,
-    behind: Behind | None = None,
+    behind: Cursor | None = None,
 ) -> list[Listed]:
     """Return the relations of a namespace, or of one entity, that are below the minimum weight or not, or all."""
     given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}

@@ -133,7 +133,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Cursor:
     """Where a walk over tombstones, newest first, continues: after a fact forgotten at an instant."""
 
     at: datetime
@@ -170,7 +170,7 @@ def revive(
 
 
 def found(
-    db: Connection, namespace: int, selection: Selection, limit: int, behind: Behind | None = None
+    db: Connection, namespace: int, selection: Selection, limit: int, behind: Cursor | None = None
 ) -> list[Tombstone]:
     """Return the next of the selected tombstones, newest first."""
     place = {"at": None, "fact": None} if behind is None else asdict(behind)

@@ -15,8 +15,8 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.add import Stored
 from workers.memory.context import Injection, Line
 from workers.memory.edit import Edited
-from workers.memory.facts import Page, Place
-from workers.memory.forget import Fate
+from workers.memory.facts import Cursor, Page
+from workers.memory.forget import Outcome
 from workers.memory.history import History
 from workers.memory.lifetime import Ending
 from workers.memory.pin import Pinned
@@ -74,12 +74,12 @@ def brought_back(outcomes: Sequence[Stored | InvalidInputError | str]) -> dict[s
     }
 
 
-def fates(ids: Sequence[UUID], outcomes: Sequence[Fate | InvalidInputError]) -> dict[str, Any]:
+def outcomes(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
     """Return what became of each fact that somebody wished forgotten or restored, in order, or why nothing did."""
     return {"results": [_fate(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
 
 
-def _fate(id_: UUID, outcome: Fate | InvalidInputError) -> dict[str, Any]:
+def _fate(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
     if isinstance(outcome, NotFoundError):
         return {"id": str(id_), "action": "unknown", "error": str(outcome)}
     if isinstance(outcome, InvalidInputError):
@@ -137,7 +137,7 @@ def fact(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
-def facts(rows: Sequence[Mapping[str, Any]], rest: Place | None = None) -> dict[str, Any]:
+def facts(rows: Sequence[Mapping[str, Any]], rest: Cursor | None = None) -> dict[str, Any]:
     """Return facts, each so, and where their listing goes on."""
     return {"facts": [fact(row) for row in rows], "next": cursors.following(rest)}
 

@@ -105,7 +105,7 @@ def backfill(
     """
     name, until = scope(namespace, everywhere=everywhere), time.monotonic() + WORK_SECONDS
     at = instant(now) if dry_run else write_instant(self, now)
-    place: embed.Place | None = successors.fact_place(after, embed.START)
+    place: embed.Position | None = successors.fact_place(after, embed.START)
     done = answers.backfilled_so_far(successors.so_far(so_far, successors.Backfilled))
     waits = successors.waiting(asked_by)
     while place is not None and time.monotonic() < until:

@@ -35,7 +35,7 @@ def examine(
     """
     name, until = scope(namespace, everywhere=everywhere), time.monotonic() + WORK_SECONDS
     at = write_instant(self, now) if mend else instant(now)
-    place: embed.Place | None = successors.fact_place(after, embed.START)
+    place: embed.Position | None = successors.fact_place(after, embed.START)
     found, waits = _diagnosis(successors.so_far(so_far, successors.Examined)), successors.waiting(asked_by)
     while place is not None and time.monotonic() < until:
         place, more = doctor.examine(context, name, place, at, mend=mend)

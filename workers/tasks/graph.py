@@ -13,7 +13,7 @@ from workers.graph import links as linking
 from workers.graph import relations as relating
 from workers.graph.links import Linked
 from workers.graph.relations import MOST_SHOWN, Passed
-from workers.storage.relations import START, Behind, Place, Relation
+from workers.storage.relations import START, Cursor, Place, Relation
 from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.once import once
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, write_instant
@@ -142,7 +142,7 @@ def relations(
         decayed=None if decayed is None else graph.flag(decayed, "decayed"),
         entity=None if entity is None else graph.entity_name(entity, "entity"),
         limit=validation.whole(limit, "limit", MOST_EDGES),
-        behind=cursors.place(cursor, Behind),
+        behind=cursors.place(cursor, Cursor),
     )
     edges = [edge(one) | ({"decayed": one.weight < minimum} if decayed is None else {}) for one in found]
     return {"edges": edges, "total": found[0].total if found else 0, "next": cursors.following(rest)}

@@ -10,7 +10,7 @@ from workers import validation
 from workers.celery import app
 from workers.coordination import signals
 from workers.decay import held as holding
-from workers.decay.held import Behind, Decided, Page
+from workers.decay.held import Cursor, Decided, Page
 from workers.errors import InvalidInputError
 from workers.tasks.answers import shown
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, write_instant
@@ -24,7 +24,7 @@ DECIDING_SECONDS = 5.0
 def held(namespace: Any = "default", limit: Any = 100, cursor: Any = None) -> dict[str, Any]:
     """Return facts that are over but stay visible, those that were over first in front."""
     name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
-    return _page(holding.listed(context, name, most, cursors.place(cursor, Behind)))
+    return _page(holding.listed(context, name, most, cursors.place(cursor, Cursor)))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.let_go")

@@ -102,10 +102,10 @@ def rebuild_indexes() -> dict[str, Any]:
     return {"rebuilt": search_indexes.rebuild_bloated_indexes(context)}
 
 
-def _walk(step: Callable[[embed.Place], embed.Place | None], place: embed.Place) -> embed.Place | None:
+def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.Position) -> embed.Position | None:
     """Go on step by step until the end or for 30 seconds; return where to go on, if anywhere."""
     until = time.monotonic() + WORK_SECONDS
-    at: embed.Place | None = place
+    at: embed.Position | None = place
     try:
         while at is not None and time.monotonic() < until:
             at = step(at)

@@ -21,8 +21,8 @@ def settings(
     """Set and unset settings of a namespace, by their paths; return all that hold, and what it has set itself."""
     name = validation.namespace_name(namespace)
     if not set and not unset:
-        done = namespace_settings.chosen(context, name)
+        done = namespace_settings.settings_of(context, name)
     else:
         at = write_instant(self, now)
-        done = namespace_settings.choose(context, name, set, unset, at)
+        done = namespace_settings.change(context, name, set, unset, at)
     return {"settings": done.settings, "own": done.own, "changed": done.changed}

@@ -16,7 +16,7 @@ from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import touch as touching
-from workers.memory.recall.lookups import Behind
+from workers.memory.recall.lookups import Cursor
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of, write_instant
 from workers.validation import cursors
@@ -113,7 +113,7 @@ def lookup(
     namespace = validation.namespace_name(namespace)
     most, behind = (
         None if limit is None else validation.whole(limit, "limit", MOST_FACTS),
-        cursors.place(cursor, Behind),
+        cursors.place(cursor, Cursor),
     )
     name = finding.Name(
         entity=validation.required_name(entity, "entity"),

@@ -13,7 +13,7 @@ from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
 from workers.memory import facts as showing
 from workers.memory import supersede
-from workers.storage.contradictions import Behind
+from workers.storage.contradictions import Cursor
 from workers.tasks import answers
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, write_instant
 from workers.validation import cursors
@@ -73,7 +73,7 @@ def facts(
         validation.whole(limit, "limit", MOST_FACTS),
         0 if offset == 0 else validation.whole(offset, "offset", MANY),
     )
-    place = cursors.place(cursor, showing.Place)
+    place = cursors.place(cursor, showing.Cursor)
     last = place.before if place else None if before is None else validation.fact_id(before)
     return answers.facts(*showing.page(context, name, most, at, before=last, offset=skipped))
 
@@ -92,7 +92,7 @@ def list_contradictions(
 ) -> dict[str, Any]:
     """Return which remembered facts contradict each other."""
     name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
-    behind = cursors.place(cursor, Behind)
+    behind = cursors.place(cursor, Cursor)
     return answers.contradicting(supersede.contradicting(context, name, instant(now), most, behind))
 
 

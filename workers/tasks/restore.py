@@ -16,7 +16,7 @@ from workers.memory import facts as listing
 from workers.memory import restore as restoring
 from workers.memory.restore import BY_ITSELF, Batch
 from workers.storage.facts import WISHED
-from workers.storage.tombstones import Behind, Selection
+from workers.storage.tombstones import Cursor, Selection
 from workers.tasks import answers
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.recall import regenerate
@@ -45,7 +45,7 @@ def forgotten(
     name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
     shown = EVERY_REASON if asked else BY_ITSELF
     selection = _selection(since, until, reason, run, shown, shown)
-    return answers.forgotten(listing.forgotten(context, name, selection, most, cursors.place(cursor, Behind)))
+    return answers.forgotten(listing.forgotten(context, name, selection, most, cursors.place(cursor, Cursor)))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.restore")
@@ -78,7 +78,7 @@ def restore(
     selection = _selection(since, until, reason, run, BY_ITSELF, EVERY_REASON)
     if dry_run:
         return {"matching": restoring.selected(context, name, selection)}
-    place, waits = cursors.place(after, Behind), successors.waiting(asked_by)
+    place, waits = cursors.place(after, Cursor), successors.waiting(asked_by)
     before = successors.so_far(so_far, successors.Restored) or _nothing_yet()
     done, rest = _restore_selected(name, selection, at, place, before)
     if rest is not None:
@@ -95,12 +95,12 @@ def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
     done = restoring.restore(context, name, ids, at)
     signals.mark_grown(context.redis, name)
     _regenerate(name, done.faded)
-    return answers.fates(ids, done.fates)
+    return answers.outcomes(ids, done.outcomes)
 
 
 def _restore_selected(
-    name: str, selection: Selection, at: datetime, place: Behind | None, done: dict[str, Any]
-) -> tuple[dict[str, Any], Behind | None]:
+    name: str, selection: Selection, at: datetime, place: Cursor | None, done: dict[str, Any]
+) -> tuple[dict[str, Any], Cursor | None]:
     """Restore batch by batch for as long as a task works; return what was done in all, and where to continue."""
     deadline = time.monotonic() + WORK_SECONDS
     while True:
@@ -128,12 +128,12 @@ def _nothing_yet() -> dict[str, Any]:
 
 def _added(done: dict[str, Any], batch: Batch) -> dict[str, Any]:
     """Return what was done before and in a batch together, with the first of the errors."""
-    fates = answers.fates(list(batch.fates), list(batch.fates.values()))["results"]
-    errors = [one for one in fates if "error" in one]
-    actions = [one.get("action") for one in fates]
+    outcomes = answers.outcomes(list(batch.outcomes), list(batch.outcomes.values()))["results"]
+    errors = [one for one in outcomes if "error" in one]
+    actions = [one.get("action") for one in outcomes]
     return {
         "restored": done["restored"] + actions.count("restored"),
-        "pinned": done["pinned"] + sum("pinned" in one for one in fates),
+        "pinned": done["pinned"] + sum("pinned" in one for one in outcomes),
         "unchanged": done["unchanged"] + actions.count("unchanged"),
         "refused": done["refused"] + len(errors),
         "errors": (done["errors"] + errors)[:MOST_ERRORS],

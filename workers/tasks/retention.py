@@ -34,9 +34,9 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
     """Forget facts, or erase them at once; return what became of each, in order."""
     at = write_instant(self, now)
     name, facts = validation.namespace_name(namespace), validation.fact_ids(ids, MOST_FACTS)
-    fates = forgetting.forget(context, name, facts, at, purge=purge)
+    outcomes = forgetting.forget(context, name, facts, at, purge=purge)
     signals.mark_grown(context.redis, name)
-    return answers.fates(facts, fates)
+    return answers.outcomes(facts, outcomes)
 
 
 @app.task(base=EbbTask, bind=True, name="memory.pin")
@@ -90,7 +90,7 @@ def history(
         validation.namespace_name(namespace),
         None if limit is None else validation.whole(limit, "limit", MOST_FACTS),
     )
-    place = cursors.place(cursor, telling.Place)
+    place = cursors.place(cursor, telling.Cursor)
     fact, at = validation.fact_id(id), instant(now)
     return answers.history(telling.history(context, name, fact, at, most, place, with_links=links))
 

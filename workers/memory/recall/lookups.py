@@ -32,7 +32,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Cursor:
     """Where a listing goes on: behind a fact, as it was believed at the instant at which the listing began."""
 
     at: datetime
@@ -42,8 +42,8 @@ class Behind:
 
 
 def lookup(
-    context: Context, namespace: str, name: Name, now: datetime, limit: int | None = None, behind: Behind | None = None
-) -> tuple[list[Result], Behind | None]:
+    context: Context, namespace: str, name: Name, now: datetime, limit: int | None = None, behind: Cursor | None = None
+) -> tuple[list[Result], Cursor | None]:
     """Return facts of that name, the most confident first, then the newest, and where to go on; nothing is embedded.
 
     Without limit they are all of them. Their score is their confidence, as soft decay has left it. What is expired,
@@ -79,7 +79,7 @@ def lookup(
         for place in page
     ]
     ended = len(page) == len(left)
-    return results, None if ended else Behind(began, *_key(found[page[-1]], believed[page[-1]]))
+    return results, None if ended else Cursor(began, *_key(found[page[-1]], believed[page[-1]]))
 
 
 def _visible(db: Connection, tenant: int, name: Name, scope: Scope) -> Candidates:
@@ -110,7 +110,7 @@ def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
     return float(believed), float(fact["told_at"]), fact["id"]
 
 
-def _is_behind(fact: Any, believed: float, place: Behind | None) -> bool:
+def _is_behind(fact: Any, believed: float, place: Cursor | None) -> bool:
     """Tell whether a fact stands behind a place, in the order of `_order`."""
     if place is None:
         return True
