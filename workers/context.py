@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from workers.embedding import Embedder
-    from workers.embedding.queries import Queries
+    from workers.embedding.wrappers import Queries
     from workers.llm.chat import Chat
 
 
@@ -59,7 +59,7 @@ class Context:
     def embedder(self) -> "Embedder":
         """Return the embedder of the settings; one that asks a server is given a pause when that does not answer."""
         from workers.embedding import make_embedder  # noqa: PLC0415 - not before somebody needs vectors
-        from workers.embedding.pausing import PausingEmbedder  # noqa: PLC0415
+        from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
         embedder = make_embedder(self.settings)
         if self.settings.embedder != "openai" or not self.settings.redis_url:
@@ -69,7 +69,7 @@ class Context:
     @cached_property
     def queries(self) -> "Queries":
         """Return the vectors of this process's recent queries."""
-        from workers.embedding.queries import Queries  # noqa: PLC0415
+        from workers.embedding.wrappers import Queries  # noqa: PLC0415
 
         return Queries(self.embedder)
 

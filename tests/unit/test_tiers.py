@@ -14,7 +14,6 @@ from workers.core.tiers import (
     Curve,
     Tier,
     age_at_retention,
-    age_at_salience,
     base_for,
     curve,
     retention,
@@ -215,14 +214,6 @@ def test_age_at_retention_is_the_inverse_of_retention(s: float, coactivations: i
 
     assert age >= 0
     assert kept(s, age, coactivations) == pytest.approx(fraction, rel=1e-9)
-
-
-@given(shares, counts, st.floats(0.001, 1))
-@properties
-def test_age_at_salience_is_the_inverse_of_salience(s: float, coactivations: int, level: float) -> None:
-    age = float(age_at_salience(curve_of(s, coactivations), np.array([s]), level)[0])
-
-    assert s * kept(s, age, coactivations) == pytest.approx(min(s, level), rel=1e-9)
 
 
 def test_all_of_a_memory_is_left_at_age_0_and_none_of_it_never() -> None:

@@ -115,7 +115,7 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
 def settle(context: Context, now: datetime) -> int:
     """Add what changed in all namespaces to their totals, batch by batch; return how many changes there were.
 
-    How those namespaces stand then is noted as of `now`, so that their course can be told.
+    How those namespaces stand then is noted as of `now`, for their time series.
 
     Nothing is counted twice or lost, whatever dies and however often it runs: a change is a row that is taken away in
     the transaction that adds it.
@@ -148,14 +148,14 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
         due, _ = (0, 0) if tenant is None else tallies.due(db, tenant.id, now)
     if tenant is not None:
         noted = [*noted, (now, _named(counted) | {DUE: due})]
-    told = [(at.timestamp(), _sums_by_kind(counts)) for at, counts in noted]
+    series = [(at.timestamp(), _sums_by_kind(counts)) for at, counts in noted]
     return {
-        "at": [at for at, _ in told],
-        "tiers": _lists(told, "tier", [tier.name.lower() for tier in Tier]),
-        "fidelity": _lists(told, "fidelity", [*FIDELITIES, PENDING]),
-        "classes": _lists(told, "class", []),
-        "forgotten": _lists(told, "forgotten", []),
-        "due": [sums[DUE, ""] for _, sums in told],
+        "at": [at for at, _ in series],
+        "tiers": _lists(series, "tier", [tier.name.lower() for tier in Tier]),
+        "fidelity": _lists(series, "fidelity", [*FIDELITIES, PENDING]),
+        "classes": _lists(series, "class", []),
+        "forgotten": _lists(series, "forgotten", []),
+        "due": [sums[DUE, ""] for _, sums in series],
     }
 
 
@@ -195,8 +195,8 @@ def _sums_by_kind(counts: Mapping[str, int]) -> Counter[tuple[str, str]]:
 
 
 def _lists(
-    told: Sequence[tuple[float, Counter[tuple[str, str]]]], what: str, names: Sequence[str]
+    series: Sequence[tuple[float, Counter[tuple[str, str]]]], what: str, names: Sequence[str]
 ) -> dict[str, list[int]]:
     """Return a list for each name, those given first, then whatever else there was."""
-    more = sorted({name for _, sums in told for kind, name in sums if kind == what} - set(names))
-    return {name: [sums[what, name] for _, sums in told] for name in [*names, *more]}
+    more = sorted({name for _, sums in series for kind, name in sums if kind == what} - set(names))
+    return {name: [sums[what, name] for _, sums in series] for name in [*names, *more]}

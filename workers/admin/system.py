@@ -100,12 +100,12 @@ def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
     with transaction(context.database_url) as db:
         noted = system_history.since(db, now - timedelta(days=days), now)
     sums = [counts for _, _, counts in noted]
-    told = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
+    histograms = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
     return {
         "at": [at.timestamp() for at, _, _ in noted],
         "waiting": {queue: [int(waiting.get(queue, 0)) for _, waiting, _ in noted] for queue in QUEUES},
-        "half": [timings.quantile(counts, 0.5) for counts in told],
-        "most": [timings.quantile(counts, 0.95) for counts in told],
+        "half": [timings.quantile(counts, 0.5) for counts in histograms],
+        "most": [timings.quantile(counts, 0.95) for counts in histograms],
     }
 
 

@@ -20,7 +20,7 @@ RECEIPT_SECONDS = 86_400
 
 
 def note_owner(redis: Redis, task_id: str, namespace: str) -> None:
-    """Note that a task, whose id somebody is told, is a namespace's."""
+    """Record to which namespace a task belongs, whose id a client was given."""
     redis.set(f"{OWNER}:{task_id}", namespace, ex=RECEIPT_SECONDS)
 
 
@@ -54,11 +54,11 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
 
 def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
     """Keep what was answered first, and return that, for whoever asks the same again, or did at the same time."""
-    key, told = f"{ANSWER}:{task_id}", json.dumps(answer)
-    if TEXT in told:
+    key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
+    if TEXT in encoded:
         redis.sadd(QUOTING, key)
         redis.expire(QUOTING, RECEIPT_SECONDS)
-    redis.set(key, told, nx=True, ex=RECEIPT_SECONDS)
+    redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
     return answered(redis, task_id) or answer
 
 

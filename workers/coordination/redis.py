@@ -126,9 +126,9 @@ def compact(redis: Redis, *, wait: bool = False) -> bool:
 
 
 def _is_rewriting(redis: Redis) -> bool:
-    told = redis.info("persistence")
+    persistence = redis.info("persistence")
     names = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
-    return any(told.get(name) for name in names)
+    return any(persistence.get(name) for name in names)
 
 
 def _database_after(redis_url: str, distance: int) -> str:

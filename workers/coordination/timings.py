@@ -49,7 +49,7 @@ def read(redis: Redis) -> dict[str, Histogram]:
 def quantile(counts: list[int], share: float) -> float | None:
     """Return the value below which that share lies, as if each bucket were evenly filled; none where there is none.
 
-    What lies beyond the last finite bound is told as that.
+    What lies beyond the last finite bound counts as that.
     """
     if not counts or not counts[-1]:
         return None

@@ -1,7 +1,7 @@
-"""Spells: the stretches between a fact's uses in which it faded, packed so that a row can keep the newest of them.
+"""Decay intervals: the times between a fact's uses in which it faded, packed so that a row can hold the newest ones.
 
-A use puts a new anchor in the place of the old one, of which nothing else tells afterwards. Of a spell that is over,
-eleven bytes are kept: when it began, from when on the fact faded (later, where a pin held it), strength, coactivations.
+A use replaces the anchor, and nothing else records the old one. An interval that is over takes eleven bytes: when it
+began, from when on the fact faded (later, where it was pinned), strength and coactivations.
 """
 
 import struct
@@ -15,25 +15,25 @@ from workers.core.fading import Anchors, sustained
 from workers.core.tiers import strength
 
 MOST = 16
-"""So many spells of a fact are kept."""
+"""The most intervals kept of a fact."""
 
 PACKED = struct.Struct(">IIHB")
 LONGEST = MOST * PACKED.size
-"""Bytes of all the spells that a fact may have."""
+"""The most bytes of all intervals of a fact."""
 
 NEVER = 2**32 - 1
 """An instant that does not come; as the others in whole seconds since the epoch."""
 
 STEPS = 2**16 - 1
-"""The finest strength that can be told apart, as parts of 1."""
+"""Strength is stored as a multiple of 1 / STEPS."""
 
 MANY = 255
-"""Coactivations beyond which no more are told: whether they are more than five is all that a curve asks."""
+"""Coactivations are capped here: a curve only needs to know whether they are more than five."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecayInterval:
-    """A stretch of time in which nobody used a fact: instants in epoch seconds, strength as it began."""
+    """A time in which a fact was not used: instants in epoch seconds, strength at its beginning."""
 
     begins: float
     fades_from: float
@@ -42,7 +42,7 @@ class DecayInterval:
 
 
 def over(before: Anchors, after: Anchors) -> list[bytes]:
-    """Return for each fact the spell that a new anchor ends, packed; nothing where it goes on."""
+    """Return for each fact the interval that a new anchor ends, packed; empty where it goes on."""
     ended = after.last_seen_at > before.last_seen_at
     columns = (
         _seconds(before.last_seen_at),
@@ -55,12 +55,12 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
 
 
 def read(packed: bytes) -> list[DecayInterval]:
-    """Return the spells of a fact, the oldest first."""
+    """Return the intervals of a fact, the oldest first."""
     return sorted(_each(packed), key=lambda interval: interval.begins)
 
 
 def older(packed: bytes, seconds: float) -> bytes:
-    """Return packed spells that were so many seconds earlier."""
+    """Return packed intervals moved so many seconds into the past."""
     moved = (
         (max(begins - int(seconds), 0), from_ if from_ == NEVER else max(from_ - int(seconds), 0), *rest)
         for begins, from_, *rest in PACKED.iter_unpack(packed)

@@ -51,6 +51,6 @@ def aged_out_at(encoded_at: Floats, outrun_at: Floats, days: Each, both: Bools |
 
 
 def stale_at(silent_since: Floats, days: Each) -> Floats:
-    """Return when permanent episodes are stale that were neither told nor recalled since."""
+    """Return when permanent episodes are stale that were neither stated nor recalled since."""
     stale: Floats = silent_since + days * DAY + MOMENT
     return stale

@@ -40,7 +40,7 @@ EVEN = 0.5
 """The share of each arm in relevance, where nothing is known against it."""
 
 CONTIGUITY = (0.3, 0.15)
-"""What a fact gains from the scores of those told one and two turns before and after it."""
+"""What a fact gains from the scores of facts stated one and two turns before and after it."""
 
 PRIOR_WEIGHT = 0.1
 FRESHNESS_DAYS = 30.0

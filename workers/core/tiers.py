@@ -117,9 +117,3 @@ def age_at_retention(curve: Curve, fraction: Floats | float) -> Floats:
     in_warm = curve.hot_until + (loss - hot) / rules.warm_rate
     in_cold = curve.cold_from + (loss - warm) / rules.cold_rate
     return np.where(loss <= hot, in_hot, np.where(loss <= warm, in_warm, in_cold))
-
-
-def age_at_salience(curve: Curve, strength: Floats, salience: float) -> Floats:
-    """Return the age in days at which salience has sunk to `salience`: 0 where it starts there or below."""
-    fraction = np.divide(salience, strength, out=np.ones_like(strength), where=strength > salience)
-    return age_at_retention(curve, fraction)

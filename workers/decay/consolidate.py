@@ -1,6 +1,6 @@
 """Consolidate: of facts that say nearly the same one is kept, strengthened by the others, which become tombstones.
 
-It is told first, and done only where somebody wants it. What is merged can be restored, and is then left alone. No
+It is listed first, and done only on request. What is merged can be restored, and is then left alone. No
 model decides: the same facts lead to the same merges, whoever does it and however often.
 """
 

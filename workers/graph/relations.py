@@ -1,4 +1,4 @@
-"""Relations: who has to do with whom is observed, told, and fades unless it is observed again."""
+"""Relations between entities: observed, listed, and fading unless they are observed again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -65,16 +65,16 @@ def add_within(
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
     some = any(vector is not None for _, _, vector in new)
     usable = some and embedders.holds(db, context.embedder.name)
-    told = add_turns_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
+    turns = add_turns_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
     with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
     without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
     rules = rules_of(context, own)
     for group, fidelity in ((with_vector, FULL), (without, PENDING)):
-        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], told, rules, fidelity, now)
+        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], turns, rules, fidelity, now)
     if with_vector:
         keep_vectors(db, tenant, [row.id for row, _, _ in with_vector], np.stack([v for _, _, v in with_vector]))
-    if told.turns > own.persistent_turns and told.grown:
-        outrun_within(context, db, tenant, told.turns - int(own.persistent_turns), now)
+    if turns.turns > own.persistent_turns and turns.grown:
+        outrun_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
     return added
 
 
@@ -105,7 +105,7 @@ def _add_activity(
     db: Connection,
     tenant: int,
     new: Sequence[tuple[Fact, NewFact]],
-    told: Turns,
+    turns: Turns,
     rules: FadingRules,
     fidelity: int,
     now: datetime,
@@ -118,7 +118,7 @@ def _add_activity(
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
     sources = [fact.decay_class_source for _, fact in new]
-    activity.add(db, tenant, ids, segments, anchors, classes, sources, [told.turns] * len(ids), faded)
+    activity.add(db, tenant, ids, segments, anchors, classes, sources, [turns.turns] * len(ids), faded)
 
 
 def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any
     encoded = [_encoded_at(fact, now).timestamp() for _, fact in new]
     seen = [(fact.last_seen_at or now).timestamp() for _, fact in new]
     confirmed = [
-        max(told, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else told
-        for (_, fact), told, used in zip(new, encoded, seen, strict=True)
+        max(stated, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else stated
+        for (_, fact), stated, used in zip(new, encoded, seen, strict=True)
     ]
     strength = np.array([fact.salience if fact.strength is None else fact.strength for _, fact in new])
     coactivations = np.array([fact.coactivations for _, fact in new])
@@ -155,13 +155,13 @@ def answers_for(
     db: Connection, tenant: int, rows: Sequence[Fact], added: dict[UUID, bytes]
 ) -> list[Stored | InvalidInputError]:
     """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
-    told = _first_told(rows, added)
-    others = [row for row, new in zip(rows, told, strict=True) if not new]
+    first = _first_of_each(rows, added)
+    others = [row for row, new in zip(rows, first, strict=True) if not new]
     said = facts.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
     taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
     unembedded = pending.among(db, tenant, [*added, *said.values()])
     answers: list[Stored | InvalidInputError] = []
-    for row, new in zip(rows, told, strict=True):
+    for row, new in zip(rows, first, strict=True):
         there = said.get(row.hash)
         if new:
             answers.append(Stored(row.id, "added", row.id not in unembedded))
@@ -172,7 +172,7 @@ def answers_for(
     return answers
 
 
-def _first_told(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
+def _first_of_each(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
     """Return of each given fact whether it is the one that was added, and not one that repeats it."""
     unanswered = dict(added)
     return [unanswered.get(row.id) == row.hash and unanswered.pop(row.id) is not None for row in rows]

@@ -75,8 +75,8 @@ def history(
         linked = [] if tenant is None or not with_links else links.of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
-    told = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
-    page, rest = _page([told[0], *sorted(told[1:], key=lambda one: one.at)], limit, place)
+    whole = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], limit, place)
     return History(
         id=id_,
         text=account.text,
@@ -94,15 +94,15 @@ def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> 
     return endings(activity.read_live(db, tenant.id, [id_]), rules)
 
 
-def _page(told: list[Happening], limit: int | None, place: Cursor | None) -> tuple[list[Happening], Cursor | None]:
+def _page(whole: list[Happening], limit: int | None, place: Cursor | None) -> tuple[list[Happening], Cursor | None]:
     """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
-    instants = [one.at for one in told[1:]]
+    instants = [one.at for one in whole[1:]]
     begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.told, 0)
-    end = len(told) if limit is None else min(begin + limit, len(told))
-    if end >= len(told):
-        return told[begin:], None
-    at = told[end].at
-    return told[begin:end], Cursor(at, end - 1 - bisect_left(instants, at))
+    end = len(whole) if limit is None else min(begin + limit, len(whole))
+    if end >= len(whole):
+        return whole[begin:], None
+    at = whole[end].at
+    return whole[begin:end], Cursor(at, end - 1 - bisect_left(instants, at))
 
 
 def _linked(id_: UUID, link: Link) -> Happening:

@@ -85,7 +85,7 @@ def lives(
     rows = activity.read_live(db, owner.id, ids)
     known = classes.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
     ends = endings(rows, rules_of(context, hygiene(context, owner.settings)))
-    told = zip(rows.ids, rows.decay_classes, rows.held.tolist(), strict=True)
+    columns = zip(rows.ids, rows.decay_classes, rows.held.tolist(), strict=True)
     return {
         id_: Life(
             decay_class or None,
@@ -93,7 +93,7 @@ def lives(
             ends[id_],
             over=not held and (at := ends[id_].at) is not None and at <= now,
         )
-        for id_, decay_class, held in told
+        for id_, decay_class, held in columns
         if id_ in known
     }
 

@@ -22,7 +22,7 @@ BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "st
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRules:
-    """By what n facts fade: their rules, how many turns were told in all, and how many their episodes outlive."""
+    """The decay rules of n facts, the turns of their namespaces so far, and after how many turns their episodes end."""
 
     rules: FadingRules
     turns: Ints

@@ -119,9 +119,9 @@ def _fault(row: Fact, intent: Intent, target: State | None, own: State | None, s
 
 def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
     """Note what contradicts facts just written or edited that have entity, key and value; do it last of all."""
-    told = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
-    if told or edited:
-        contradictions.find(db, tenant, [*told, *edited], now)
+    stated = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
+    if stated or edited:
+        contradictions.find(db, tenant, [*stated, *edited], now)
 
 
 @dataclass(frozen=True, slots=True)

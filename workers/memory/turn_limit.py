@@ -1,4 +1,4 @@
-"""Age: episodes are as old as the turns that were told since; each new turn of a session is one more."""
+"""The turn limit: episodes end after a number of turns; each new turn of a session counts once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How many turns a namespace was told, and whether new facts told some of them."""
+    """How many turns a namespace has, and whether the new facts added any."""
 
     turns: int = 0
     grown: bool = False
 
 
 def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Turns:
-    """Count the turns that new facts tell, all at the same moment, so that one batch does not age its own episodes.
+    """Count the turns of new facts, all at the same moment, so that one batch does not age its own episodes.
 
-    A turn that any fact of the namespace tells already, or a fact without session or turn, counts no further, so that
-    storing again counts nothing twice. Without `count_turns` none counts.
+    A turn that another fact of the namespace has is not counted again; neither are facts without session or turn.
+    Without `count_turns` none are counted.
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
         return Turns(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
@@ -41,9 +41,9 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
 
 
 def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
-    """Let persistent episodes end that occurred before a turn, because more have passed since than they outlive.
+    """End persistent episodes that occurred before a turn, because the turn limit has passed since.
 
-    It reads none but those, by their index. What somebody works on at this moment is found with the next turn.
+    Only those are read, by their index. Locked ones are skipped, and found with the next turn.
     """
     found = AT_ONCE
     while found == AT_ONCE:

@@ -69,7 +69,7 @@ class Found:
     meaning: float = ranking.EVEN
 
     def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
-        """Return what brought a fact: words, else a link or entity, meaning, or that it was told beside such."""
+        """Return what brought a fact: words, a link or entity, meaning, or a neighbour in the conversation."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
         return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")

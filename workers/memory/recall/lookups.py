@@ -99,7 +99,7 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 
 
 def _order(found: Candidates, believed: Floats) -> list[int]:
-    """Return places by confidence and then by what was told last, equal ones always in the same order."""
+    """Return places by confidence, then the latest statement; ties always in the same order."""
     ids = np.array([id_.int for id_ in found["id"]], dtype=object)
     places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["told_at"], -believed)).tolist()
     return places

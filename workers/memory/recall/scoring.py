@@ -173,7 +173,7 @@ find 0.1 points more of the evidence with the hashing embedder, 0.3 with MiniLM,
 """
 
 NEIGHBOURS_OF = (20, 30)
-"""How many of the best bring the facts told just before and after them: as many as are wanted, within these."""
+"""Bounds of how many of the best results also bring the facts stated just before and after them."""
 
 TOO_UNLIKE = "not similar enough"
 

@@ -1,11 +1,8 @@
-"""An embedder that is not asked while it is known to fail: a circuit breaker around one that asks a server.
-
-`pybreaker` and `purgatory` keep such a state in Redis too, but let every process try again once a pause of fixed length
-is over. Here one request at a time tries, and the pauses grow.
-"""
+"""Wrappers of an embedder: one pauses it after failures, one caches the vectors of recent questions."""
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from workers.core.arrays import Vectors
@@ -91,3 +88,24 @@ class PausingEmbedder:
         if trying:
             self._pause.answered()
         return vectors
+
+
+REMEMBERED = 256
+
+
+class Queries:
+    """The queries that this process embedded lately."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        def one(text: str) -> Vectors:
+            return embedder.embed_query(text)
+
+        self._embed = lru_cache(maxsize=REMEMBERED)(one)
+
+    def embed(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query.
+
+        Raises:
+            EmbeddingError: the embedder fails.
+        """
+        return self._embed(text)
