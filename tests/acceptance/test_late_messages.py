@@ -96,6 +96,54 @@ def test_an_item_that_was_put_anew_is_not_dropped_by_a_late_message(live: LiveSy
     assert json.loads(item["document"]) == {"sacks": 2}
 
 
+def test_an_edit_does_not_come_back_with_a_late_message(live: LiveSystem, client: Client, namespace: str) -> None:
+    """What changed the tags since, such as a consolidation, need not have been an edit."""
+    id_, task_id = client.store("The otter swims.")["id"], str(uuid4())
+    edit = {"id": id_, "tags": ["river"], "namespace": namespace}
+    assert answer(live, "memory.edit", edit, task_id)["changed"] == ["tags"]
+    live.rows("update facts set tags = %s where id = %s returning id", [["river", "animals"], id_])
+    assert answer(live, "memory.edit", edit, task_id)["changed"] == ["tags"]
+    assert live.rows("select tags from facts where id = %s", [id_]) == [(["river", "animals"],)]
+
+
+def test_a_contradiction_is_not_settled_again_by_a_late_message(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    old, new = (client.store(f"Ana lives in {city}.", entity="Ana", key="city", value=city)["id"] for city in "AB")
+    settled, task_id = {"ids": [old], "keep": new, "namespace": namespace}, str(uuid4())
+    answer(live, "memory.resolve", settled, task_id)
+    client.restore([old])
+    assert answer(live, "memory.resolve", settled, task_id) == {"kept": new, "superseded": [old]}
+    assert live.rows("select superseded_by from facts where id = %s", [old]) == [(None,)]
+
+
+def test_a_late_restore_brings_nothing_back_that_ended_since(live: LiveSystem, client: Client, namespace: str) -> None:
+    id_, task_id = client.store("The otter swims.", decay_class="checkpoint")["id"], str(uuid4())
+    restore = {"ids": [id_], "namespace": namespace}
+    (first,) = answer(live, "memory.restore", restore, task_id)["results"]  # type: ignore[misc]
+    live.rows(
+        "update activity set expires_at = now() - interval '1 hour', ends_at = now() - interval '1 hour', "
+        "due_at = now() - interval '1 hour' where fact = %s returning fact",
+        [id_],
+    )
+    client.decay()
+    (second,) = answer(live, "memory.restore", restore, task_id)["results"]  # type: ignore[misc]
+    assert (first["action"], second) == ("unchanged", first)
+    assert live.rows("select forgotten_reason from facts where id = %s", [id_]) == [("expired",)]
+
+
+def test_a_pin_that_found_no_fact_does_not_pin_it_with_a_late_message(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    id_, task_id = client.store("The otter swims.")["id"], str(uuid4())
+    client.forget([id_])
+    for _ in range(2):
+        with pytest.raises(Exception, match="no live fact"):
+            answer(live, "memory.pin", {"id": id_, "namespace": namespace}, task_id)
+        client.restore([id_])
+    assert live.rows("select pinned_until from activity where fact = %s", [id_]) == [(None,)]
+
+
 def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:
     """Return what a task answers to this delivery of it, whatever it answered to an earlier one."""
     result = live.send(task, arguments, task_id)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day, wait_for
 
+from workers.memory.add import Stored
 from workers.memory.forget import forget_within
 from workers.storage import activity, choices, likenesses, rules
 from workers.storage.connection import Connection, connect, transaction
@@ -71,3 +72,28 @@ def test_a_repeated_statement_keeps_the_tags_that_a_consolidation_adds_at_that_m
         likenesses.take_over(db, tenant(memory), [id_], [["tea", "guests"]], [0.5])
     assert memory.value("select tags from facts") == ["tea", "guests"]
     assert [what for what, _ in memory.history(id_)] == ["stored"]
+
+
+def test_a_late_repeat_of_a_statement_does_not_take_back_what_a_consolidation_changed(memory: Memory) -> None:
+    said: dict[str, Any] = {"id": str(uuid4()), "text": "Tea at four.", "importance": 0.2}
+    id_, use = UUID(said["id"]), uuid4()
+    memory.store(said, use=use)
+    with transaction(memory.context.database_url) as db:
+        likenesses.take_over(db, tenant(memory), [id_], [["tea"]], [0.9])
+    memory.store(said, use=use)
+    assert memory.value("select importance from facts") == 0.9
+    memory.store(said, at=2, use=uuid4())
+    assert memory.value("select importance from facts") == 0.2
+
+
+def test_a_late_repeat_that_insists_does_not_bring_back_what_was_erased_since(memory: Memory) -> None:
+    said: dict[str, Any] = {"id": str(uuid4()), "text": "Tea at four.", "again": True}
+    use = uuid4()
+    memory.store(said, use=use)
+    memory.forget(UUID(said["id"]), at=1, purge=True)
+    (repeated,) = memory.store(said, use=use)
+    assert isinstance(repeated, Stored)
+    assert (repeated.action, memory.value("select count(*) from facts")) == ("forgotten", 0)
+    (stored,) = memory.store(said, at=2, use=uuid4())
+    assert isinstance(stored, Stored)
+    assert stored.action == "added"

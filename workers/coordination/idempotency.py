@@ -55,11 +55,16 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
 def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
     """Keep what was answered first, and return that, for whoever asks the same again, or did at the same time."""
     key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
+    note_quoting(redis, key, encoded)
+    redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
+    return answered(redis, task_id) or answer
+
+
+def note_quoting(redis: Redis, key: str, encoded: str) -> None:
+    """Note the key of an answer, as JSON, that quotes facts, so that it goes with what is erased of them."""
     if TEXT in encoded:
         redis.sadd(QUOTING, key)
         redis.expire(QUOTING, RECEIPT_SECONDS)
-    redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
-    return answered(redis, task_id) or answer
 
 
 def drop_quotes(redis: Redis) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from redis import Redis
-from redis.exceptions import LockError
+from redis.exceptions import RedisError
 
+from workers.coordination import idempotency
 from workers.coordination.redis import RefusedError
 
 ACTIVE = "ebb:active"
@@ -98,7 +99,9 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
 
 def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
     """Note what a task answered when it was done, so that its second delivery need not do it again."""
-    redis.set(f"{DONE}:{task_id}", json.dumps(answer), ex=FIRST_SEEN_SECONDS)
+    key, told = f"{DONE}:{task_id}", json.dumps(answer)
+    idempotency.note_quoting(redis, key, told)
+    redis.set(key, told, ex=FIRST_SEEN_SECONDS)
 
 
 def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
@@ -137,7 +140,7 @@ def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
         yield alone
     finally:
         if alone:
-            with suppress(LockError):
+            with suppress(RedisError):
                 lock.release()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from uuid_utils.compat import uuid7
 
@@ -26,7 +26,7 @@ from workers.memory.lifetime import lives
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
-from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending
+from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending, uses
 from workers.storage.classes import Classed
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Fact
@@ -61,8 +61,9 @@ def store_many(
     A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
     is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
     decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires.
-    What its owner wished forgotten is not stored, unless the fact says `again`. Without `count_turns` the turns of the
-    facts age no episodes, as those of an archive must not.
+    What its owner wished forgotten is not stored, unless the fact says `again`. A late repeat by the same `use` changes
+    no fields of known facts, and does not insist. Without `count_turns` the turns of the facts age no episodes, as
+    those of an archive must not.
 
     Raises:
         UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
@@ -89,16 +90,31 @@ def store_many(
     if context.settings.classify_before_write:
         rows, given, intents = judge(context, owner, rows, given, intents, embedded, now, until)
     with writing(context.database_url) as db:
+        first = _is_first(db, tenant, said, use)
+        if told_again and not first:
+            told_again = set()
+            unwanted |= _unwanted(db, tenant, rows, known, told_again)
         own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
         wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
         done = _write(context, db, owner, *wanted, embedded, now, count_turns=count_turns)
         answers = _merged(rows, unwanted, done)
-        answers, faded = _follow_up(context, db, tenant, rows, said, answers, told_again, now, use, touch=touch)
+        answers, faded = _follow_up(
+            context, db, tenant, rows, said, answers, told_again, now, use, first=first, touch=touch
+        )
         answers = _with_lives(context, db, owner, rows, given, answers, now)
     return [
         replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
         for answer in answers
     ]
+
+
+def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:
+    """Return whether no delivery by the same id `use` was stored before, as far as a late one could undo something.
+
+    That is what was edited or consolidated since, and a later wish to forget what `again` insists on.
+    """
+    undoes = any(fact.again or explicit(fact) for fact in said)
+    return not undoes or use is None or uses.claim(db, tenant, uuid5(use, "statement"))
 
 
 def _with_lives(
@@ -133,6 +149,7 @@ def _follow_up(
     now: datetime,
     use: UUID | None,
     *,
+    first: bool,
     touch: bool,
 ) -> tuple[list[Stored | InvalidInputError], set[UUID]]:
     """Do what follows from storing: revoked wishes end, what was there is changed and touched, contradictions noted.
@@ -148,7 +165,7 @@ def _follow_up(
     if touch and repeated:
         restate_within(context, db, tenant, repeated, now)
         touched = touch_within(context, db, tenant, repeated, now, use).faded
-    edited = _edited(context, db, tenant, rows, said, answers, now)
+    edited = _edited(context, db, tenant, rows, said, answers, now) if first else list(answers)
     moved = [one.id for one in edited if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, stored, now, moved)
     return edited, set(touched)

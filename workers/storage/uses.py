@@ -1,4 +1,4 @@
-"""Uses: which touches and reinforcements were counted lately, so that a second delivery is not counted again."""
+"""Uses: which touches, reinforcements and statements were counted lately, so that no second delivery counts again."""
 
 from uuid import UUID
 

@@ -11,6 +11,7 @@ from workers.celery import app
 from workers.errors import NotFoundError
 from workers.storage.branches import Branch
 from workers.tasks.decay import answered, leave_answer_to_others
+from workers.tasks.once import OnceTask
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, scope
 from workers.validation import successors
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-@app.task(base=EbbTask, bind=True, name="memory.branch")
+@app.task(base=OnceTask, bind=True, name="memory.branch")
 def branch(
     self: Task,
     older: Any,
@@ -57,7 +58,7 @@ def branches(namespace: Any = "default", everywhere: bool = False) -> dict[str, 
     return {"branches": told, "total": len(found)}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.drop_branch")
+@app.task(base=OnceTask, bind=True, name="memory.drop_branch")
 def drop_branch(self: Task, namespace: Any = "default", older: Any = None, asked_by: Any = None) -> dict[str, Any]:
     """Remove a branch wholly, or all branches of a namespace, or that of one age; the last of its successors answers.
 

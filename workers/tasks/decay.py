@@ -17,6 +17,7 @@ from workers.decay import runs as passes
 from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks import answers
+from workers.tasks.once import note
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, scope, uuid_of, write_instant
 from workers.validation import successors
 
@@ -144,6 +145,7 @@ def leave_answer_to_others(task: Task, said: str) -> NoReturn:
 def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
     """Return an answer, after giving it to the task that waits for it as well."""
     if waits:
+        note(waits, answer)
         app.backend.mark_as_done(waits, answer)
     return answer
 

@@ -1,7 +1,6 @@
 """The tasks by which Markdown files become facts: documents, index and unindex."""
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 from celery import Task
@@ -10,7 +9,7 @@ from workers import validation
 from workers.celery import app, settings
 from workers.coordination import signals
 from workers.documents import documents as keeping
-from workers.tasks.once import once
+from workers.tasks.once import OnceTask
 from workers.tasks.task import EbbTask, context, write_instant
 from workers.validation import documents as given
 
@@ -27,7 +26,7 @@ def documents(name: Any, namespace: Any = "default") -> dict[str, Any]:
     }
 
 
-@app.task(base=EbbTask, bind=True, name="memory.index", soft_time_limit=25, time_limit=28)
+@app.task(base=OnceTask, bind=True, name="memory.index", soft_time_limit=25, time_limit=28)
 def index(
     self: Task,
     path: Any,
@@ -46,23 +45,15 @@ def index(
     document = given.document(path=path, folder=folder, digest=digest, chunks=chunks)
     words = document.words(settings.max_text)
     read = keeping.Document(document.path, document.folder, bytes.fromhex(document.digest), words)
-    return once(self.request.id or "", lambda: _kept(name, read, at))
-
-
-def _kept(name: str, read: keeping.Document, at: datetime) -> dict[str, Any]:
     done = keeping.index(context, name, read, at)
     signals.mark_grown(context.redis, name)
     return {"path": read.path, **asdict(done)}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.unindex")
-def unindex(self: Task, paths: Any, namespace: Any = "default") -> dict[str, Any]:
+@app.task(base=OnceTask, name="memory.unindex")
+def unindex(paths: Any, namespace: Any = "default") -> dict[str, Any]:
     """Erase the chunks of files that are not there any more; return how many."""
-    name, gone = validation.namespace_name(namespace), given.paths(paths)
-    return once(self.request.id or "", lambda: _removed(name, gone))
-
-
-def _removed(name: str, paths: list[str]) -> dict[str, Any]:
-    removed = keeping.remove(context, name, paths)
+    name = validation.namespace_name(namespace)
+    removed = keeping.remove(context, name, given.paths(paths))
     signals.mark_grown(context.redis, name)
     return {"removed": removed}

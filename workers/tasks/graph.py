@@ -15,14 +15,14 @@ from workers.graph.links import Linked
 from workers.graph.relations import MOST_SHOWN, Passed
 from workers.storage.relations import START, Cursor, Place, Relation
 from workers.tasks.decay import answered, leave_answer_to_others
-from workers.tasks.once import once
+from workers.tasks.once import OnceTask
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, write_instant
 from workers.validation import cursors, graph, successors
 
 MOST_EDGES = 10_000
 
 
-@app.task(base=EbbTask, bind=True, name="memory.link")
+@app.task(base=OnceTask, bind=True, name="memory.link")
 def link(
     self: Task,
     source: Any,
@@ -36,7 +36,7 @@ def link(
     at = write_instant(self, now)
     one, two, name = validation.fact_id(source), validation.fact_id(target), validation.namespace_name(namespace)
     kind, how_much = graph.link_type(type), graph.weight(strength, "strength")
-    return once(self.request.id or "", lambda: _linked(linking.link(context, name, one, two, kind, how_much, at)))
+    return _linked(linking.link(context, name, one, two, kind, how_much, at))
 
 
 def _linked(done: Linked) -> dict[str, Any]:
@@ -49,9 +49,8 @@ def _linked(done: Linked) -> dict[str, Any]:
     }
 
 
-@app.task(base=EbbTask, bind=True, name="memory.unlink")
+@app.task(base=OnceTask, name="memory.unlink")
 def unlink(
-    self: Task,
     source: Any,
     target: Any,
     type: Any = None,  # noqa: A002 - the contract's name
@@ -60,7 +59,7 @@ def unlink(
     """Remove the link of a type between two facts, or all of them; return how many."""
     one, two, name = validation.fact_id(source), validation.fact_id(target), validation.namespace_name(namespace)
     kind = None if type is None else graph.link_type(type)
-    return once(self.request.id or "", lambda: {"removed": linking.unlink(context, name, one, two, kind)})
+    return {"removed": linking.unlink(context, name, one, two, kind)}
 
 
 @app.task(base=EbbTask, bind=True, name="memory.autolink", ignore_result=True)
@@ -75,7 +74,7 @@ def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> Non
         autolinking.autolink(context, name, fact, at)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.relate")
+@app.task(base=OnceTask, bind=True, name="memory.relate")
 def relate(
     self: Task,
     source: Any,
@@ -97,16 +96,15 @@ def relate(
         "weight": None if weight is None else graph.weight(weight, "weight"),
         "pinned": None if pinned is None else graph.flag(pinned, "pinned"),
     }
-    return once(self.request.id or "", lambda: _related(relating.relate(context, name, one, two, kind, at, **given)))
+    return _related(relating.relate(context, name, one, two, kind, at, **given))
 
 
 def _related(found: Relation) -> dict[str, Any]:
     return edge(found) | {"pinned": found.pinned}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.unrelate")
+@app.task(base=OnceTask, name="memory.unrelate")
 def unrelate(
-    self: Task,
     source: Any,
     target: Any,
     type: Any,  # noqa: A002 - the contract's name
@@ -118,7 +116,7 @@ def unrelate(
         validation.namespace_name(namespace),
         graph.relation_type(type),
     )
-    return once(self.request.id or "", lambda: {"removed": int(relating.unrelate(context, name, one, two, kind))})
+    return {"removed": int(relating.unrelate(context, name, one, two, kind))}
 
 
 @app.task(base=EbbTask, name="memory.relations")

@@ -13,6 +13,7 @@ from workers.decay import held as holding
 from workers.decay.held import Cursor, Decided, Page
 from workers.errors import InvalidInputError
 from workers.tasks.answers import shown
+from workers.tasks.once import OnceTask
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, write_instant
 from workers.validation import cursors
 
@@ -27,7 +28,7 @@ def held(namespace: Any = "default", limit: Any = 100, cursor: Any = None) -> di
     return _page(holding.listed(context, name, most, cursors.place(cursor, Cursor)))
 
 
-@app.task(base=EbbTask, bind=True, name="memory.let_go")
+@app.task(base=OnceTask, bind=True, name="memory.let_go")
 def let_go(
     self: Task, ids: Any = None, everything: bool = False, namespace: Any = "default", now: Any = None
 ) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def let_go(
     return _decided(done)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.keep")
+@app.task(base=OnceTask, bind=True, name="memory.keep")
 def keep(
     self: Task, ids: Any = None, everything: bool = False, namespace: Any = "default", now: Any = None
 ) -> dict[str, Any]:

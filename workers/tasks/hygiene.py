@@ -18,6 +18,7 @@ from workers.tasks.answers import shown as iso
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.decay import apply as apply_part
 from workers.tasks.maintenance import prune_by_llm
+from workers.tasks.once import OnceTask
 from workers.tasks.recall import regenerate
 from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, uuid_of, write_instant
 from workers.validation import successors
@@ -26,7 +27,7 @@ CONSOLIDATION_SECONDS = 3_600.0
 """Two beats that send a consolidation of everything within this time have one."""
 
 
-@app.task(base=EbbTask, bind=True, name="memory.consolidate")
+@app.task(base=OnceTask, bind=True, name="memory.consolidate")
 def consolidate(
     self: Task,
     namespace: Any = "default",
@@ -83,7 +84,7 @@ def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.janitor")
+@app.task(base=OnceTask, bind=True, name="memory.janitor")
 def janitor(
     self: Task,
     namespace: Any = "default",

@@ -1,6 +1,5 @@
 """The tasks of items: documents kept under a path and key, as LangGraph's stores keep them."""
 
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from workers.documents import items as keeping
 from workers.documents.items import Put, satisfies
 from workers.storage.items import Item
 from workers.tasks.answers import shown
-from workers.tasks.once import once
+from workers.tasks.once import OnceTask
 from workers.tasks.recall import touch
 from workers.tasks.task import MOST_FACTS, EbbTask, context, instant, uuid_of, write_instant
 from workers.validation.items import document as checked
@@ -22,7 +21,7 @@ from workers.validation.items import filters, item_key, item_path, item_place, l
 MOST_ITEMS = 10_000
 
 
-@app.task(base=EbbTask, bind=True, name="memory.put_item")
+@app.task(base=OnceTask, bind=True, name="memory.put_item")
 def put_item(
     self: Task,
     path: Any,
@@ -77,17 +76,11 @@ def items(
     return {"items": [_told(item, score) for item, score in page]}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.drop_item")
+@app.task(base=OnceTask, bind=True, name="memory.drop_item")
 def drop_item(self: Task, path: Any, key: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Forget what is kept under a path and key; return whether there was something."""
-    task_id = self.request.id or ""
     at, name = write_instant(self, now), validation.namespace_name(namespace)
-    place, own_key = item_place(path), item_key(key)
-    return once(task_id, lambda: _dropped(name, place, own_key, at))
-
-
-def _dropped(name: str, path: str, key: str, at: datetime) -> dict[str, Any]:
-    dropped = keeping.drop(context, name, path, key, at)
+    dropped = keeping.drop(context, name, item_place(path), item_key(key), at)
     signals.mark_grown(context.redis, name)
     return {"dropped": dropped}
 

@@ -18,6 +18,7 @@ from workers.decay import review as reviewing
 from workers.errors import EmbeddingError
 from workers.memory import embed
 from workers.tasks.graph import autolink
+from workers.tasks.once import OnceTask
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, uuid_of, write_instant
 from workers.validation import successors
 
@@ -51,7 +52,7 @@ def _link() -> None:
             signals.drop(context.redis, name, ready)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.prune_by_llm")
+@app.task(base=OnceTask, bind=True, name="memory.prune_by_llm")
 def prune_by_llm(
     self: Task, namespace: Any = "default", now: Any = None, run: Any = None, after: Any = None
 ) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from workers.memory import facts as showing
 from workers.memory import supersede
 from workers.storage.contradictions import Cursor
 from workers.tasks import answers
+from workers.tasks.once import OnceTask
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, write_instant
 from workers.validation import cursors
 
@@ -96,7 +97,7 @@ def list_contradictions(
     return answers.contradicting(supersede.contradicting(context, name, instant(now), most, behind))
 
 
-@app.task(base=EbbTask, bind=True, name="memory.resolve")
+@app.task(base=OnceTask, bind=True, name="memory.resolve")
 def resolve(
     self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
 ) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from workers.storage.facts import WISHED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks import answers
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
+from workers.tasks.once import OnceTask
 from workers.tasks.recall import regenerate
 from workers.tasks.task import MOST_FACTS, MOST_RESULTS, WORK_SECONDS, EbbTask, context, write_instant
 from workers.validation import cursors, successors
@@ -48,7 +49,7 @@ def forgotten(
     return answers.forgotten(listing.forgotten(context, name, selection, most, cursors.place(cursor, Cursor)))
 
 
-@app.task(base=EbbTask, bind=True, name="memory.restore")
+@app.task(base=OnceTask, bind=True, name="memory.restore")
 def restore(
     self: Task,
     ids: Any = None,

@@ -20,6 +20,7 @@ from workers.memory import history as telling
 from workers.memory import pin as pinning
 from workers.memory import touch as touching
 from workers.tasks import answers
+from workers.tasks.once import OnceTask
 from workers.tasks.recall import regenerate
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, scope, write_instant
 from workers.validation import cursors
@@ -29,7 +30,7 @@ CLEAN_SECONDS = 7_200.0
 """The longest that cleaning may take, after which another one may begin."""
 
 
-@app.task(base=EbbTask, bind=True, name="memory.forget")
+@app.task(base=OnceTask, bind=True, name="memory.forget")
 def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False, now: Any = None) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""
     at = write_instant(self, now)
@@ -39,7 +40,7 @@ def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False
     return answers.outcomes(facts, outcomes)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.pin")
+@app.task(base=OnceTask, bind=True, name="memory.pin")
 def pin(
     self: Task,
     id: Any,  # noqa: A002 - the contract's name
@@ -60,7 +61,7 @@ def pin(
     return answers.pinned(done)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.edit")
+@app.task(base=OnceTask, bind=True, name="memory.edit")
 def edit(
     self: Task,
     id: Any,  # noqa: A002 - the contract's name
