@@ -39,11 +39,12 @@ soak: $(INSTALLED) ## half an hour of mixed load in which nothing may grow; SOAK
 	$(INSTALL) '.[bench]'
 	$(VENV)/bin/python -m tests.soak $(SOAK)
 
-lint: $(INSTALLED) ## ruff, mypy, and who may import whom
+lint: $(INSTALLED) ## ruff, mypy, the rules of imports, and words that do not come back
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python tests/words.py
 
 format: $(INSTALLED) ## put the code into the house's form
 	$(VENV)/bin/ruff format .

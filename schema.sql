@@ -48,9 +48,9 @@ create table namespaces (
     held_since timestamptz,
     -- goes into the digests of `forgotten_hashes`, so that those of two namespaces have nothing in common
     salt uuid not null default gen_random_uuid(),
-    -- how many turns of sessions were told: each new pair of session and turn is one more, and none is taken back
+    -- how many turns of sessions were stored: each new pair of session and turn is one more, and none is taken back
     turns bigint not null default 0,
-    -- what differs from the settings of the whole, in the documents' names; when somebody last chose that, and when it
+    -- what differs from the settings of the whole, in the documents' names; when that was last chosen, and when it
     -- was written, until every fact has been looked at by it
     settings jsonb not null default '{}',
     chosen_at timestamptz,
@@ -175,7 +175,7 @@ create table facts (
     source text,
     tags text[] not null default '{}',
     importance double precision not null default 0.5 check (importance between 0 and 1),
-    -- what somebody wants back with it, exactly as it came: an object, into which nothing looks
+    -- the caller's own object, returned exactly as it was given; not read by Ebb
     metadata json,
     -- a text or a number, given back as it came
     session jsonb check (jsonb_typeof(session) in ('string', 'number')),
@@ -206,7 +206,7 @@ create table activity (
     fact uuid not null,
     segment smallint not null,
     -- what hygiene does to it: 0 semantic, culled by confidence; 1 a persistent episode, ages out; 2 a permanent one,
-    -- told to be stale; 3 a chunk, nothing
+    -- becomes stale; 3 a chunk, nothing
     branch smallint not null default 0 check (branch between 0 and 3),
     base double precision not null,
     coactivations integer not null default 0,
@@ -215,7 +215,7 @@ create table activity (
     last_confirmed_at timestamptz not null,
     expires_at timestamptz not null default 'infinity',
     decay_class text,
-    -- whether its own words decided, or whoever stored it; null without class
+    -- whether its own words decided, or the caller; null without class
     decay_class_source text check (decay_class_source in ('auto', 'explicit')),
     -- how often a pass has seen the confidence halved by soft decay; `confidence` itself stays as it was confirmed
     halvings smallint not null default 0,
@@ -224,7 +224,7 @@ create table activity (
     -- how it faded before its last use: what the newest anchors were that uses have replaced, newest first, eleven bytes
     -- each, as `core.spells` packs them
     spells bytea check (length(spells) <= 176),
-    -- how often it was reinforced, by somebody or by a near-duplicate that was merged into it
+    -- how often it was reinforced, by a caller or by a near-duplicate that was merged into it
     confirmations integer not null default 0,
     -- whether its near-duplicates were looked for; what is stored later finds it by itself
     compared boolean not null default false,
@@ -240,7 +240,7 @@ create table activity (
     -- forgotten or superseded, which `facts` says in full
     retired boolean not null default false,
     due_at timestamptz not null,
-    -- until then, or for good, it neither fades nor ends by itself; null where nobody ever pinned it
+    -- until then, or for good, it neither fades nor ends by itself; null if it was never pinned
     pinned_until timestamptz,
     -- the seconds to live that a pin without end keeps back, for it has no expiry meanwhile
     kept_lifetime double precision,
@@ -272,7 +272,7 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
 from activity;
 
 -- By which rule a read at an instant does not show a fact; null for one that it shows. `as_of` asks what was true then,
--- `known_as_of` what was stored by then; both null ask for the present. What somebody asked to forget is in no read. What
+-- `known_as_of` what was stored by then; both null ask for the present. What was forgotten on request is in no read. What
 -- ended by itself, was superseded or was forgotten is in reads as of before that; a read as of the present or later sees
 -- what the present does, whatever clock a row was written by.
 create or replace function hidden_because(
@@ -307,7 +307,7 @@ return work in ('decay', 'janitor')
     or (work in ('prune', 'soft prune') and expires_at > instant
         and confirmed_at + (expires_at - confirmed_at) * 0.75 < instant);
 
--- How many facts each namespace holds, so that nobody has to count them: of live facts by what `activity` says of them,
+-- How many facts each namespace holds, so that no reader has to count them: of live facts by what `activity` says of them,
 -- of forgotten ones by `forgotten_reason` alone.
 create table tallies (
     namespace integer not null,
@@ -378,7 +378,7 @@ create table signatures (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
--- What was done to a fact since it was stored, as far as no other column says it; written by whoever does it, never
+-- What was done to a fact since it was stored, as far as no other column says it; written by the function that does it, never
 -- changed, and gone with the fact.
 create table events (
     namespace integer not null,
@@ -391,7 +391,7 @@ create table events (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
--- What somebody wished forgotten, without a word of it, so that it stays so after its fact is purged: the SHA-256 of
+-- What was forgotten on request, without a word of it, so that it stays so after its fact is purged: the SHA-256 of
 -- the namespace's salt and the fact's hash.
 create table forgotten_hashes (
     namespace integer not null references namespaces (id),
@@ -443,15 +443,15 @@ create table contradictions (
     fact uuid not null,
     other uuid not null check (fact < other),
     found_at timestamptz not null,
-    -- when somebody said that both hold
+    -- when both were accepted
     accepted_at timestamptz,
     primary key (namespace, fact, other),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     foreign key (namespace, other) references facts (namespace, id) on delete cascade
 );
 
--- The two graphs: of facts, whose edges stay as they are told, and of the names of entities, whose edges fade.
--- That one fact takes another's place is told by `superseded_by` and `supersedes_id`, and needs no row here.
+-- The two graphs: of facts, whose edges stay as they are stored, and of the names of entities, whose edges fade.
+-- That one fact takes another's place is stored in `superseded_by` and `supersedes_id`, and needs no row here.
 create table links (
     namespace integer not null,
     id uuid not null default gen_random_uuid(),
@@ -483,7 +483,7 @@ create table relations (
     check (lower(source) <> lower(target))
 );
 
--- What a relation weighs at an instant: half as much with every half-life that nobody observed it (R4, C-R1). No
+-- What a relation weighs at an instant: half as much with every half-life without an observation. No
 -- product gets so small that it underflows, which is an error. Half-life in days.
 create function relation_weight(
     initial_weight double precision, last_observed timestamptz, pinned boolean, instant timestamptz,
@@ -505,7 +505,7 @@ create table likenesses (
     other uuid not null check (fact < other),
     similarity double precision not null,
     found_at timestamptz not null,
-    -- when somebody restored the one that had been merged into the other: they are not the same
+    -- when the one that had been merged into the other was restored: they are not the same
     apart_at timestamptz,
     primary key (namespace, fact, other),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
@@ -535,7 +535,7 @@ create table decay_runs (
     planned_for timestamptz not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
-    -- one scheduled plan a minute, however many beats there are; null for a pass that somebody asked for
+    -- one scheduled plan a minute, however many beats there are; null for a pass on request
     slot timestamptz,
     -- the task that waits for the counters
     asked_by text not null,
@@ -603,7 +603,7 @@ create table forget_limits (
 insert into forget_limits default values;
 
 -- What the last run of the janitor has done to a namespace, or passes have since the one before; each run writes it
--- anew. Of the ids the first ones are kept, of all the number.
+-- again. Of the ids the first ones are kept, of all the number.
 create table janitors (
     namespace integer primary key references namespaces (id),
     run uuid not null,
@@ -620,14 +620,14 @@ create table janitors (
 
 -- Indexes -----------------------------------------------------------------------------------------------------------
 
--- storing: one live fact for each thing said in a namespace, whoever stores it at the same time
+-- storing: one live fact for each thing said in a namespace, also with concurrent writers
 create unique index facts_said_once on facts (namespace, hash)
     where forgotten_at is null and superseded_at is null;
 
 -- recall, text arm: words, namespace and tags in one intersection; so tags need no index of their own
 create index facts_search on facts using gin (search) with (fastupdate = off);
 
--- recall, contiguity: the facts told just before and after
+-- recall, contiguity: the facts stored just before and after
 create index facts_neighbours on facts (namespace, session, turn) where session is not null;
 
 -- documents: the chunks of a file, and whether a namespace has any
@@ -678,7 +678,7 @@ create index likenesses_other on likenesses (namespace, other);
 -- a pass that is allowed to forget takes up what an earlier one held back
 create index activity_held on activity (namespace, fact) where held;
 
--- storing: the persistent episodes that the turns just told have outrun
+-- storing: the persistent episodes that the turns just stored have outrun
 create index activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
 
 -- stats: what is pinned

@@ -12,7 +12,7 @@ from api.contrib.records import records
 from api.contrib.users import namespace_of
 from workers.validation.values import cleaned_tags
 
-NOBODY = ("anonymous", "default")
+NO_USER = ("anonymous", "default")
 """What OpenMemory calls the users of memories that were added for no one."""
 
 SAYS = ("memory", "text", "content")
@@ -28,7 +28,7 @@ Record = Mapping[str, Any]
 
 @contextlib.contextmanager
 def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
-    """Give an export as JSONL of facts, a line for each memory in order; one that is none is told by its line.
+    """Give an export as JSONL of facts, a line for each memory in order; an invalid one is reported by its line.
 
     All of it is read before any of it is given, into a file that is gone afterwards.
 
@@ -62,7 +62,7 @@ def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
     fact = {
         "id": _id("openmemory", record.get("id")),
         "text": record.get("content"),
-        "namespace": None if user in NOBODY else _namespace(user),
+        "namespace": None if user in NO_USER else _namespace(user),
         "category": record.get("primary_sector"),
         "tags": _tags(record.get("tags")),
         "metadata": _object(record.get("metadata", record.get("meta"))),
@@ -119,7 +119,7 @@ PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
 
 
 def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a fact without what is not known of it; its text stays even then, so that its absence is told."""
+    """Return a fact without its unknown fields; a missing text stays, so that the import reports it."""
     return {name: value for name, value in fact.items() if value is not None or name == "text"}
 
 
@@ -166,7 +166,7 @@ def _share(given: Any) -> Any:
 def _instant(given: Any) -> Any:
     """Return an instant as ISO 8601 with zone; what has none is in UTC."""
     try:
-        told = datetime.fromisoformat(given)
+        parsed = datetime.fromisoformat(given)
     except (TypeError, ValueError):
         return given
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).isoformat()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).isoformat()

@@ -116,7 +116,7 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
 
 
 class _TooLongError(ValueError):
-    """What stands there ends nowhere within the length that one memory may have."""
+    """A value does not end within the length that one memory may have."""
 
 
 # ijson 3.6 would take fewer lines, but one NaN costs it all memories. Its C half turns half an emoji into another

@@ -3,7 +3,7 @@
 A user_id that can be no name, as it has blanks or `|`, say, becomes `u::` and its UTF-8, in which each byte but those
 of letters, digits and `. _ @ -` is written as `+` and two hexadecimal digits: `auth0|5f7c` has the namespace
 `u::auth0+7C5f7c`. What begins with `u::` itself is written so too. So no two users have one namespace, and each
-namespace tells its user.
+namespace identifies its user.
 """
 
 import re
@@ -42,7 +42,7 @@ def user_of(namespace: str) -> str:
 
 
 def _written(user: str) -> str:
-    # What is half a character is refused where it is written, and cannot be told here either.
+    # Half a character is refused where it is written, and cannot be a user's name here either.
     escaped = OTHERS.sub(lambda found: b"+%02X" % found[0][0], user.encode(errors="surrogatepass")).decode()
     try:
         return namespace_name(PREFIX + escaped)

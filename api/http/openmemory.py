@@ -39,7 +39,7 @@ def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
 def sectors(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
     """Return the sectors that a memory may be given by its metadata.
 
-    How many memories each has, which OpenMemory tells here of all users together, is told to nobody.
+    OpenMemory also counts the memories of all users together here, which would cross namespaces.
     """
     return {"sectors": list(shapes.SECTORS), "configs": {name: {"name": name} for name in shapes.SECTORS}}
 
@@ -53,8 +53,8 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
     known = done["action"] == "duplicate"
     if known:
         sector = shapes.sector(memory.fact(done["id"]))
-    told = {"id": mine.name(done["id"], memory), "primary_sector": sector, "sectors": [sector]}
-    return told | ({"deduplicated": True} if known else {"chunks": 1})
+    added = {"id": mine.name(done["id"], memory), "primary_sector": sector, "sectors": [sector]}
+    return added | ({"deduplicated": True} if known else {"chunks": 1})
 
 
 @routes.post("/memory/query")

@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """The namespaces that a caller may mean."""
+    """The namespaces that a caller may use."""
 
     door: Door
     caller: Caller
@@ -72,8 +72,8 @@ class Memories:
 
     def name(self, id_: str, memory: Talk) -> str:
         """Return the id by which a client asks for a fact again, which it may do without naming the user."""
-        told = memory.namespace.replace("/", MARK)
-        return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{told}"
+        name = memory.namespace.replace("/", MARK)
+        return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{name}"
 
     def find(self, id_: str, user: str | None, scope: Scope) -> Target:
         """Return what became of the memory with an id, as long as it is not forgotten.
@@ -96,5 +96,5 @@ class Memories:
 
 
 def memories(request: Request, who: Annotated[Caller, Depends(caller)]) -> Memories:
-    """Return the namespaces that whoever asks may mean."""
+    """Return the namespaces that the caller may use."""
     return Memories(door_of(request), who)

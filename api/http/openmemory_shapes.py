@@ -36,8 +36,8 @@ class AddRequest(BaseModel):
 
     def fact(self) -> dict[str, Any]:
         """Return what is to be stored beside the content."""
-        told = {"tags": cleaned_tags(self.tags or []), "metadata": self.metadata or None, "category": self.sector()}
-        return {name: value for name, value in (told | {"salience": self.salience}).items() if value is not None}
+        fields = {"tags": cleaned_tags(self.tags or []), "metadata": self.metadata or None, "category": self.sector()}
+        return {name: value for name, value in (fields | {"salience": self.salience}).items() if value is not None}
 
 
 class Filters(BaseModel):
@@ -76,15 +76,15 @@ class QueryRequest(BaseModel):
         """Return whether a memory with that score is wanted."""
         wanted = self.filters or Filters()
         sectors = wanted.sectors or ([wanted.sector] if wanted.sector else None)
-        told, begin, end = milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime
+        stored_at, begin, end = milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime
         begin, end = self.startTime if begin is None else begin, self.endTime if end is None else end
         return (
             (sectors is None or sector(fact) in sectors)
             and (not wanted.tags or bool(set(cleaned_tags(wanted.tags)) & set(fact["tags"])))
             and (wanted.min_score is None or score >= wanted.min_score)
             and (wanted.min_salience is None or fact["salience"] >= wanted.min_salience)
-            and (begin is None or told >= begin)
-            and (end is None or told <= end)
+            and (begin is None or stored_at >= begin)
+            and (end is None or stored_at <= end)
         )
 
 
@@ -108,11 +108,11 @@ class UpdateRequest(BaseModel):
         if self.content is None and self.tags is None and self.metadata is None:
             return None
         kept = {name: fact[name] for name in KEPT if fact[name]} | {"salience": fact["strength"]}
-        told = {"text": self.content or fact["text"]}
-        told |= {} if self.tags is None else {"tags": cleaned_tags(self.tags or [])}
+        fields = {"text": self.content or fact["text"]}
+        fields |= {} if self.tags is None else {"tags": cleaned_tags(self.tags or [])}
         if self.metadata is not None:
-            told |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
-        return {name: value for name, value in (kept | told).items() if value is not None}
+            fields |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
+        return {name: value for name, value in (kept | fields).items() if value is not None}
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:
@@ -132,15 +132,15 @@ def milliseconds(instant: str) -> int:
 
 
 def item(fact: Mapping[str, Any], id_: str) -> dict[str, Any]:
-    """Return a fact as a memory; what superseded another was updated when it was told."""
-    told = milliseconds(fact["created_at"])
+    """Return a fact as a memory; a fact that supersedes another counts as updated when it was stored."""
+    stored_at = milliseconds(fact["created_at"])
     return {
         "id": id_,
         "content": fact["text"],
         "tags": fact["tags"],
         "metadata": fact["metadata"] or {},
-        "created_at": told,
-        "updated_at": told,
+        "created_at": stored_at,
+        "updated_at": stored_at,
         "last_seen_at": milliseconds(fact["last_seen_at"]),
         "salience": fact["salience"],
         "decay_lambda": LAMBDAS[Tier[fact["tier"].upper()]],

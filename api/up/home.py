@@ -102,10 +102,10 @@ class Home:
         return self.folder / "state.json"
 
     def prepare(self) -> None:
-        """Make the folders, for nobody but their owner.
+        """Make the folders, accessible only to their owner.
 
         Raises:
-            SystemStateError: the folder cannot be made or used, or is somebody else's.
+            SystemStateError: the folder cannot be made or used, or belongs to another user.
         """
         if any(part in str(self.folder) for part in UNSAFE):
             raise SystemStateError(

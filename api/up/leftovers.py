@@ -87,7 +87,7 @@ def _roots(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 def _forget_stale_lock(home: Home) -> None:
     """Remove PostgreSQL's lock file if the process it names lives but is another, which it cannot see.
 
-    That happens when numbers start anew, as in a restarted container, or when nobody reaps a killed process.
+    That happens when process ids are reused, as in a restarted container, or when a killed process is not reaped.
     """
     for file in (home.postgres / "postmaster.pid", home.run / "postgres" / ".s.PGSQL.5432.lock"):
         with suppress(OSError, ValueError, psutil.NoSuchProcess):

@@ -39,7 +39,7 @@ def admit(user: str, owned: Sequence[Path], programs: Path, report: Callable[[st
 
 
 def _open_to_all(programs: Path) -> None:
-    """Let everybody read and run what pip installed under a strict umask."""
+    """Make files that pip installed under a strict umask readable and executable for all users."""
     for path in (programs, *programs.rglob("*")):
         mode = path.stat().st_mode
         path.chmod(mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))

@@ -47,7 +47,7 @@ def own(home: Home, *, children: int, port: int) -> list[Program]:
 
 
 def api(host: str, port: int, flower_url: str) -> Program:
-    """Return the HTTP API, which tells people where Flower is."""
+    """Return the HTTP API, whose dashboard links to Flower."""
     return _program("api", processes.api(host, port), EBB_FLOWER_URL=flower_url)
 
 

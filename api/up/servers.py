@@ -1,4 +1,4 @@
-"""The embedded servers: a PostgreSQL 18 with pgvector and a Redis, prepared here, run by whoever asks."""
+"""The embedded servers: a PostgreSQL 18 with pgvector and a Redis, prepared here, run by the caller."""
 
 import locale
 import os
@@ -36,7 +36,7 @@ POSTGRES_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    "log_error_verbosity": "terse",  # details have whole rows, which nobody erases from a log
+    "log_error_verbosity": "terse",  # details contain whole rows, which an erasure would not remove from a log
 }
 LEAST_CACHE_MIB, MOST_CACHE_MIB = 128, 4096
 REDIS_CONFIGURATION = """\
@@ -139,7 +139,7 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
     if not any(server.data.iterdir()):
         _initialise(server.data, user)
     version = server.data / "PG_VERSION"
-    found = version.read_text().strip() if version.exists() else "nobody known"
+    found = version.read_text().strip() if version.exists() else "an unknown version"
     if found != str(POSTGRES_VERSION):
         raise SystemStateError(
             f"{server.data} was made by PostgreSQL {found}, and this Ebb carries {POSTGRES_VERSION}: "
@@ -207,7 +207,7 @@ def _password(data: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on now, and that no connection takes before its server starts."""
+    """Return a free port on loopback that no connection takes before its server starts."""
     port = random.choice(FREE_PORTS)  # noqa: S311  no secret
     while not port_is_free(port):
         port = random.choice(FREE_PORTS)  # noqa: S311

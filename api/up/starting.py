@@ -66,8 +66,8 @@ def start(
 ) -> System:
     """Start everything at this home, and return when it is ready; on any failure stop it all again.
 
-    With `reembed`, vectors of another embedder than the configured one are dropped, and made anew by the workers;
-    with `reindex`, words are stemmed anew in the configured language before anything reads them.
+    With `reembed`, vectors of another embedder than the configured one are dropped and rebuilt by the workers;
+    with `reindex`, words are stemmed again in the configured language before anything reads them.
 
     Raises:
         SystemStateError: the home runs already or cannot be used, or the port is taken.
@@ -136,7 +136,7 @@ def refuse_running(home: Home) -> None:
 
 
 def refuse_taken(port: int, who: str, option: str) -> None:
-    """Refuse a port that somebody listens on, before anything is started."""
+    """Refuse a port that is in use, before anything is started."""
     if not servers.port_is_free(port):
         raise SystemStateError(
             f"Port {port}, which {who} would listen on, is in use: choose another with {option}, "
@@ -244,7 +244,7 @@ def _drop_vectors(settings: Settings, state: State) -> int:
 
 
 def _reindex(settings: Settings, state: State) -> int:
-    """Make the words of all facts anew in the configured language; return how many facts there are."""
+    """Rebuild the words of all facts in the configured language; return how many facts there are."""
     from workers.admin.search_indexes import reindex  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 

@@ -37,7 +37,7 @@ class BranchRequest(Request):
 
 
 class ConsolidateRequest(Request):
-    """Whether near-duplicates are merged, even past the forget limit, and how many groups are told."""
+    """Whether near-duplicates are merged, even past the forget limit, and how many groups are listed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"apply": True}]})
 
@@ -109,7 +109,7 @@ class Consolidated(Answer):
 
 
 class Janitor(Answer):
-    """What the last run of the janitor told, in the words of its document."""
+    """The report of the janitor's last run, in its documented field names."""
 
     totalRuns: int  # noqa: N815  the document's own name
     lastRunAt: datetime | None = None  # noqa: N815

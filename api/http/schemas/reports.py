@@ -1,4 +1,4 @@
-"""Schemas of what is told of a namespace: figures, forecast, contradictions."""
+"""Schemas of reports on a namespace: figures, forecast, contradictions."""
 
 from typing import Any
 from uuid import UUID

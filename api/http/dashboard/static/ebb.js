@@ -35,21 +35,21 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 
-  /* Instants that the server tells in UTC, in the reader's zone; "3 days ago" stays, with the instant as its title. */
+  /* Instants that the server writes in UTC, in the reader's zone; "3 days ago" stays, with the instant as its title. */
   const clock = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
   const localise = () => {
     for (const time of document.querySelectorAll("time[datetime]")) {
-      const told = clock.format(new Date(time.dateTime));
-      if (time.title) time.title = told; else time.textContent = told;
+      const text = clock.format(new Date(time.dateTime));
+      if (time.title) time.title = text; else time.textContent = text;
     }
   };
 
   /* Charts. */
   const font = "12px system-ui, sans-serif";
-  const told = (parts) => { const form = new Intl.DateTimeFormat([], parts); return (at) => form.format(at * 1000); };
+  const format = (parts) => { const form = new Intl.DateTimeFormat([], parts); return (at) => form.format(at * 1000); };
   const ticks = {
-    second: told({ timeStyle: "medium" }), minute: told({ timeStyle: "short" }), day: told({ day: "numeric", month: "short" }),
-    month: told({ month: "short" }), year: told({ year: "numeric" }),
+    second: format({ timeStyle: "medium" }), minute: format({ timeStyle: "short" }), day: format({ day: "numeric", month: "short" }),
+    month: format({ month: "short" }), year: format({ year: "numeric" }),
   };
 
   /* Instants under a chart, as the reader's language writes them: a time above its day, or a day above its year. */

@@ -1,0 +1,91 @@
+"""Words that do not come back: report each with its file, its line and the word to use.
+
+Run by `make lint`. Folders that still have some of them are listed in `NOT_YET`.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+WORDS = {
+    "anew": "again, rebuild",
+    "everybody": "all, everyone who",
+    "likeness": "near-duplicate, similarity",
+    "nobody": "none, no caller",
+    "nowhere": "not found",
+    "outrunning": "turn limit",
+    "remembering": "memory",
+    "somebody": "the caller, a user, on request",
+    "telling": "report",
+    "to no avail": "without effect",
+    "told": "stored, reported",
+    "whoever": "the caller, a client",
+    "whom": "who, whose",
+}
+"""Each word with what to write instead."""
+
+ROW = "row of a document"
+ROW_IDS = re.compile(r"(?<![\w\"'`#.-])(?:C-[A-Z]\d{1,3}|[DEHORS]\d{1,2})(?![\w\"'`])(?!:)")
+"""Ids of rows in documents that a reader does not have, such as the D and the number of a decision."""
+
+KINDS = (".py", ".md", ".html", ".sql", ".yaml", "Makefile", ".ci/run")
+EXEMPT = (
+    "tests/words.py",
+    "tests/unit/test_words_that_do_not_come_back.py",
+    "tests/golden/",
+    "tests/integration/releases/",
+    "workers/storage/migrations/",
+)
+"""Files that hold words for a reason: this list, what was recorded, and migrations, which are history."""
+
+NOT_YET: dict[str, set[str]] = {
+    "api/": {"anew", "likeness", "nobody", "somebody", "told", "whoever", "whom"},
+    "api/contrib/": set(),
+    "api/docs/": set(),
+    "api/http/": {"told", "whom"},
+    "api/up/": set(),
+    "tests/": set(WORDS) - {"to no avail", "remembering"},
+    "workers/": {*WORDS, ROW} - {"remembering"},
+}
+"""Words that are still to be replaced, by folder; the longest name that fits counts."""
+
+
+def main() -> None:
+    """Report words that are not allowed, and those that `NOT_YET` need not allow any more."""
+    used: dict[str, set[str]] = {folder: set() for folder in NOT_YET}
+    faults = []
+    for path in files():
+        folder = max((one for one in NOT_YET if path.startswith(one)), key=len, default="")
+        for number, word, better in found((ROOT / path).read_text(encoding="utf-8")):
+            if word in NOT_YET.get(folder, set()):
+                used[folder].add(word)
+            else:
+                faults.append(f"{path}:{number}: {word!r}: write {better}")
+    for folder, words in NOT_YET.items():
+        for word in sorted(words - used[folder]):
+            sys.stdout.write(f"tests/words.py: {folder!r} has no {word!r} any more: remove it from NOT_YET\n")
+    sys.exit("\n".join(faults) or None)
+
+
+def files() -> list[str]:
+    """Return the paths of the files that are checked, of those that git knows or would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [path for path in listed if path.endswith(KINDS) and not path.startswith(EXEMPT) and (ROOT / path).exists()]
+
+
+def found(text: str) -> list[tuple[int, str, str]]:
+    """Return line number, word and what to write instead, for each word in a text that is not allowed."""
+    pattern = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+    hits = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        hits += [(number, word.lower(), WORDS[word.lower()]) for word in pattern.findall(line)]
+        hits += [(number, ROW, f"the reason, not {id_}") for id_ in ROW_IDS.findall(line) if "noqa" not in line]
+    return hits
+
+
+if __name__ == "__main__":
+    main()
