@@ -36,7 +36,7 @@ COPY = """
     alter table peer_vectors add primary key (namespace, fact)
 """
 
-# Retention in closed form, tier by tier (C-O2), of every row; and what follows from it.
+# Retention in closed form of every row, tier by tier, and what follows from it.
 CHANGED = """
     create temporary table changed on commit drop as
     with aged as (
