@@ -39,6 +39,16 @@ OWN = (FADING, ALIKE)
 USES = ("reinforce", "pin", "forget", "erase", "supersede", "contradict", "link", "relate", "again")
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
 HERDS, MOST_ALIKE, MOST_CHUNKS = 4, 16, 8
+GRAZES = (
+    "grazes with the old grey shepherd and three dogs on the wet meadow below the abandoned mill beside the river near "
+    "the stone bridge, where the ferry lands at noon, the miller's children fish for trout, the orchard wall has "
+    "fallen down, and a narrow path leads past the chapel and the lime kiln up to the forest and the quarry on the hill"
+)
+"""So long that facts about one herd are near-duplicates by their vectors as well as by their signatures.
+
+A restored fact has only its signature until it is regenerated, which may come before or after it is compared.
+"""
+
 HOW = (
     "mostly", "often", "always", "gladly", "quietly", "slowly", "calmly", "daily", "usually", "safely", "happily",
     "still", "again", "alone", "together", "early", "late", "briefly", "lazily", "freely",
@@ -255,8 +265,7 @@ class Author:
         return [
             {
                 "id": id_,
-                "text": f"Herd number {place % HERDS} of {cell.name} {how[place]} grazes with the old grey shepherd "
-                "and three dogs on the wet meadow below the abandoned mill beside the river near the stone bridge",
+                "text": f"Herd number {place % HERDS} of {cell.name} {how[place]} {GRAZES}",
                 "created_at": now,
                 "salience": round(self.rng.random(), 3),
                 "tags": [how[place]],

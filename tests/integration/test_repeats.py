@@ -7,9 +7,13 @@ from math import inf
 from typing import Any
 from uuid import UUID, uuid4
 
+import numpy as np
 import pytest
 from memory import Memory, day, wait_for
 
+from tests.chaos.cells import GRAZES, HOW
+from workers.core import near_duplicates
+from workers.core.signature import encode
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
 from workers.storage import activity, choices, likenesses, rules
@@ -97,3 +101,12 @@ def test_a_late_repeat_that_insists_does_not_bring_back_what_was_erased_since(me
     (stored,) = memory.store(said, at=2, use=uuid4())
     assert isinstance(stored, Stored)
     assert stored.action == "added"
+
+
+def test_what_chaos_stores_of_one_herd_is_alike_by_vectors_and_by_signatures(memory: Memory) -> None:
+    texts = [f"Herd number 1 of cell 1 2 {how} {GRAZES}" for how in HOW]
+    vectors = np.asarray(memory.context.embedder.embed(texts))
+    signatures = encode(vectors)
+    ones, others = np.triu_indices(len(texts), 1)
+    assert near_duplicates.cosines(vectors[ones], vectors[others]).min() > near_duplicates.ALIKE
+    assert near_duplicates.estimated_cosines(signatures[ones], signatures[others]).min() > near_duplicates.ALIKE
