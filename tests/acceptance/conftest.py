@@ -1,5 +1,6 @@
 """Running workers for the tests that need them; when such a test fails, it shows what they logged."""
 
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,23 +40,38 @@ def _copied(postgres: servers.Postgres, original: str) -> Iterator[str]:
         db.execute(sql.SQL("drop database {name} with (force)").format(**names))
 
 
-@pytest.fixture(scope="module")
-def live(
-    postgres: servers.Postgres,
-    template: str,
-    redis_server: servers.Redis,
-    tmp_path_factory: pytest.TempPathFactory,
+@pytest.fixture(scope="session")
+def redis_of_live(server_folder: Path) -> Iterator[str]:
+    """Return the URL of a Redis that no test flushes: workers run on it through many modules."""
+    server = servers.Redis(data=server_folder / "redis-of-live", port=servers.free_port())
+    servers.prepare_redis(server)
+    log = server_folder / "redis-of-live.log"
+    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        yield server.url()
+
+
+@pytest.fixture(scope="session")
+def shared(
+    postgres: servers.Postgres, template: str, redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
-    """Return a system whose workers run for all tests of a module; each test takes a namespace of its own."""
-    with redis.Redis.from_url(redis_server.url()) as keys:
-        keys.flushall()
+    """Return the system whose workers run for all tests of this test process."""
     with _copied(postgres, template) as url:
-        system = LiveSystem(url, redis_server.url(), tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"})
+        folder, settings = tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"}
+        system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
         try:
             system.start("worker", "maintenance")
             yield system
         finally:
             system.stop()
+
+
+@pytest.fixture(scope="module")
+def live(shared: LiveSystem) -> Iterator[LiveSystem]:
+    """Return the system that all tests share; each test takes a namespace of its own."""
+    yield shared
+    shared.settle()
+    shared.rows("delete from api_keys")
+    shared.send("memory.publish_keys", {}).get(timeout=60)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx2
@@ -14,17 +14,34 @@ from api.up import servers
 
 @contextmanager
 def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
-    """Give a client of an API process, which ends with the block; keys are made by the caller."""
+    """Give a client of an API process, which ends with the block; keys are made by the caller.
+
+    A system that many modules share has one process for each choice of settings, which ends with the system.
+    """
+    with ExitStack() as block:
+        chosen = tuple(sorted(settings.items()))
+        if chosen in system.apis:
+            url = system.apis[chosen]
+        else:
+            url = (system.until_stopped if system.shared else block).enter_context(_process(system, settings))
+            if system.shared:
+                system.apis[chosen] = url
+        yield block.enter_context(httpx2.Client(base_url=url, timeout=60))
+
+
+@contextmanager
+def _process(system: LiveSystem, settings: Mapping[str, str]) -> Iterator[str]:
+    """Give the address of an API process, which ends with the block."""
     port = servers.free_port()
-    environment = system.environment() | {"EBB_PORT": str(port), **settings}
+    url, environment = f"http://127.0.0.1:{port}", system.environment() | {"EBB_PORT": str(port), **settings}
     with (
         (system.folder / "api.log").open("ab") as log,
         subprocess.Popen([sys.executable, "-m", "api.http"], cwd=ROOT, env=environment, stdout=log, stderr=log) as api,
-        httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+        httpx2.Client(base_url=url, timeout=60) as client,
     ):
         try:
             eventually(lambda: _answers(client, api), "the API answers", 60)
-            yield client
+            yield url
         finally:
             api.terminate()
             api.wait(30)

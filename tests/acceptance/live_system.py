@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import command_line
 import psutil
 import psycopg
 import redis
@@ -61,6 +62,9 @@ class LiveSystem:
     settings: dict[str, str] = field(default_factory=dict)
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     orphans: list[psutil.Process] = field(default_factory=list)
+    shared: bool = False
+    apis: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)
+    until_stopped: ExitStack = field(default_factory=ExitStack)
 
     def environment(self) -> dict[str, str]:
         urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
@@ -99,6 +103,8 @@ class LiveSystem:
 
     def stop(self) -> None:
         """End the workers with their process groups; a test that still runs tasks then has no use for them."""
+        self.until_stopped.close()
+        self.apis.clear()
         for worker in self.workers.values():
             with suppress(ProcessLookupError):
                 os.killpg(worker.pid, signal.SIGKILL)
@@ -192,7 +198,11 @@ class LiveSystem:
         return answers
 
     def ebb(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run the command line to its end."""
+        """Run the command line to its end, in this process: starting one takes longer than most commands."""
+        return command_line.run(arguments, self.environment(), stdin or "")
+
+    def ebb_process(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the command line to its end as a process of its own, as people do."""
         return subprocess.run(
             self.command(*arguments),
             cwd=ROOT,
