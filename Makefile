@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test fuzz bench chaos soak lint format catalogue golden check clean
+.PHONY: help up down test test-all fuzz bench chaos soak lint format catalogue golden check clean
 
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 LIBRARY := api/clients/python
 INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
+PYTEST := $(VENV)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,10 +23,13 @@ up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat,
 down: $(INSTALLED) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## run every test, on servers of their own, on up to four cores
-	$(VENV)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in six minutes on two cores
+	$(PYTEST)
 
-fuzz: $(INSTALLED) ## try FUZZ (20) times as much made-up input as the tests do, other input in each run
+test-all: $(INSTALLED) ## run every test with all its examples, the deep ones too
+	DEEP=1 $(PYTEST) -m '' --timeout 1800
+
+fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run
 	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
 
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000

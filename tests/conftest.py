@@ -11,9 +11,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 import redis
+from hypothesis import settings
+from made_up import examples
 from psycopg import sql
 
 from api.up import servers
+
+settings.register_profile("ebb", examples(100))
+settings.load_profile("ebb")
 
 FOR_TESTS = {
     "fsync": "off",

@@ -1,16 +1,17 @@
 """Made-up input for the tests: whatever JSON can carry, mutated from what is right, and how many examples are tried."""
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 FUZZ = int(os.environ.get("FUZZ", "0"))
-"""How many times as many examples as usual are tried, others in each run; 0: the usual ones, always the same."""
+"""How many times as many examples are tried as in a deep run, others in each run; 0: always the same ones."""
 
-Test = TypeVar("Test", bound=Callable[..., Any])
+DEEP = bool(os.environ.get("DEEP"))
+"""Whether all tests run with all their examples, as `make test-all` does; else a quarter of these."""
 
 ODD_TEXTS = (
     "", " ", "\0", "a\0b", "\ud800", "\ufeff", "\u202e", "x" * 1_100, "ü" * 600, "NaN", "null", "true", "-1", "1e999",
@@ -49,10 +50,11 @@ JSON = st.recursive(
 )
 
 
-def examples(usual: int) -> Callable[[Test], Test]:
-    """Return a decorator that tries so many examples, or with `FUZZ` that many times as many."""
+def examples(deep: int) -> settings:
+    """Return settings for so many examples in a deep run, a quarter of them otherwise, and more with `FUZZ`."""
+    few = max(deep // 4, min(deep, 5))
     return settings(
-        max_examples=usual * max(FUZZ, 1),
+        max_examples=deep * FUZZ or (deep if DEEP else few),
         derandomize=not FUZZ,
         database=None,
         deadline=None,

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from live_system import LiveSystem, eventually
+from made_up import examples
 
 from api.client import Client
 from api.contrib.langgraph import EbbStore
@@ -53,7 +54,7 @@ def test_what_is_put_comes_back_with_its_place_and_times(store: EbbStore) -> Non
     assert store.get(("docs",), "one") is None
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20)
 @given(value=st.dictionaries(st.text(max_size=8), JSON, max_size=4))
 def test_any_document_comes_back_exactly(store: EbbStore, value: dict[str, Any]) -> None:
     store.put(("any",), "one", value)

@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import DAY_0, Memory
 
 from workers.core import tiers
@@ -431,7 +432,7 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
             assert (row["live"], row["fidelity"], row["stale"]) == (True, kept_whole(life, now), stale)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30)
 @given(deeds)
 @example(RESTORED_TWICE)
 @example(EPISODE_STORED_AT_THE_INSTANT_OF_A_HIT)

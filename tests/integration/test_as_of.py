@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.fading import is_over
@@ -21,7 +22,7 @@ from workers.memory.recall import Name
 from workers.storage import remembered
 from workers.storage.connection import transaction
 
-bounded = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(20)
 
 SECOND = 1 / 86_400
 CLASSES = ("permanent", "normal", "short", "session", None)
@@ -155,7 +156,7 @@ def test_all_readers_show_the_same_before_a_pass_and_after_it(
     assert lives.readers() == before
 
 
-@settings(bounded, max_examples=12)
+@examples(12)
 @given(facts=MANY, waits=WAITS, share=st.sampled_from([None, None, 0, 0.5]))
 def test_what_the_forget_limit_will_hold_is_shown_before_a_pass_and_after_it(
     memory: Memory, facts: list[tuple[str | None, float, int]], waits: list[float], share: float | None

@@ -5,8 +5,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import branches as branching
@@ -201,7 +202,7 @@ def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=16), st.floats(0, 4e9))
-@settings(deadline=None)
+@examples(100)
 def test_older_spells_lie_so_much_earlier(begun: list[tuple[int, int]], seconds: float) -> None:
     packed = b"".join(decay_intervals.PACKED.pack(*one, 7, 3) for one in begun)
     older = decay_intervals.PACKED.iter_unpack(decay_intervals.older(packed, seconds))

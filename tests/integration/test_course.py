@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import stats
@@ -100,7 +101,7 @@ def test_a_course_is_that_of_its_own_namespace(memory: Memory) -> None:
     assert told(memory, 1, namespace="nobody")["at"] == []
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15)
 @given(moments=st.lists(st.floats(0, 400), min_size=2, max_size=40, unique=True))
 def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
     memory: Memory, moments: list[float]

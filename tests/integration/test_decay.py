@@ -10,8 +10,9 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, pool
@@ -22,7 +23,7 @@ from workers.storage import activity
 from workers.storage.connection import connect
 from workers.storage.runs import Counters
 
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 
 # Of a tombstone the tier and the instant depend on when the pass came that set it; nothing else does.
 STATE = """

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.coordination import signals
@@ -161,7 +162,7 @@ def test_documents_stay_out_of_a_context_unless_wanted(memory: Memory) -> None:
     assert memory.ask("engine", documents=True).results
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12)
 @given(versions=st.lists(st.lists(st.sampled_from("abcd"), max_size=4), min_size=1, max_size=5))
 def test_whatever_a_file_said_before_it_ends_with_what_it_says_now(memory: Memory, versions: list[list[str]]) -> None:
     name = f"space-{memory.value('select count(*) from namespaces')}"

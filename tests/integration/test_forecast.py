@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.fading import REASONS
@@ -16,7 +17,7 @@ from workers.decay.passes import Report
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")
 EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
-bounded = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(6)
 storable = st.fixed_dictionaries(
     {
         "created_at": st.integers(-30, 10).map(lambda number: day(number).isoformat()),

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.forget_limit import Limit, room
@@ -23,7 +24,7 @@ FADED = 200
 WORKS: list[Work] = ["decay", "prune", "janitor"]
 EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
 SPENT = st.tuples(st.integers(-240, 12).map(lambda hours: hours / 24), st.integers(1, 80), st.integers(0, 9))
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 
 
 def doubtful(

@@ -5,8 +5,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.graph import NAMED
@@ -19,7 +20,7 @@ from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 from workers.storage.links import walk
 
-bounded = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(25)
 
 QUESTION = "Why is the cellar flooded?"
 CELLAR = "The cellar is flooded."

@@ -3,8 +3,9 @@
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.decay import janitor, passes
@@ -138,7 +139,7 @@ def test_the_namespaces_turn_is_told(memory: Memory) -> None:
 
 MANUAL = {"hygiene.schedule": "manual"}
 DAYS = st.lists(st.floats(1, 400), max_size=6)
-moments = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+moments = examples(8)
 
 
 def filled(memory: Memory) -> None:

@@ -4,8 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import DAY_0, Memory, day
 
 from workers.admin import export
@@ -150,7 +151,7 @@ facts = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10)
 @given(facts)
 def test_the_end_that_is_told_is_the_one_at_which_passes_forget(memory: Memory, given: list[dict[str, Any]]) -> None:
     memory.rows(EMPTY)

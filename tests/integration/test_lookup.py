@@ -2,14 +2,15 @@
 
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.memory import recall
 from workers.memory.recall import Name
 
-many = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = examples(15)
 
 
 def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0, **name: object) -> list[str]:

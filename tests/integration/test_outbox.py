@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from redis import Redis
 
 from api.client import Client
@@ -83,7 +84,7 @@ def test_what_was_committed_meanwhile_is_not_put_again_by_a_sweep(redis_url: str
         assert outbox.size(redis) == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(
         st.tuples(

@@ -5,8 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
@@ -18,7 +19,7 @@ from workers.storage import contradictions as pairs
 from workers.storage import relations as edges
 from workers.validation import cursors
 
-few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = examples(6)
 limits = st.integers(1, 9)
 
 Page = tuple[list[Any], Any]

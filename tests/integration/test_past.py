@@ -5,8 +5,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import export, import_archive
@@ -15,7 +16,7 @@ from workers.memory import curve, touch
 from workers.validation.archived import archived
 
 DAY = 86_400
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 
 
 def drawn(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import export
@@ -30,7 +31,7 @@ STATE = """
     from facts join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     order by id
 """
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 aging = st.lists(
     st.fixed_dictionaries(
         {

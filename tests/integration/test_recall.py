@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 from psycopg.errors import UndefinedColumn
 
@@ -19,7 +20,7 @@ from workers.core.graph import NAMED
 from workers.memory.recall import Recalled, scoring
 from workers.storage.connection import POOL_SIZE
 
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 
 CELLO = "Grandmother keeps the violoncello upstairs."
 PARAPHRASE = "grandmas cellos"

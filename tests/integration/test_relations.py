@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.graph import relations
@@ -18,7 +19,7 @@ WEIGH = """
     from unnest(%s::float8[], %s::float8[], %s::float8[]) as given (initial, days, half_life)
 """
 
-bounded = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(20)
 shares = st.floats(0, 1, allow_subnormal=False)
 cases = st.tuples(shares, st.floats(-1_000, 1e6), st.floats(0.01, 36_525))
 

@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT
@@ -226,7 +227,7 @@ def test_a_chain_within_one_batch_ends_at_its_last_fact(memory: Memory) -> None:
     assert memory.rows("select id, superseded_at, superseded_by, supersedes_id from facts order by id") == before
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40)
 @given(
     st.lists(
         st.tuples(st.sampled_from([PORTO, LISBON, BRAGA, "Tea at four."]), st.none() | st.integers(0, 7)), max_size=8

@@ -6,8 +6,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import stats
@@ -51,7 +52,7 @@ def assert_counted(memory: Memory) -> None:
     assert sorted(memory.rows(TALLIED), key=str) == sorted(memory.rows(COUNTED), key=str)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25)
 @given(moments=st.lists(MOMENTS, min_size=5, max_size=25))
 def test_counters_are_what_counting_gives_whatever_happens(
     memory: Memory, moments: list[tuple[str, int, str, float]]

@@ -7,8 +7,9 @@ from random import Random
 from uuid import UUID, uuid4, uuid5
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.core.lifetime import LIFETIMES
@@ -16,7 +17,7 @@ from workers.errors import NotFoundError
 from workers.memory import touch
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
-bounded = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = examples(15)
 
 
 def strength_of(memory: Memory, id_: UUID, at: float) -> float:

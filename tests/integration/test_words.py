@@ -3,8 +3,9 @@
 import bm25s
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from memory import Memory, day
 
 from workers.admin import search_indexes
@@ -17,7 +18,7 @@ from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 
 # hypothesis runs many examples on one database, which is what these want
-many = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = examples(60)
 
 WORDS = "select word, cardinality(positions) from facts, unnest(search) as one (word, positions, weights) where id = %s"
 

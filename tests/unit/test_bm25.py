@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.ranking import inverse_document_frequency, scores
 
-properties = settings(deadline=None)
+properties = examples(100)
 counts = st.integers(0, 256)
 lengths = st.integers(1, 5_000)
 

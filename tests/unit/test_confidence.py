@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.confidence import (
     culled_at,
@@ -26,7 +27,7 @@ HOUR = 3_600.0
 DAY = 86_400.0
 FORTNIGHT = 14 * DAY
 NEVER = math.inf
-properties = settings(deadline=None)
+properties = examples(100)
 
 
 def golden(name: str) -> list[dict[str, Any]]:

@@ -2,13 +2,14 @@
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from api.http.dashboard.graph_layout import FEW, HEIGHT, LETTER, LINE, SMALL_HEIGHT, SMALL_WIDTH, WIDTH, Point, arranged
 
 names = st.lists(st.text("abcdefgh ", min_size=1, max_size=20), min_size=1, max_size=60)
-calm = settings(max_examples=12, deadline=None)
+calm = examples(12)
 
 
 def ring(count: int) -> list[tuple[int, int]]:

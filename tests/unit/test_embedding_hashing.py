@@ -6,8 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from made_up import examples
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from workers.embedding import make_embedder
@@ -120,7 +121,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
 @pytest.mark.parametrize("dims", [100, 256])
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6))
 @example(["\N{MATHEMATICAL BOLD ITALIC CAPITAL A}"])
-@settings(deadline=None)
+@examples(100)
 def test_counts_are_those_of_scikit_learn(dims: int, texts: list[str]) -> None:
     vectorizer = HashingVectorizer(
         analyzer="char_wb",

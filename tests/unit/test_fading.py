@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core import confidence
 from workers.core.arrays import Bools
@@ -35,7 +36,7 @@ NEVER = math.inf
 RULES = FadingRules()
 EPISODES = (Branch.PERSISTENT, Branch.PERMANENT)
 WITHOUT_FLOOR = FadingRules(cull_floor=0.0)
-properties = settings(deadline=None, max_examples=300)
+properties = examples(300)
 
 shares = st.floats(0, 1)
 waits = st.floats(0, 900 * DAY)

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.arrays import Vectors
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING, ladder, largest_bucket, name, normalise, pool
 
-properties = settings(deadline=None)
+properties = examples(100)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.graph import HOPS, begin_with, factors, lift
 
-properties = settings(deadline=None)
+properties = examples(100)
 shares = st.floats(0, 1)
 walks = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 3), shares), max_size=20)
 

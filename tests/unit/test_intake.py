@@ -7,15 +7,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers import validation
 from workers.errors import InvalidInputError
 
 LIMIT = 65_536
 NUL, SURROGATE = "a\0b", "a\ud800b"
-properties = settings(deadline=None)
+properties = examples(100)
 anything = st.recursive(
     st.none()
     | st.booleans()

@@ -4,12 +4,13 @@ import re
 from time import perf_counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.names import capitalised, mentioned, phrases, plain
 
-properties = settings(deadline=None)
+properties = examples(100)
 words = st.text("abé_7.+-'", min_size=1, max_size=5).filter(lambda word: any(map(str.isalnum, word)))
 names = st.lists(words, min_size=1, max_size=4).map(" ".join)
 

@@ -5,8 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.ranking import (
     DOCUMENTED_MIN_COSINE,
@@ -21,7 +22,7 @@ from workers.core.ranking import (
     vector_score,
 )
 
-properties = settings(deadline=None)
+properties = examples(100)
 shares = st.floats(0, 1)
 numbers = st.floats(-1e6, 1e6)
 arms = st.lists(st.tuples(st.floats(0, 100), st.floats(-1, 1)), min_size=1, max_size=12)

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.memory.recall import arms
 from workers.memory.recall.arms import occurrences, telling
 from workers.storage.lexemes import Term
 
-properties = settings(deadline=None)
+properties = examples(100)
 counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 1_000), min_size=1, max_size=10)
 
 

@@ -6,15 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
 from workers.core.signature import BITS, encode, estimate, projection
 
 DIMS = 256
-properties = settings(deadline=None, max_examples=50)
+properties = examples(50)
 
 
 def random_vectors(seed: int, rows: int, dims: int = DIMS) -> Vectors:

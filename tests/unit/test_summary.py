@@ -1,13 +1,14 @@
 """Summaries: three layers by retention, each made from the text itself."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up import examples
 from sklearn.feature_extraction import text as scikit_learn
 
 from workers.core.summary import ENGLISH_STOP_WORDS, summarise, top_keywords, top_sentences, truncate
 
-properties = settings(deadline=None)
+properties = examples(100)
 SHORT = "User debugging timeout issue in production"
 STORY = (
     "The cat sat by the window. Rain fell all day. The cat watched the rain on the window. "

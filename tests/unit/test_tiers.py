@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from made_up import examples
 
 from workers.core.tiers import (
     Curve,
@@ -26,7 +27,7 @@ TOLERANCE = 1e-4
 """The golden curves come from numeric integration, which is no more exact than this."""
 
 STEPS = 20_000
-properties = settings(deadline=None)
+properties = examples(100)
 shares = st.floats(0, 1)
 counts = st.integers(0, 30)
 ages = st.floats(0, 400)
@@ -174,7 +175,7 @@ def test_before_the_tier_changes_the_curve_is_the_documented_formula() -> None:
 
 
 @given(shares, counts, st.floats(0, 120))
-@settings(properties, max_examples=40)
+@examples(40)
 def test_the_closed_form_equals_numeric_integration(strength: float, coactivations: int, age: float) -> None:
     # Each of the three bends may fall anywhere in a step, which then has the wrong rate for a part of it.
     error = 3 * (age / STEPS) * 0.05 / (strength + 0.1)
