@@ -75,6 +75,25 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 
 @pytest.fixture(scope="module")
+def alone(
+    postgres: servers.Postgres,
+    template: str,
+    redis_server: servers.Redis,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LiveSystem]:
+    """Return a system that runs for the tests of one module: they look at all that it holds, or has done."""
+    with redis.Redis.from_url(redis_server.url()) as keys:
+        keys.flushall()
+    with _copied(postgres, template) as url:
+        system = LiveSystem(url, redis_server.url(), tmp_path_factory.mktemp("alone"))
+        try:
+            system.start("worker", "maintenance")
+            yield system
+        finally:
+            system.stop()
+
+
+@pytest.fixture(scope="module")
 def real(
     postgres: servers.Postgres,
     template: str,

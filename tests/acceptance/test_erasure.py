@@ -199,25 +199,25 @@ def tell_again(system: LiveSystem, api: httpx2.Client, archive: Path, folder: Pa
 
 
 @pytest.fixture(scope="module")
-def purged(live: LiveSystem, server_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Purged]:
+def purged(alone: LiveSystem, server_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Purged]:
     outside = tmp_path_factory.mktemp("outside")
     archive = outside / "archive.jsonl"
-    with serving(live) as api:
-        ids = tell(live, api)
-        traces = {word: word.encode() for word in WORDS} | traces_of(live, ids[0], SECRET) | in_messages(SECRET)
-        assert live.ebb("export", str(archive), "--namespace", NAME).returncode == 0
-        run(live, "memory.lexemes", {})
-        live.settle()
-        checkpoint(live)
-        before = found_in([server_folder, live.folder], traces)
-        kept = held_by_redis(live, [QUOTE.encode(), UNFETCHED.encode()])
-        with live.client(NAME) as memory:
+    with serving(alone) as api:
+        ids = tell(alone, api)
+        traces = {word: word.encode() for word in WORDS} | traces_of(alone, ids[0], SECRET) | in_messages(SECRET)
+        assert alone.ebb("export", str(archive), "--namespace", NAME).returncode == 0
+        run(alone, "memory.lexemes", {})
+        alone.settle()
+        checkpoint(alone)
+        before = found_in([server_folder, alone.folder], traces)
+        kept = held_by_redis(alone, [QUOTE.encode(), UNFETCHED.encode()])
+        with alone.client(NAME) as memory:
             assert [one["action"] for one in memory.forget(ids, purge=True)["results"]] == ["purged"] * len(ids)
-        told_again = tell_again(live, api, archive, outside)
+        told_again = tell_again(alone, api, archive, outside)
         for task, arguments in (*BACKGROUND, ("memory.regenerate", {"ids": ids, "namespace": NAME})):
-            run(live, task, arguments)
-        live.settle()
-        yield Purged(live, ids, traces, before, kept, told_again, archive)
+            run(alone, task, arguments)
+        alone.settle()
+        yield Purged(alone, ids, traces, before, kept, told_again, archive)
 
 
 def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,7 @@ import httpx2
 import pytest
 from live_api import serving
 from live_system import LiveSystem
-from made_up import FUZZ
+from made_up import DEEP, FUZZ, examples
 
 pytestmark = pytest.mark.acceptance
 
@@ -25,8 +24,11 @@ CONFIGURATION = """
 """
 """A deadline of milliseconds is answered by 504, as documented, and would be taken for a fault."""
 
+PHASES = "examples,coverage,fuzzing" if DEEP or FUZZ else "examples,fuzzing"
+"""The second tries every bound of every field, some thousand requests."""
+
 CLIENTS = 50
-SECONDS = 4.0
+ROUNDS = 3
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Cl
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
     command += [f"{served.base_url}/openapi.json", "--checks", CHECKS]
-    command += ["--max-examples", str(15 * max(FUZZ, 1)), "--seed", str(FUZZ or 1)]
-    command += ["--phases", "examples,coverage,fuzzing", "--generation-database", "none", "--no-color"]
+    command += ["--max-examples", str(examples(15).max_examples), "--seed", str(FUZZ or 1)]
+    command += ["--phases", PHASES, "--generation-database", "none", "--no-color"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=240 * max(FUZZ, 1), check=False
     )
@@ -52,22 +54,18 @@ def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Cl
 def test_fifty_clients_at_once_each_get_their_own_and_nobody_elses(served: httpx2.Client) -> None:
     begin = threading.Barrier(CLIENTS)
 
-    def client(number: int) -> int:
+    def client(number: int) -> None:
         word, namespace = f"word{number}x", f"crowd-{number}-{uuid4()}"
-        headers, rounds = {"X-Ebb-Namespace": namespace}, 0
+        headers = {"X-Ebb-Namespace": namespace}
         with httpx2.Client(base_url=served.base_url, headers=headers, timeout=60) as own:
             begin.wait()
-            until = time.monotonic() + SECONDS
-            while time.monotonic() < until or not rounds:
-                text = f"{word} is remembered, number {rounds}."
+            for turn in range(ROUNDS):
+                text = f"{word} is remembered, number {turn}."
                 assert own.post("/memory/facts", json={"text": text}).status_code == 201
-                found = own.post("/memory/recall", json={"query": f"{word} {rounds}", "limit": 50}).json()["results"]
+                found = own.post("/memory/recall", json={"query": f"{word} {turn}", "limit": 50}).json()["results"]
                 assert text in [one["text"] for one in found]
                 assert all(one["text"].startswith(f"{word} ") for one in found)
-                rounds += 1
-            assert own.get("/memory/stats").json()["facts"] == rounds
-        return rounds
+            assert own.get("/memory/stats").json()["facts"] == ROUNDS
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        rounds = list(clients.map(client, range(CLIENTS)))
-    assert min(rounds) >= 1
+        list(clients.map(client, range(CLIENTS)))

@@ -23,27 +23,27 @@ ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targe
 
 
 @pytest.fixture(scope="module")
-def told(live: LiveSystem) -> str:
+def told(alone: LiveSystem) -> str:
     """Return the metrics of a system in which everything has happened once."""
-    with serving(live) as api:
+    with serving(alone) as api:
         made = api.post("/memory/facts", json={"text": "The spare key hangs behind the kitchen clock."})
         api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()
-        live.settle()
+        alone.settle()
         api.delete(f"/memory/facts/{made.json()['id']}").raise_for_status()
         api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
-        live.own_keys.delete("ebb:measured")
+        alone.own_keys.delete("ebb:measured")
         answer = api.get("/metrics")
         assert answer.headers["content-type"].startswith("text/plain")
         return answer.text
 
 
-def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(live: LiveSystem, told: str) -> None:
+def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(alone: LiveSystem, told: str) -> None:
     figures = {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
         for line in told.splitlines()
         if not line.startswith("#")
     }
-    ((facts,),) = live.rows("select count(*) from activity where not retired")
+    ((facts,),) = alone.rows("select count(*) from activity where not retired")
     assert sum(figures[f'ebb_facts_by_tier{{tier="{tier}"}}'] for tier in ("hot", "warm", "cold")) == facts
     assert figures['ebb_queue_tasks{queue="recall"}'] == 0
     assert figures['ebb_workers{queue="maintenance"}'] == 1
@@ -53,7 +53,7 @@ def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(live:
     for arm in ("all", "embed", "text", "vector", "weigh"):
         assert figures[f'ebb_recall_seconds_count{{arm="{arm}"}}'] >= 1
     assert figures["ebb_write_to_readable_seconds_count"] >= 1
-    assert 0 < figures["ebb_write_to_readable_seconds_sum"] < 60
+    assert figures["ebb_write_to_readable_seconds_sum"] > 0
     assert figures['ebb_http_request_seconds_count{method="POST",route="/memory/recall",status="200"}'] >= 1
 
 
