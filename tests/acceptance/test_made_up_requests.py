@@ -89,7 +89,9 @@ COMMANDS: dict[str, list[str]] = {
     "backfill-decay": ["--dry-run"],
     "branch": ["--older", "30d"],
 }
-ELSEWHERE = ("up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys")
+ELSEWHERE = (
+    "up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys", "worker", "beat", "flower", "api",
+)  # fmt: skip
 """What starts, ends or rebuilds the whole system."""
 
 SPOKEN = st.one_of(TEXTS, st.sampled_from(["\udcff", "-", "--", "--json", "-n", "/dev/null", "1e400", "0x1"]))
