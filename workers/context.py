@@ -52,13 +52,13 @@ class Context:
         return Clock(lambda: redis_clock(self.redis))
 
     def seconds(self) -> float:
-        """Return epoch seconds by Redis' clock, by which processes tell each other when something was."""
+        """Return epoch seconds by Redis' clock, which dates what processes share."""
         return self._redis_clock.now().timestamp()
 
     @cached_property
     def embedder(self) -> "Embedder":
         """Return the embedder of the settings; one that asks a server is given a pause when that does not answer."""
-        from workers.embedding import make_embedder  # noqa: PLC0415 - not before somebody needs vectors
+        from workers.embedding import make_embedder  # noqa: PLC0415 - not before vectors are needed
         from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
         embedder = make_embedder(self.settings)
@@ -76,7 +76,7 @@ class Context:
     @cached_property
     def chat(self) -> "Chat":
         """Return the LLM of the settings."""
-        from workers.llm import make_chat  # noqa: PLC0415 - not before somebody wants a judgement
+        from workers.llm import make_chat  # noqa: PLC0415 - not before an LLM is asked
 
         return make_chat(self.settings)
 

@@ -13,11 +13,11 @@ from workers.settings import Settings
 
 FOR_PEOPLE = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 QUIET = ("celery.worker.strategy", "celery.app.trace", "httpx2")
-"""These tell of each task or request at the level of what happens once in a while."""
+"""These log each task or request at a level meant for rare events."""
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as JSON: when, how grave, by whom, what, and which task and namespace it is about."""
+    """Writes a record as JSON: time, level, logger, message, task and namespace."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record on one line."""

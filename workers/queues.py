@@ -1,4 +1,4 @@
-"""The queues: what waits in which, for whom. Users wait for `recall`, and nothing else may stand before them."""
+"""The queues: which tasks wait in which. Users wait for `recall`, so nothing else is in it."""
 
 from typing import Any
 

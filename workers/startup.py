@@ -70,7 +70,7 @@ def prune_at_start(**_: Any) -> None:
 
 @heartbeat_sent.connect
 def leave_mark(sender: Any, **_: Any) -> None:
-    """Note that this worker lives, for whoever asks whether the system is ready."""
+    """Record that this worker lives, for readiness checks."""
     try:
         signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
     except RefusedError as error:

@@ -24,7 +24,7 @@ def beside(
 ) -> Iterator[Callable[[], Answer]]:
     """Run a function beside the block; what the block is given waits for its answer, or raises what it raised.
 
-    If the block fails, nobody waits for the function, which must have an end of its own.
+    If the block fails, the function is not waited for; it must end by itself.
     """
     running: Future[Answer] = _own_threads().submit(function, *given, **named)
     try:

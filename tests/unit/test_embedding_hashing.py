@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from workers.embedding import make_embedder
 from workers.embedding.hashing import NGRAMS, HashingEmbedder
-from workers.embedding.unit import axis
+from workers.embedding.vectors import axis
 from workers.settings import Settings
 
 SCRIPTS = ["Alice moved to Lisbon in May.", "我喜欢猫", "u ~", "! <"]

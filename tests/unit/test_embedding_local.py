@@ -9,7 +9,7 @@ import pytest
 
 from workers.core.arrays import Vectors
 from workers.embedding import make_embedder
-from workers.embedding.unit import axis
+from workers.embedding.vectors import axis
 from workers.errors import EmbeddingError
 from workers.settings import Settings
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.embedding import pieces
+from workers.embedding import vectors as pieces
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" a😀"), max_size=200)
 

@@ -45,8 +45,8 @@ FAULTS = {
 }
 """What may be wrong with a fact, what that means, and what mending does.
 
-What only the next pass would write, it writes: a fact that is due is none. Of a vector that was pooled nobody can tell
-whose signature it has. How many facts have a word is counted now and then, and anew after a mending.
+A fact that is due is no fault, for the next pass writes it. Whose signature a pooled vector has cannot be checked. Word
+counts are refreshed from time to time, and after a repair.
 """
 
 LACKING = ("no vector", "no signature", "signature of another", "wrong dimensions")
@@ -128,7 +128,7 @@ def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: S
 
 
 def _count_words(context: Context, names: Sequence[str]) -> None:
-    """Have the words of namespaces counted anew by the next task that does so."""
+    """Have the words of namespaces counted again by the next task that does so."""
     for name in names:
         signals.mark_grown(context.redis, name)
 

@@ -248,7 +248,7 @@ def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> lis
 
 
 def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Imported]:
-    """Keep in mind what somebody wished forgotten: by its digest, or where that has another salt, by its tombstone."""
+    """Restore deletion requests: by digest, or where that has another salt, by the tombstone."""
     usable = [one for one in given if archives.take_salt(db, tenant, one.salt)]
     archives.add_wishes(db, tenant, [one.model_dump(mode="json") for one in usable])
     forgotten_hashes.add(db, [tenant] * len(given), [one.fact for one in given])

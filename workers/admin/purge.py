@@ -103,12 +103,12 @@ def clean(context: Context, now: datetime) -> bool:
 
 
 def scrub(context: Context, now: datetime) -> Scrubbed:
-    """Write tables, indexes and Redis' file anew, and drop PostgreSQL's log; readers and writers wait for tables.
+    """Rewrite tables, indexes and the file of Redis, and drop PostgreSQL's log; readers and writers wait for tables.
 
-    Answers that nobody has fetched are dropped: of a write that was not waited for, `state` says that it has ended.
+    Answers that were not fetched are dropped: of a write that was not waited for, `state` says that it has ended.
 
     Raises:
-        UnavailableError: a server does not answer, or somebody works on a table for too long; do it again.
+        UnavailableError: a server does not answer, or a table is in use for too long; try again.
     """
     with connect(context.database_url, autocommit=True) as db:
         erased = erasures.waiting(db)

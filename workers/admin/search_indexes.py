@@ -23,7 +23,7 @@ MOST_BLOAT = 2.0
 
 
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
-    """Count a namespace's words anew; return how many live facts it has. Repeating it changes nothing."""
+    """Count the words of a namespace again; return how many live facts it has. Repeating it changes nothing."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return 0 if tenant is None else lexemes.count(db, tenant.id, now)
@@ -56,7 +56,7 @@ def index_large_namespaces(context: Context) -> list[int]:
 
 
 def rebuild_bloated_indexes(context: Context) -> list[str]:
-    """Build anew each index that takes more than twice the pages that its entries need; return which.
+    """Rebuild each index that takes more than twice the pages that its entries need; return which.
 
     Nobody who stores or recalls waits for it. What a building that died has left behind is dropped.
     """
@@ -70,7 +70,7 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
 
 
 def _rebuilt(db: Connection, size: Size) -> bool:
-    """Build one index anew; false where that fails, which makes nothing wrong, only large."""
+    """Rebuild one index; false where that fails, which leaves it correct, only large."""
     try:
         index_sizes.rebuild(db, size.name)
     except psycopg.Error as error:
@@ -103,9 +103,9 @@ def check_language(context: Context) -> None:
 
 
 def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], None] = lambda *_: None) -> int:
-    """Make the words of all facts anew in the configured language, and count them; return how many facts there are.
+    """Rebuild the words of all facts in the configured language, and count them; return the number of facts.
 
-    Nobody reads or stores until the words are made; counting them namespace by namespace hinders nobody.
+    Reads and writes wait until the words are built; counting them by namespace blocks none.
 
     Raises:
         SettingsError: the server has no such text search configuration; nothing was changed.

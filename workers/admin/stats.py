@@ -24,7 +24,7 @@ BATCH = 50_000
 class Stats:
     """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten.
 
-    `decay_class_sources` says how many were classified by their own words, and how many by whoever stored them;
+    `decay_class_sources` says how many were classified by their own words, and how many by the caller who stored them;
     `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them; `turns`
     how many turns of sessions were told, by which episodes age; `episodes` how many of each durability there are, and
     how many of them are stale; `gap` between which instants no pass came, if what ended then waits for confirmation;
@@ -63,7 +63,7 @@ class Coming:
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
     """Return a namespace's counts as of its last pass; what is over or due is as of `now`.
 
-    It costs what is due, and what there is to tell apart; not what is stored.
+    Its cost grows with what is due and with the number of distinct counts, not with what is stored.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)

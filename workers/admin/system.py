@@ -95,7 +95,7 @@ def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
 
     `at` are instants in epoch seconds; beside them stand lists as long: `waiting` for each queue, the most of five
     minutes; `half` and `most`, within how many seconds half and 19 of 20 of the writes since the instant before could
-    be read, none where nobody wrote.
+    be read, none where nothing was written.
     """
     with transaction(context.database_url) as db:
         noted = system_history.since(db, now - timedelta(days=days), now)
@@ -110,6 +110,6 @@ def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
 
 
 def _between(before: list[int], after: list[int]) -> list[int]:
-    """Return what was counted from the one to the other, or all of the other where Redis began anew between them."""
+    """Return what was counted from the one to the other, or all of the other where Redis started empty between them."""
     rose = [later - earlier for earlier, later in zip(before, after, strict=True)]
     return rose if min(rose) >= 0 else after

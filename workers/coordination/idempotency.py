@@ -31,7 +31,7 @@ def owner(redis: Redis, task_id: str) -> str | None:
 
 
 def note_late(redis: Redis, task_id: str, namespace: str) -> None:
-    """Note that nobody waits any longer for a namespace's task, which a worker may be at."""
+    """Record that the caller no longer waits for a task, which a worker may be running."""
     with redis.pipeline() as pipeline:
         pipeline.set(f"{OWNER}:{task_id}", namespace, ex=RECEIPT_SECONDS)
         pipeline.set(f"{LATE}:{task_id}", 1, ex=RECEIPT_SECONDS)
@@ -39,7 +39,7 @@ def note_late(redis: Redis, task_id: str, namespace: str) -> None:
 
 
 def is_late(redis: Redis, task_id: str) -> bool:
-    """Return whether nobody waits for a task any longer."""
+    """Return whether the caller no longer waits for a task."""
     return bool(redis.exists(f"{LATE}:{task_id}"))
 
 
@@ -53,7 +53,7 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
 
 
 def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Keep what was answered first, and return that, for whoever asks the same again, or did at the same time."""
+    """Keep what was answered first, and return that, for callers who ask the same again or at the same time."""
     key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
     note_quoting(redis, key, encoded)
     redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
@@ -68,7 +68,7 @@ def note_quoting(redis: Redis, key: str, encoded: str) -> None:
 
 
 def drop_quotes(redis: Redis) -> None:
-    """Forget the answers that quote facts, of which some are erased; whoever asks again has it done again."""
+    """Forget the answers that quote facts, of which some are erased; a repeated request runs again."""
     quoting = redis.smembers(QUOTING)
     if quoting:
         redis.delete(*quoting)

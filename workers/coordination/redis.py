@@ -101,14 +101,14 @@ def clock(redis: Redis) -> datetime:
 
 
 def drop_results(redis_url: str) -> None:
-    """Forget what tasks answered that nobody has fetched; who waits for one is sent it as well, and still gets it."""
+    """Drop the answers of tasks that were not fetched; a waiting caller is also sent its answer, and still gets it."""
     with Redis.from_url(results_url(redis_url), socket_connect_timeout=CONNECT_SECONDS) as results:
         for key in results.scan_iter("celery-task-meta-*", count=1_000):
             results.delete(key)
 
 
 def compact(redis: Redis, *, wait: bool = False) -> bool:
-    """Have Redis write its file anew without what it holds no more; return whether it does, or keeps no file.
+    """Have Redis rewrite its file without deleted keys; return whether it does, or keeps no file.
 
     With `wait` that is done on return, or has taken longer than a minute.
     """

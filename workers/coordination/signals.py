@@ -80,7 +80,7 @@ def may_tidy(redis: Redis, namespace: str) -> bool:
 
 
 def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> list[UUID]:
-    """Return those facts that nobody regenerates yet, and mark them, however many hits arrive together."""
+    """Return those facts that are not being regenerated yet, and mark them, however many hits arrive together."""
     with redis.pipeline(transaction=False) as pipeline:
         for id_ in ids:
             pipeline.set(f"{REGENERATING}:{namespace}:{id_}", 1, nx=True, ex=REGENERATION_SECONDS)
@@ -186,7 +186,7 @@ def note_embedder(redis: Redis, said: str) -> None:
 
 
 def embedder_said(redis: Redis) -> str | None:
-    """Return how the embedder was, if somebody asked it lately."""
+    """Return the state of the embedder, if it was asked recently."""
     found = redis.get(EMBEDDER)
     return found.decode() if isinstance(found, bytes) else None
 

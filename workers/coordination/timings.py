@@ -84,7 +84,7 @@ def timed(part: str) -> Iterator[None]:
 
 
 def take() -> list[tuple[str, float]]:
-    """Return (part, seconds) of all that was timed since the last call, and begin anew."""
+    """Return (part, seconds) of all that was timed since the last call, and reset."""
     taken = list(_laps)
     _laps.clear()
     return taken

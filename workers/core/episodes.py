@@ -11,7 +11,7 @@ NOT_YET = np.inf
 
 
 class Branch(IntEnum):
-    """What hygiene does to a fact: cull it by confidence, let it age out, only tell that it is stale, or nothing."""
+    """What hygiene does to a fact: cull it by confidence, let it age out, only mark it stale, or nothing."""
 
     SEMANTIC = 0
     PERSISTENT = 1
@@ -23,7 +23,7 @@ DURABILITIES = {"persistent": Branch.PERSISTENT, "permanent": Branch.PERMANENT}
 
 
 def branch(kind: str, durability: str | None) -> Branch:
-    """Return the branch of a fact of that kind; an episode is persistent unless somebody says otherwise."""
+    """Return the branch of a fact of that kind; an episode is persistent by default."""
     if kind == "episodic":
         return DURABILITIES[durability or "persistent"]
     return Branch.CHUNK if kind in ("chunk", "item") else Branch.SEMANTIC

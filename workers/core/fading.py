@@ -27,7 +27,7 @@ GUARD = 1e-3
 """Seconds from a crossing to the instant called due, so that float rounding cannot call it early."""
 
 REASONS = ("expired", "faded", "culled", "aged")
-"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, nobody confirmed it for long, or it
+"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, it was not confirmed for long, or it
 is an episode of long ago."""
 
 OF_LIFETIME = 2
@@ -38,7 +38,7 @@ OF_LIFETIME = 2
 class Anchors:
     """What n facts were at their last access, one array each; times are epoch seconds, never is infinity.
 
-    A fact that nobody pinned was pinned until minus infinity. Of vectors, halvings and staleness it is what the last
+    A fact without a pin is pinned until minus infinity. Of vectors, halvings and staleness it is what the last
     pass made, or noted, of them. When they were encoded, outrun, and last heard of, matters for episodes alone.
     """
 
@@ -162,7 +162,7 @@ def lifetimes(facts: Anchors) -> Floats:
 
 
 def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
-    """Return facts pinned until an instant (epoch seconds), from which on they have their lifetimes (seconds) anew."""
+    """Return facts pinned until an instant (epoch seconds), from which on their lifetimes (seconds) start again."""
     return replace(
         facts,
         pinned_until=np.full_like(facts.pinned_until, until),

@@ -23,7 +23,7 @@ class Action(StrEnum):
 class Intent:
     """What to do about a new fact, and the known one that it concerns unless it is only added.
 
-    What somebody `asked` for and cannot be done is an error; what was only judged then makes the fact an addition.
+    If it was `asked` for and cannot be done, that is an error; if an LLM proposed it, the fact is added instead.
     """
 
     action: Action = Action.ADD
@@ -35,7 +35,7 @@ ADD = Intent()
 
 
 def asked(target: UUID | None) -> Intent:
-    """Return what somebody wants who says that a fact supersedes `target`, or says nothing of it."""
+    """Return the intent of a caller who states that a fact supersedes `target`, or states nothing."""
     return ADD if target is None else Intent(Action.UPDATE, target, asked=True)
 
 

@@ -2,8 +2,8 @@
 
 Everything about a class stands here. To change one or to add another:
 
-1. name it in `DecayClass`, and give it its lifetime in `LIFETIMES`: how long, and whether each use starts it anew;
-2. give it a `Rule` if facts shall get it by what they say, at the place where it shall be tried;
+1. name it in `DecayClass`, and give it its lifetime in `LIFETIMES`: how long, and whether each use renews it;
+2. give it a `Rule` if facts get it by their text, at the place where it is to be tried;
 3. restart the workers, and run `ebb backfill-decay` to classify what is stored already.
 
 No setting changes a lifetime.
@@ -23,7 +23,7 @@ DecayClass = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """One decay class: seconds to live, and whether each use starts them anew."""
+    """One decay class: seconds to live, and whether each use renews them."""
 
     seconds: float | None
     refreshed_by_use: bool

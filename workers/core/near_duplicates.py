@@ -1,7 +1,7 @@
 """Which facts say the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly notice a figure, a name, a "not", or who does what to whom, so what differs in one of those is never the
-same, however alike.
+Vectors hardly notice a figure, a name, a "not", or who does what to whom, so texts that differ in one
+of those are never the same, however similar.
 """
 
 import re
@@ -42,7 +42,7 @@ TELLING = NEGATIONS | NUMERALS
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a text, those that are not common in order, and what tells it from texts with nearly its vector."""
+    """The words of a text, the less common ones in order, and what distinguishes it from texts with a similar vector."""
 
     words: frozenset[str]
     order: tuple[str, ...]
@@ -90,7 +90,7 @@ def cosines(ones: Vectors, twos: Vectors) -> Floats:
 
 
 def estimated_cosines(ones: Bytes, twos: Bytes) -> Floats:
-    """Return the cosine that the (n, 128) signatures of each pair tell."""
+    """Return the cosine of each pair, estimated from (n, 128) signatures."""
     differing = np.unpackbits(ones ^ twos, axis=1).sum(axis=1)
     return signature.cosines(differing.astype(np.float64))
 

@@ -33,7 +33,7 @@ def digest(text: str) -> bytes:
 
 
 def statement_digest(text: str, entity: str | None, key: str | None, value: str | None) -> bytes:
-    """Return what identifies a statement: the digest of its text, and marks of what else tells it from others.
+    """Return what identifies a statement: the digest of its text, and marks of what else distinguishes it.
 
     Nothing follows the 32 bytes of `digest` where the text is of ordinary words alone, and nothing says what it is
     about. Else four marks of 8 bytes do: of its words whose case matters, of entity, key and value; zeros for none.
@@ -51,7 +51,7 @@ def stem(identity: bytes) -> bytes:
 def same_record(one: bytes, other: bytes) -> bool:
     """Return whether what one id was given twice can be one fact: the same text, whatever it is about.
 
-    Case counts where it matters, as far as both identities tell it: those of earlier versions have no marks.
+    Case counts where it matters, as far as both identities contain it: those of earlier versions have no marks.
     """
     known = STEM not in (len(one), len(other))
     return stem(one) == stem(other) and (not known or _marks(one)[0] == _marks(other)[0])

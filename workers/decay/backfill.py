@@ -1,4 +1,4 @@
-"""Backfill: facts whose decay class nobody chose get the one that today's rules give them."""
+"""Backfill: facts without an explicit decay class get the one that today's rules give them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def backfill(
 ) -> tuple[Position | None, Backfilled]:
     """Classify the next facts of a namespace, or of all; return where to go on, if anywhere, and what became of them.
 
-    What somebody chose stays. A lifetime begins at the last confirmation, so that no old fact is given a new one. A
+    Explicit classes stay. A lifetime begins at the last confirmation, so that no old fact is given a new one. A
     fact whose lifetime would be over by that keeps what it has, unless `prune` is true: then it is hidden at once, and
     the next pass forgets it. Repeating it changes nothing.
     """

@@ -1,7 +1,7 @@
 """Consolidate: of facts that say nearly the same one is kept, strengthened by the others, which become tombstones.
 
 It is listed first, and done only on request. What is merged can be restored, and is then left alone. No
-model decides: the same facts lead to the same merges, whoever does it and however often.
+model decides: the same facts always lead to the same merges.
 """
 
 import logging
@@ -165,7 +165,7 @@ def _members(group: Group) -> list[Member]:
 
 
 def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return what is left of groups once their facts are locked: somebody may have forgotten or pinned some."""
+    """Return what is left of groups once their facts are locked: some may have been forgotten or pinned meanwhile."""
     there = likenesses.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     left = [
         Group(

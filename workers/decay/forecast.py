@@ -77,7 +77,7 @@ class Day:
 
 
 def forecast(context: Context, namespace: str, days: int, now: datetime, shown: int = 3) -> list[Day]:
-    """Return what becomes of a namespace day by day, if nobody recalls or tells anything meanwhile.
+    """Return what happens to a namespace day by day, if nothing is recalled or stored meanwhile.
 
     It reads what is due until then, not what is stored. Of each day and change, the
     texts of `shown` facts begin it.

@@ -49,7 +49,7 @@ def check(context: Context, *, everywhere: bool) -> None:
 
 
 def within(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
-    """Return which facts end within a gap of their namespace that nobody has confirmed; ends in epoch seconds."""
+    """Return which facts end within an unconfirmed gap of their namespace; ends in epoch seconds."""
     found = pass_clock.gaps(db, np.unique(rows.namespaces).tolist())
     inside = np.zeros(len(rows), dtype=np.bool_)
     for tenant, gap in found.items():
@@ -88,7 +88,7 @@ def publish(context: Context, db: Connection) -> None:
 
 
 def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
-    """Return how many of `wanted` facts a clean-up may forget that nobody named, and count them."""
+    """Return how many of `wanted` facts a clean-up may forget by itself, and count them."""
     publish(context, db)
     limits.lock(db, tenant)
     left = limits.room(db, tenant, now)

@@ -1,4 +1,4 @@
-"""Held facts: listed, and let go or kept, for their owner decides about what the forget limit holds back."""
+"""Held facts: what the forget limit holds back is listed, and forgotten or kept as its owner decides."""
 
 import time
 from collections.abc import Callable, Sequence

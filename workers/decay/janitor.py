@@ -1,6 +1,6 @@
-"""Janitor: hygiene of one namespace at once. What passes do to all of them by and by it does to one, and tells it.
+"""Janitor: hygiene of one namespace at once. What passes do to all over time it does to one, and reports it.
 
-It is a pass over the facts of the namespace that are due: those that nobody believes any more are culled, episodes
+It is a pass over the facts of the namespace that are due: those with too little confidence are culled, episodes
 age out, and permanent ones that were silent for long get stale. No model is asked.
 """
 
@@ -25,7 +25,7 @@ MOST_IDS = 1_000
 
 
 def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[PartOf]:
-    """Begin a run over what is due of a namespace and return its parts; none where nobody stored anything yet.
+    """Begin a run over what is due of a namespace and return its parts; none where nothing was stored yet.
 
     Repeating it changes nothing, and returns the parts that are not done.
     """

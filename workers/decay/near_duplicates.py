@@ -75,7 +75,7 @@ def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pa
         by_shape[_dims(kept, first), _dims(kept, second)].append((first, second))
     found: dict[Pair, float] = {}
     for (_, fewer), some in by_shape.items():
-        # For what is nearly the same, both signatures tell more than the one with the other's vector.
+        # For what is nearly the same, two signatures are more precise than one with the other's vector.
         cosines = (
             near_duplicates.cosines(*_sides(kept, some))
             if fewer

@@ -69,7 +69,7 @@ def plan(
 ) -> list[PartOf]:
     """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
 
-    With `namespace` it takes nobody else's facts. Parts of earlier runs whose messages must be lost are returned too.
+    With `namespace` it takes the facts of that one only. Parts of earlier runs whose messages are lost are returned too.
     """
     if not dry_run:
         forget_limit.check(context, everywhere=namespace is None)
@@ -111,7 +111,7 @@ def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant:
 
 
 def _rules_in_words(context: Context) -> dict[str, Any]:
-    """Return by what facts fade where nobody chose otherwise, as JSON can hold it."""
+    """Return the default decay rules, as JSON."""
     return {
         "widest_bucket": context.rules.widest_bucket,
         "cold_threshold": context.rules.cold_threshold,

@@ -29,7 +29,7 @@ ALONE_SECONDS = 29.0
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file as somebody read it: under which path, from which folder, its digest, and its chunks."""
+    """A file as it was read: its path, its folder, its digest, and its chunks."""
 
     path: str
     folder: str
@@ -59,10 +59,10 @@ def known(context: Context, namespace: str, name: str) -> list[Known]:
 def index(context: Context, namespace: str, document: Document, read_at: datetime) -> Indexed:
     """Keep a document's chunks and no others of its path; repeating it changes nothing.
 
-    What its owner wished forgotten stays so, as long as the file says it in the same words.
+    What was forgotten on request stays so, as long as the file says it in the same words.
 
     Raises:
-        UnavailableError: the database does not answer, or somebody else indexes the file; do it again.
+        UnavailableError: the database does not answer, or another caller indexes the file; try again.
     """
     with _alone(context, namespace, document.path):
         with transaction(context.database_url) as db:

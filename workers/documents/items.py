@@ -39,15 +39,15 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 def satisfies(value: Any, wanted: Mapping[str, Any]) -> bool:
     """Return whether each wanted field of an object is as wanted; objects within are compared field by field."""
-    return isinstance(value, Mapping) and all(_is(value.get(name), wish) for name, wish in wanted.items())
+    return isinstance(value, Mapping) and all(_is(value.get(name), condition) for name, condition in wanted.items())
 
 
-def _is(value: Any, wish: Any) -> bool:
-    if not isinstance(wish, Mapping):
-        return bool(value == wish)
-    if any(name.startswith("$") for name in wish):
-        return all(_holds(value, name, bound) for name, bound in wish.items())
-    return satisfies(value, wish)
+def _is(value: Any, condition: Any) -> bool:
+    if not isinstance(condition, Mapping):
+        return bool(value == condition)
+    if any(name.startswith("$") for name in condition):
+        return all(_holds(value, name, bound) for name, bound in condition.items())
+    return satisfies(value, condition)
 
 
 def _holds(value: Any, name: str, bound: Any) -> bool:
@@ -63,7 +63,7 @@ MOST_SEARCHED = 10_000
 
 TRIES = 5
 LIVES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
-"""Up to so many minutes, an item has that lifetime: the shortest that use starts anew and that fades no earlier."""
+"""Up to so many minutes, an item has that lifetime: the shortest that use renews and that fades no earlier."""
 
 Takes = Callable[[Any], bool]
 
@@ -85,7 +85,7 @@ def item_id(task: UUID) -> UUID:
 
 
 def put(context: Context, namespace: str, given: Put, id_: UUID, now: datetime) -> UUID:
-    """Keep a document in place of what was under its path and key; whoever comes last, stays.
+    """Keep a document in place of what was under its path and key; the last write wins.
 
     Raises:
         UnavailableError: others replace the same at this very moment.

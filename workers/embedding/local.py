@@ -10,7 +10,7 @@ import numpy as np
 
 from workers.core.arrays import Vectors
 from workers.core.ranking import EVEN
-from workers.embedding.unit import unit_rows
+from workers.embedding.vectors import unit_rows
 from workers.errors import EmbeddingError
 from workers.settings import Settings
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
 from workers.core.ranking import EVEN
-from workers.embedding import pieces
-from workers.embedding.unit import unit_rows
+from workers.embedding import vectors as pieces
+from workers.embedding.vectors import unit_rows
 from workers.endpoint import ATTEMPTS, Endpoint, Service
 from workers.errors import EmbedderAwayError, EmbeddingError, SettingsError
 from workers.settings import Settings

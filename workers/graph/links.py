@@ -33,7 +33,7 @@ def link(
 ) -> Linked:
     """Link two facts, or change the strength of their link; a repeat changes nothing.
 
-    A link of type SUPERSEDES says what is, and closes nobody: that is what storing with `supersedes` does.
+    A link of type SUPERSEDES only records the relation; storing with `supersedes` also ends the older fact.
 
     Raises:
         InvalidInputError: a fact is not there or is forgotten, or both are the same; nothing was linked.

@@ -18,7 +18,7 @@ MOST_SHOWN = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What a pass over relations found, or would have found; a preview names whom it concerns."""
+    """What a pass over relations found, or would have found; a preview names the relations."""
 
     processed: int = 0
     decayed: int = 0
@@ -53,7 +53,7 @@ def relate(
     weight: float | None = None,
     pinned: bool | None = None,
 ) -> Relation:
-    """Observe a relation: its weight starts anew, 1 unless another is given; return what it is now.
+    """Observe a relation: its weight is set again, to 1 unless another is given; return it as it is now.
 
     A pinned one stays so unless told otherwise, and keeps its weight unless one is given. An observation that is older
     than the last one changes nothing.

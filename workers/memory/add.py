@@ -79,7 +79,7 @@ def add_within(
 
 
 def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return which statements live facts make in more or less detail; these wait for whoever forgets one just then."""
+    """Return which statements live facts make in more or less detail; waits while one of them is being forgotten."""
     said = facts.known_otherwise(db, tenant, hashes)
     if said:
         activity.lock(db, tenant, list(said.values()))

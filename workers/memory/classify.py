@@ -43,16 +43,16 @@ LEAST_SIMILARITY = 0.25
 """Cosine below which facts do not resemble each other."""
 
 LEAST_SHARED = 0.25
-"""Of the words of a fact, by how much each tells, the share without which another does not resemble it."""
+"""The share of a fact's words, weighted by rarity, that a similar fact must have."""
 
 LONGEST = 2_000
 """Characters of a text; a longer one is not judged, for its part would pass for the whole."""
 
 KEPT_WHOLE = ("chunk", "item")
-"""Kinds of facts that are documents or parts of them, about which nobody is asked."""
+"""Kinds of facts that are documents or parts of them; the LLM is not asked about these."""
 
 LEAST_SECONDS = 1.0
-"""With less time than this nobody is asked any more."""
+"""With less time left than this the LLM is not asked."""
 
 Embedded = Mapping[bytes, Vectors | None]
 """The (dims,) vectors of facts that are not known word for word, by hash."""
@@ -68,7 +68,7 @@ def judge(
     now: datetime,
     until: float,
 ) -> tuple[list[Fact], list[NewFact], list[Intent]]:
-    """Return facts as they are to be stored, and what is to be done about each; what somebody asked for stands.
+    """Return facts as they are to be stored, and what is to be done about each; what the caller asked for is kept.
 
     Nobody is asked any more at `until`, on the monotonic clock, nor about what is stored, or was judged by an earlier
     delivery: so a second one does what the first one did.

@@ -78,7 +78,7 @@ def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, 
 
 
 def _interval_instants(interval: DecayInterval, over: float, whole: float) -> Floats:
-    """Return when to look at a spell: evenly, and where the rate changes; nowhere if it was over at once."""
+    """Return the instants of an interval: evenly spaced, and where the rate changes; none if it was over at once."""
     last = over - BEFORE
     if last <= interval.begins:
         return np.empty(0)
@@ -136,9 +136,9 @@ class Change:
 
 
 def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
-    """Return the forgetting curve of a fact: as it was, and as it will be if nobody uses it from now on.
+    """Return the forgetting curve of a fact: its past, and its future if it is not used from now on.
 
-    It begins with the oldest spell that is kept, `hits` are the uses since then, and `since` is the last of them.
+    It begins with the oldest interval that is kept, `hits` are the uses since then, and `since` is the last of them.
     Confidence is known from its last confirmation on; before that it is none. All instants are epoch seconds; a fact
     that does not end has none.
 
@@ -218,7 +218,7 @@ def _salience(facts: Anchors, at: Floats) -> Floats:
 
 
 def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
-    """Return how much a fact is believed at each instant, as an export tells it."""
+    """Return the effective confidence of a fact at each instant, as in an export."""
     kept = sustained(facts)
     confirmed_at = np.minimum(np.broadcast_to(kept.confirmed_at, at.shape), at)
     believed = np.broadcast_to(facts.confidence, at.shape)

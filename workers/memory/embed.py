@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
-    """Embed these facts' texts anew and keep the full vectors; return whom that changed.
+    """Embed the texts of these facts again and keep the full vectors; return the facts that this changed.
 
     What is at full fidelity already stays as it is, so a repeat changes nothing.
 
@@ -111,7 +111,7 @@ def reset(context: Context) -> int:
         EmbeddingError: the embedder fails; nothing was changed.
     """
     if context.settings.redis_url:
-        EmbedderPause(context.redis).answered()  # whoever resets has mended what failed, and wants to see it now
+        EmbedderPause(context.redis).answered()  # a reset follows a repair: try the embedder at once
     context.embedder.embed(["Can this embedder embed?"])
     with transaction(context.database_url) as db:
         lift_limits(db)

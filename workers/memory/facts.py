@@ -146,7 +146,7 @@ def _anchors(rows: list[dict[str, Any]]) -> Anchors:
 
 
 def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
-    """Return whether an episode is permanent and nobody has heard of it for too long."""
+    """Return whether an episode is permanent and was neither stated nor recalled for too long."""
     if row["durability"] != "permanent":
         return False
     since = np.array([max(row["silent_since"], row["pinned_until"])])

@@ -37,7 +37,7 @@ def forget(
 ) -> list[Outcome | InvalidInputError]:
     """Forget facts because their owner asks for it; return what became of each, in order.
 
-    Pinned and permanent ones too; what decay has forgotten is forgotten anew, for a wish weighs more. With `purge`
+    Pinned and permanent ones too; what decay has forgotten becomes forgotten on request. With `purge`
     they are erased at once. What was restored after `now` is refused, so that a late repeat cannot undo it.
     """
     with transaction(context.database_url) as db:
@@ -55,8 +55,8 @@ def _forget(
     before = tombstones.standings(db, tenant, ids)
     restored = events.later(db, tenant, list(before), ["restored"], now)
     going = [id_ for id_ in before if id_ not in restored]
-    wished = [id_ for id_ in going if before[id_].reason not in WISHED]
-    forget_within(db, [tenant] * len(wished), wished, ["asked"] * len(wished), now)
+    requested = [id_ for id_ in going if before[id_].reason not in WISHED]
+    forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now)
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
     purged = forgotten_hashes.of_facts(db, tenant, [id_ for id_ in ids if id_ not in before])
@@ -64,13 +64,13 @@ def _forget(
         id_: Outcome(id_, "unchanged", *purged[id_]) if id_ in purged else Outcome(id_, "unknown") for id_ in ids
     }
     outcomes |= {one.id: Outcome(one.id, "unchanged", one.forgotten_at, one.reason) for one in before.values()}
-    outcomes |= {id_: Outcome(id_, "forgotten", now, "asked") for id_ in wished}
+    outcomes |= {id_: Outcome(id_, "forgotten", now, "asked") for id_ in requested}
     outcomes |= {id_: replace(outcomes[id_], action="purged") for id_ in going if purge}
     return outcomes | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
 
 
 def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
-    """Return the refusal of a wish that was overtaken: a message may come twice, and late."""
+    """Return the error for a request that was overtaken by a later one: a message may arrive twice, and late."""
     return InvalidInputError(f"id: {id_} was {what} at {then}, later than this was asked, at {now}; ask again.")
 
 
@@ -106,7 +106,7 @@ def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -
 
 
 def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
-    """Forget facts that are over but that no pass has met yet, so that the same can be said anew."""
+    """Forget facts that are over but that no pass has met yet, so that the same statement can be stored again."""
     ended = activity.ended_among(db, tenant, hashes, now)
     return forget_over(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
 

@@ -39,7 +39,7 @@ EMBEDDING_SECONDS = 15.0
 """After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
 
 JUDGED_SECONDS = 25.0
-"""After this nobody is asked to judge a fact any more, for the same reason."""
+"""After this the LLM is not asked about a fact any more, for the same reason."""
 
 NEW = ("added", "updated")
 IDENTIFYING = frozenset({"entity", "key", "value"})
@@ -61,12 +61,12 @@ def store_many(
     A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
     is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
     decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires.
-    What its owner wished forgotten is not stored, unless the fact says `again`. A late repeat by the same `use` changes
-    no fields of known facts, and does not insist. Without `count_turns` the turns of the facts age no episodes, as
-    those of an archive must not.
+    What was forgotten on request is not stored, unless the fact has `again`. A late repeat by the same `use` changes no
+    fields of known facts, and does not insist. Without `count_turns` the turns of the facts age no episodes, as those
+    of an archive must not.
 
     Raises:
-        UnavailableError: the database does not answer, or somebody forgets the same at this very moment; nothing was
+        UnavailableError: the database does not answer, or the same fact is being forgotten at this moment; nothing was
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
@@ -82,7 +82,7 @@ def store_many(
         facts.identify_stated(db, tenant, hashes)
         known = facts.known_by_hash(db, tenant, hashes)
         unwanted = _unwanted(db, tenant, rows, known, told_again)
-    # What is about to be superseded may be said anew, and then needs a vector of its own.
+    # What is about to be superseded may be stated again, and then needs a vector of its own.
     known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
     fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
     embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
@@ -152,14 +152,14 @@ def _follow_up(
     first: bool,
     touch: bool,
 ) -> tuple[list[Stored | InvalidInputError], set[UUID]]:
-    """Do what follows from storing: revoked wishes end, what was there is changed and touched, contradictions noted.
+    """Do what follows from storing: drop revoked deletion requests, edit and touch known facts, find contradictions.
 
     Returns the answers, and the facts that were touched and have less than their full vector.
     """
     done = [answer for answer in answers if isinstance(answer, Stored)]
     new = {answer.id for answer in done if answer.action in NEW}
     stored = [row for row in rows if row.id in new]
-    _settle_wishes(db, tenant, {row.hash for row in stored}, told_again)
+    _settle_deletion_requests(db, tenant, {row.hash for row in stored}, told_again)
     repeated = [answer.id for answer in done if answer.action == "duplicate"]
     touched: list[UUID] = []
     if touch and repeated:
@@ -211,13 +211,13 @@ def _edited(
 def _unwanted(
     db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
 ) -> dict[bytes, UUID]:
-    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, and nobody insists."""
+    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` is not given."""
     hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
     return forgotten_hashes.among(db, tenant, hashes)
 
 
-def _settle_wishes(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
-    """Let go of wishes that were revoked; raise if one came after `_unwanted` looked, even while the adding waited."""
+def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
+    """Drop revoked deletion requests; raise if one came after `_unwanted` looked, even while adding waited."""
     if forgotten_hashes.among(db, tenant, list(added - told_again)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & told_again):
@@ -356,7 +356,7 @@ def _settled(
     decisions: dict[int, Decision],
     answers: dict[int, Stored | InvalidInputError],
 ) -> dict[int, Stored | InvalidInputError]:
-    """Link whom facts closed with what was stored in their place; return the answers that differ by that."""
+    """Link the facts that were closed with those stored in their place; return the answers that change by it."""
     settled: dict[int, Stored | InvalidInputError] = {}
     pairs: dict[UUID, UUID] = {}
     concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]

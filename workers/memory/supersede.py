@@ -19,7 +19,7 @@ from workers.storage.supersession import Closed, State
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The answer to a fact that is not to be added: whom it concerns, and what became of that."""
+    """The answer to a fact that is not added: which fact it concerns, and what happened to that one."""
 
     id: UUID
     action: str
@@ -36,7 +36,7 @@ class Decision:
 def settle_within(
     db: Connection, tenant: int, rows: Sequence[Fact], intents: Sequence[Intent], now: datetime
 ) -> list[Decision]:
-    """Decide on the facts of a stretch and close whom they replace or retract; those stay locked until the commit."""
+    """Decide on the facts of a stretch and close those that they replace or retract, locked until the commit."""
     targets = {intent.target for intent in intents if intent.target is not None}
     if not targets:
         return [Decision()] * len(rows)
@@ -53,7 +53,7 @@ def settle_within(
 
 
 def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, State]:
-    """Return how facts stand, as nobody else changes it before the commit."""
+    """Return the state of facts and lock them until the commit."""
     activity.lock(db, tenant, ids)
     return supersession.states(db, tenant, ids, now)
 

@@ -51,7 +51,7 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
     Those are the facts that were remembered at `at`: neither forgotten nor superseded, and not over. A message may be
     late: a fact that has ended since is reached all the same, and so is one that a pass has forgotten since because it
     had ended by itself, if the pass came within ten minutes of `at` and no other fact says the same by now. A fact
-    that somebody asked to forget is never reached.
+    that was forgotten on request is never reached.
     """
     rows = activity.lock(db, tenant, ids)
     found = remembered.reached(db, tenant, rows.ids, at) if rows.ids else {}

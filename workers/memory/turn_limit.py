@@ -67,7 +67,7 @@ def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetim
 def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
     """Return facts with what the turns have made of their episodes by an instant.
 
-    While an episode is pinned, its turns are counted anew.
+    While an episode is pinned, its turns are counted from the start again.
     """
     anchors, instant = rows.anchors, now.timestamp()
     over = (anchors.branch == Branch.PERSISTENT) & outrun(rows.occurred, own.turns, own.most_turns)

@@ -33,7 +33,7 @@ UNPROMISING = "not among the most promising"
 NOT_FOUND = "found by no arm"
 
 ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
-"""The rules that hide what somebody asked to forget: no read shows its words."""
+"""The rules that hide facts forgotten on request: no read shows their text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _standing(one: LeftOut) -> dict[str, Any]:
 
 
 def _text(shown: Description, rule: str | None) -> str:
-    """Return the text of a fact, or an empty one if somebody asked to forget it."""
+    """Return the text of a fact, or an empty one if it was forgotten on request."""
     return "" if rule in ASKED_FOR else shown.text
 
 
@@ -140,7 +140,7 @@ def _below(asked: Asked) -> list[LeftOut]:
 
 
 def _unpromising(asked: Asked) -> list[LeftOut]:
-    """Return what the arms brought but nobody read, most promising first."""
+    """Return candidates that were not read, best first."""
     read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
     unread = [id_ for id_ in asked.found.promising() if id_ not in read]
     return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]

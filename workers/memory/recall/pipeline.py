@@ -32,7 +32,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     not yet replaced by then; both see what was superseded or forgotten since.
 
     Raises:
-        NotFoundError: somebody asks why about a fact that the namespace does not have.
+        NotFoundError: `why` names a fact that the namespace does not have.
         UnavailableError: the database does not answer.
     """
     with timed("recall embed"):

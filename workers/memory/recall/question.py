@@ -7,7 +7,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What scales scores besides, where somebody wishes it: facts meant to last, and important or recent ones."""
+    """Optional factors of scores: prefer facts meant to last, or important and recent ones."""
 
     long_term: bool = False
     importance_recency: bool = False

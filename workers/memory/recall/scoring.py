@@ -46,9 +46,9 @@ def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors
 def similarities(found: Candidates, query: Vectors | None) -> Floats:
     """Return n cosines with the (dims,) query: with the full vector where it is kept, else estimated by signature.
 
-    A pooled vector's cosine is averaged with that estimate, weighted by how many numbers each is made of: measured, a
-    vector pooled to 64 dimensions tells less than the 1,024 bits of a signature. A fact without either, or a recall
-    without query vector, gets the lowest similarity there is.
+    A pooled vector's cosine is averaged with that estimate, weighted by how many numbers each is made of: a vector
+    pooled to 64 dimensions was measured to be less precise than the 1,024 bits of a signature. A fact without either,
+    or a recall without query vector, gets the lowest similarity there is.
     """
     if query is None or not len(found):
         return np.zeros(len(found))
@@ -115,9 +115,9 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
     return factor
 
 
-def least_similarity(context: Context, wished: float) -> float:
+def least_similarity(context: Context, requested: float) -> float:
     """Return the cosine that facts must have which share no word with the question; the sources drop some."""
-    return max(wished, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else wished
+    return max(requested, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else requested
 
 
 def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
@@ -229,6 +229,6 @@ def _visible(read: Candidates) -> Bools:
     return np.array([rule is None for rule in read["left_out"]], dtype=np.bool_)
 
 
-def _within(bounds: tuple[int, int], wished: int) -> int:
+def _within(bounds: tuple[int, int], requested: int) -> int:
     least, most = bounds
-    return min(max(wished, least), most)
+    return min(max(requested, least), most)

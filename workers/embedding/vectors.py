@@ -1,10 +1,29 @@
-"""Texts longer than a model reads: cut into pieces, and the pieces' vectors averaged."""
+"""Vectors of texts: each of length 1, and those of texts that are longer than a model reads."""
 
+import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from workers.core.arrays import Vectors
+from workers.core.fidelity import normalise
+
+
+def unit_rows(vectors: Vectors, texts: Sequence[str]) -> Vectors:
+    """Return the rows scaled to length 1, with the text's axis in place of a row of zeros."""
+    unit = normalise(vectors)
+    for row in np.flatnonzero(~unit.any(axis=1)).tolist():
+        unit[row, axis(texts[row], unit.shape[1])] = 1
+    return unit
+
+
+def axis(text: str, dims: int) -> int:
+    """Return the dimension on which a text without features stands: CRC-32 of its UTF-8, modulo `dims`.
+
+    Equal texts stay equal, others are mostly orthogonal to it, and no process or version changes it.
+    """
+    return zlib.crc32(text.encode()) % dims
+
 
 CONTINUATION = 0b1000_0000
 """The two highest bits of each byte of UTF-8 that is inside a character."""
