@@ -42,7 +42,7 @@ TELLING = NEGATIONS | NUMERALS
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a text, the less common ones in order, and what distinguishes it from texts with a similar vector."""
+    """A text: its words, the less common ones in order, and what distinguishes it from texts with similar vectors."""
 
     words: frozenset[str]
     order: tuple[str, ...]

@@ -69,7 +69,7 @@ def plan(
 ) -> list[PartOf]:
     """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
 
-    With `namespace` it takes the facts of that one only. Parts of earlier runs whose messages are lost are returned too.
+    With `namespace` it takes the facts of that one only. Parts of earlier runs with lost messages are returned too.
     """
     if not dry_run:
         forget_limit.check(context, everywhere=namespace is None)

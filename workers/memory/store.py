@@ -211,7 +211,7 @@ def _edited(
 def _unwanted(
     db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
 ) -> dict[bytes, UUID]:
-    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` is not given."""
+    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` not given."""
     hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
     return forgotten_hashes.among(db, tenant, hashes)
 
