@@ -28,20 +28,20 @@ SAME_INSTANT = 1e-3
 """Seconds that two instants may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
 
 FAULTS = {
-    "no activity": "it has no anchor, so it would never fade: it begins anew as it was stored",
-    "no vector": "its vector is gone though it should be there: it is embedded anew",
-    "no signature": "it cannot be found by meaning: it is embedded anew",
-    "signature of another": "its signature is not that of its vector: it is embedded anew",
-    "wrong dimensions": "its vector has not as many dimensions as its fidelity says: it is embedded anew",
+    "no activity": "it has no anchor, so it would never fade: it starts again as it was stored",
+    "no vector": "its vector is gone though it should be there: it is embedded again",
+    "no signature": "it cannot be found by meaning: it is embedded again",
+    "signature of another": "its signature is not that of its vector: it is embedded again",
+    "wrong dimensions": "its vector has not as many dimensions as its fidelity says: it is embedded again",
     "vector left over": "only the signature of it should be left: the vector is deleted",
     "hidden": "it is live, and its signature is not: it is shown",
     "shown": "it has ended, and its signature is live: it is hidden",
     "not counted": "it is live, and stats does not count it: it is counted",
     "counted though ended": "it has ended, and stats counts it as live: it is not counted any more",
     "due though ended": "it has ended, and a pass would take it: it is never due again",
-    "wrong due": "it changes before a pass would look at it: when it is due is computed anew",
+    "wrong due": "it changes before a pass would look at it: its due instant is computed again",
     "left over": "it is gone, and rows of it are left, or name it: these are deleted",
-    "miscounted": "stats counts so many more, or fewer, than there are: they are counted anew",
+    "miscounted": "stats counts so many more, or fewer, than there are: they are counted again",
 }
 """What may be wrong with a fact, what that means, and what mending does.
 

@@ -76,7 +76,7 @@ def _rebuilt(db: Connection, size: Size) -> bool:
     except psycopg.Error as error:
         log.warning("the index %s stays as large as it is: %s", size.name, error)
         return False
-    log.info("built the index %s anew, which had %d bytes for %d", size.name, size.bytes, size.needed)
+    log.info("rebuilt the index %s, which had %d bytes for %d", size.name, size.bytes, size.needed)
     return True
 
 
@@ -96,7 +96,7 @@ def check_language(context: Context) -> None:
         if stored != own and languages.holds_facts(db):
             raise LanguageMismatchError(
                 f"The database's words are stemmed as {stored}; configured is {own}. Set EBB_LANGUAGE back to "
-                f"{stored}, or make the text index anew: `ebb reindex`, or `ebb up --reindex` where nothing runs."
+                f"{stored}, or rebuild the text index: `ebb reindex`, or `ebb up --reindex` where nothing runs."
             )
         languages.choose(db, own)
         log.info("words are stemmed as %s", own)

@@ -157,13 +157,13 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
 
 def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:
     """Say what the database holds instead of what is configured, and what to do."""
-    anew = "`ebb reembed`, or `ebb up --reembed` where nothing runs."
+    commands = "`ebb reembed`, or `ebb up --reembed` where nothing runs."
     if (stored.name, stored.dims) == (own.name, own.dims):
-        return f"The database holds signatures of another version of Ebb. Make all vectors anew from the texts: {anew}"
+        return f"The database holds signatures of another version of Ebb. Compute all vectors again: {commands}"
     return (
         f"The database holds vectors of {stored.name} ({stored.dims} dims); "
         f"configured is {own.name} ({own.dims} dims). "
-        f"Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or make all vectors anew with the configured one: {anew}"
+        f"Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or compute all vectors with the configured one: {commands}"
     )
 
 
