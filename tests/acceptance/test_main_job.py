@@ -43,11 +43,11 @@ def questions() -> list[Question]:
     return [Question(one["question"], one["text"]) for one in asked if one.get("hybrid")]
 
 
-def answered(live: LiveSystem, asked: list[Question]) -> list[Question]:
+def answered(alone: LiveSystem, asked: list[Question]) -> list[Question]:
     """Return the questions whose answer is among the first ten; nothing is touched by asking."""
 
     def answers(question: Question) -> bool:
-        recalled = live.ebb_json("recall", question.words, "--limit", "10", "--no-touch")
+        recalled = alone.ebb_json("recall", question.words, "--limit", "10", "--no-touch")
         return any(result["text"] == question.answer for result in recalled["results"])
 
     with ThreadPoolExecutor(2) as two:
@@ -55,22 +55,22 @@ def answered(live: LiveSystem, asked: list[Question]) -> list[Question]:
 
 
 @pytest.fixture(scope="module")
-def year(live: LiveSystem) -> Year:
+def year(alone: LiveSystem) -> Year:
     next_year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
     return Year(
-        imported=live.ebb_json("import", str(SAMPLE)),
-        fresh=live.ebb_json("stats"),
-        found=answered(live, questions()),
-        tried=live.ebb_json("decay", "--dry-run", "--now", next_year),
-        passed=live.ebb_json("decay", "--now", next_year),
-        aged=live.ebb_json("stats"),
-        found_again=answered(live, questions()),
+        imported=alone.ebb_json("import", str(SAMPLE)),
+        fresh=alone.ebb_json("stats"),
+        found=answered(alone, questions()),
+        tried=alone.ebb_json("decay", "--dry-run", "--now", next_year),
+        passed=alone.ebb_json("decay", "--now", next_year),
+        aged=alone.ebb_json("stats"),
+        found_again=answered(alone, questions()),
     )
 
 
-def exported(live: LiveSystem) -> dict[str, dict[str, Any]]:
+def exported(alone: LiveSystem) -> dict[str, dict[str, Any]]:
     """Return every fact by its text, as of now."""
-    done = live.ebb("export", "--json")
+    done = alone.ebb("export", "--json")
     assert done.returncode == 0, done.stderr
     return {fact["text"]: fact for fact in map(json.loads, done.stdout.splitlines())}
 
@@ -105,22 +105,22 @@ def test_after_a_year_the_same_questions_find_their_facts(year: Year) -> None:
     assert len(year.found_again) >= len(year.found) - LOST_BY_A_YEAR
 
 
-def test_a_recall_rekindles_what_had_faded(live: LiveSystem, year: Year) -> None:
-    before = exported(live)
+def test_a_recall_rekindles_what_had_faded(alone: LiveSystem, year: Year) -> None:
+    before = exported(alone)
     faded = next(one for one in year.found_again if before[one.answer]["fidelity"] == "fingerprint")
     assert before[faded.answer]["dims"] == 0
-    recalled = live.ebb_json("recall", faded.words)
+    recalled = alone.ebb_json("recall", faded.words)
     (hit,) = [result for result in recalled["results"] if result["text"] == faded.answer]
     assert hit["fidelity"] == "fingerprint"
 
     def at_full_fidelity() -> dict[str, Any] | None:
-        fact = exported(live)[faded.answer]
+        fact = exported(alone)[faded.answer]
         return fact if fact["fidelity"] == "full" else None
 
     after = eventually(at_full_fidelity, "the fact is at full fidelity")
     assert after is not None
     assert (after["tier"], after["dims"]) == ("hot", 256)
     assert after["salience"] > before[faded.answer]["salience"]
-    again = live.ebb_json("recall", faded.words, "--no-touch")["results"]
+    again = alone.ebb_json("recall", faded.words, "--no-touch")["results"]
     (shown,) = [result for result in again if result["text"] == faded.answer]
     assert (shown["fidelity"], shown["tier"]) == ("full", "hot")
