@@ -1,7 +1,6 @@
 """The main job at the command line: somebody's year is imported, recalled, aged by a year, recalled again."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,8 +49,7 @@ def answered(alone: LiveSystem, asked: list[Question]) -> list[Question]:
         recalled = alone.ebb_json("recall", question.words, "--limit", "10", "--no-touch")
         return any(result["text"] == question.answer for result in recalled["results"])
 
-    with ThreadPoolExecutor(2) as two:
-        return [question for question, found in zip(asked, two.map(answers, asked), strict=True) if found]
+    return [question for question in asked if answers(question)]
 
 
 @pytest.fixture(scope="module")
