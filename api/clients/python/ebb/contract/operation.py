@@ -1,0 +1,127 @@
+"""Operations: what Ebb can be asked to do, each declared once for all doors.
+
+Task, HTTP route, command, tool and client of an operation are derived from its declaration: its name, parameters,
+answer, queue, scope, route and limits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ebb.contract.values import Instant, Namespace
+
+RECALL_SECONDS = 15.0
+STORE_SECONDS = 45.0
+BATCH_SECONDS = 180.0
+LONG_SECONDS = 3_600.0
+"""How long a client waits for the answer unless it says otherwise."""
+
+SHARED = ("namespace", "now")
+"""Parameters that many operations have, and that doors fill in themselves."""
+
+EXAMPLE_ID = "01a1fd54-5b58-7629-9b8d-dfaf36313cae"
+EXAMPLE_OTHER_ID = "01a1fd55-0c3e-7d02-8a41-52b7e3f0c9d6"
+
+
+class Params(BaseModel):
+    """The parameters of an operation, in the order in which a task takes them; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    def given(self) -> dict[str, Any]:
+        """Return what was given, as plain JSON."""
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+class Scoped(Params):
+    """Parameters of an operation on one namespace."""
+
+    namespace: Namespace = "default"
+
+
+class Timed(Scoped):
+    """Parameters of an operation that looks at, or writes as of, an instant: that of the database's clock if left out."""
+
+    now: Instant | None = None
+
+
+class Answer(BaseModel):
+    """What a task answers, plain JSON; newer workers may answer fields that are unknown here."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+class Page(Answer):
+    """A part of a listing; `next` is the `cursor` of the part after it, null after the last."""
+
+    next: str | None = None
+
+
+Queue = Literal["recall", "store", "maintenance"]
+Scope = Literal["read", "write", "admin", "system"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: the name of its task, its parameters and answer, and how it is reached.
+
+    `route` is its HTTP method and path, or empty; `scope` what a key must allow; `seconds` how long a client waits.
+    What is `accepted` may be answered before it is done, and is done once even if it is sent again.
+    """
+
+    name: str
+    params: type[Params]
+    answer: type[Answer]
+    queue: Queue
+    scope: Scope = "read"
+    route: str = ""
+    seconds: float = RECALL_SECONDS
+    accepted: bool = False
+    status: Mapping[int, str] | None = None
+
+    registry: ClassVar[dict[str, "Operation"]] = {}
+
+    def __post_init__(self) -> None:
+        """Register the operation by its task's name."""
+        self.registry[self.name] = self
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """Return the names of the parameters, in order."""
+        return parameters(self.params)
+
+    @cached_property
+    def is_scoped(self) -> bool:
+        """Return whether it works on a namespace."""
+        return "namespace" in self.parameters
+
+    @cached_property
+    def is_timed(self) -> bool:
+        """Return whether it takes the instant as of which it looks or writes."""
+        return "now" in self.parameters
+
+    def arguments(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by their names.
+
+        Raises:
+            TypeError: more were given than there are parameters, or one was given twice.
+        """
+        names = [name for name in self.parameters if name not in SHARED]
+        by_place = dict(zip(names, positional, strict=False))
+        if len(positional) > len(names) or by_place.keys() & named.keys():
+            raise TypeError(f"{self.name} takes {', '.join(names)}, each once.")
+        return by_place | dict(named)
+
+
+def parameters(params: type[Params]) -> tuple[str, ...]:
+    """Return the names of parameters in order: the operation's own first, then the namespace and the instant."""
+    own = [name for name in params.model_fields if name not in SHARED]
+    return (*own, *(name for name in SHARED if name in params.model_fields))
+
+
+def operations() -> Mapping[str, Operation]:
+    """Return all operations by the names of their tasks."""
+    return Operation.registry

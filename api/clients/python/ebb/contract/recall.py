@@ -1,0 +1,146 @@
+"""Operations that ask: recall, lookup by name, and the context for a prompt."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from ebb.contract.operation import Answer, Operation, Page, Timed
+from ebb.contract.values import Cursor, FactId, Instant, Kind, Limit, Name, Query, Tag
+
+BY_MEANING = (
+    "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
+)
+AS_OF = "what was true at this instant, ISO 8601 with zone or a date, superseded facts included"
+KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
+
+
+class Recall(Timed):
+    """Find the facts that fit a question best, by words and by meaning.
+
+    To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "Where is the other key?", "limit": 3, "explain": True}]}
+    )
+
+    query: Annotated[Query, Field(description="a question or topic in your own words")]
+    limit: Annotated[Limit, Field(description="how many facts at most")] = 10
+    tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
+    category: Annotated[Name | None, Field(description="only facts of this category")] = None
+    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
+    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
+    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
+    explain: Annotated[
+        bool, Field(description="take each score apart, and say what was left out by which rule")
+    ] = False
+    why: Annotated[
+        FactId | None, Field(description="a fact's id: say why it was recalled or was not; strengthens nothing")
+    ] = None
+    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+
+
+class Lookup(Timed):
+    """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+
+    Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+    """
+
+    entity: Annotated[Name, Field(description="whom or what facts are about, in any case")]
+    key: Annotated[Name | None, Field(description="which of its properties; else all")] = None
+    tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
+    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
+    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
+    limit: Annotated[Limit | None, Field(description="how many facts at most; else all")] = None
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None
+    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+
+
+class Context(Timed):
+    """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"}]}
+    )
+
+    query: Annotated[Query, Field(description="what the next prompt is about, such as the user's message")]
+    limit: Annotated[Limit, Field(description="how many facts at most")] = 10
+    max_tokens: Annotated[
+        Annotated[int, Field(ge=1)] | None, Field(description="the budget, which counts all of the text")
+    ] = None
+    format: Annotated[Literal["full", "short", "minimal"] | None, Field(description="how much each line says")] = None
+    order: Annotated[
+        Literal["rank", "stable"] | None,
+        Field(description="rank: the best first; stable: as stored, so that a prompt cache holds"),
+    ] = None
+    summary_threshold: Annotated[
+        Annotated[int, Field(ge=1)] | None, Field(description="facts above so many characters appear by their summary")
+    ] = None
+    prefer_long_term: Annotated[bool | None, Field(description="favour facts that are meant to last")] = None
+    use_importance_recency: Annotated[bool | None, Field(description="favour important and recent facts")] = None
+    min_similarity: Annotated[
+        Annotated[float, Field(gt=0, le=1)] | None,
+        Field(description="leave out what shares no word with the prompt and is less similar"),
+    ] = None
+    entity_lookup: Annotated[bool | None, Field(description="facts of entities that the prompt names")] = None
+    entities: Annotated[
+        Annotated[list[Name], Field(max_length=2_000)] | None, Field(description="only of these entities; else of all")
+    ] = None
+    documents: Annotated[bool, Field(description="also parts of indexed files")] = False
+    tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
+    category: Annotated[Name | None, Field(description="only facts of this category")] = None
+    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
+    explain: Annotated[bool, Field(description="take scores apart, and say what was left out")] = False
+    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+
+
+class Result(Answer):
+    """One recalled fact."""
+
+    id: UUID
+    text: str
+    score: float
+    tier: str
+    fidelity: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+
+
+class Recalled(Answer):
+    """The facts that fit best, best first."""
+
+    results: list[Result]
+    by_meaning: bool | None = Field(None, description=BY_MEANING)
+
+
+class Known(Answer):
+    """One fact about an entity."""
+
+    id: UUID
+    text: str
+    confidence: float
+    tier: str
+    fidelity: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+
+
+class LookedUp(Page):
+    """Facts about an entity, or one key of it, the most confident first."""
+
+    results: list[Known]
+
+
+class Injected(Answer):
+    """What fits a prompt, as a block of text to put before it."""
+
+    context: str
+    tokens: int
+    by_meaning: bool | None = Field(None, description=BY_MEANING)
+
+
+RECALL = Operation("memory.recall", Recall, Recalled, "recall", route="POST /memory/recall")
+LOOKUP = Operation("memory.lookup", Lookup, LookedUp, "recall", route="GET /memory/lookup")
+CONTEXT = Operation("memory.context", Context, Injected, "recall", route="POST /memory/context")

@@ -1,0 +1,260 @@
+"""Types of single values: what each parameter of an operation may be."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    WithJsonSchema,
+)
+
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+BEYOND_CALENDAR = re.compile(r"\d{5,}-")
+FEW_DIGITS = re.compile(r"\d{1,8}")
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+LONGEST_FIELD = 1_024
+LONGEST_VALUE = 8_192
+LONGEST_METADATA = 1_048_576
+MOST_LEVELS = 100
+"""How deep values of JSON may be nested; what is deeper, some encoder on the way gives up on."""
+
+MOST_TAGS = 64
+LONGEST_TAG = 128
+FIRST_INSTANT = datetime(1, 1, 2, tzinfo=UTC)
+LAST_INSTANT = datetime(9999, 12, 30, tzinfo=UTC)
+"""A day from the ends of Python's calendar, so that an instant can be shown in each time zone."""
+
+MOST_TIMES = 1_000_000
+"""The most that a fact may be said to have been used; past some fifty uses it makes no difference."""
+
+TYPED = {"__type__", "__value__"}
+
+ClassSource = Literal["auto", "explicit"]
+DecayClass = Literal[
+    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
+]
+Kind = Literal["semantic", "episodic", "chunk", "item"]
+Durability = Literal["persistent", "permanent"]
+
+
+LOGGED = "mem_"
+"""What the log writes before the 32 hexadecimal digits of an id."""
+
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
+MOST_RESULTS = 1_000
+"""The most facts that one answer of a question has."""
+
+MOST_FACTS = 10_000
+"""The most facts that one task takes or lists."""
+
+
+def unprefixed(value: Any) -> Any:
+    """Return an id as the log writes it without its prefix, and anything else as it is."""
+    return value.removeprefix(LOGGED) if isinstance(value, str) else value
+
+
+def storable(value: Any) -> Any:
+    """Return what PostgreSQL can store as text, and anything that is no text at all as it is."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("must not contain NUL characters; remove them")
+    if isinstance(value, str) and LONE_SURROGATE.search(value):
+        raise ValueError("must not contain lone surrogates, which are halves of characters; remove them")
+    return value
+
+
+def _midnight(value: Any) -> Any:
+    """Return a date as the instant at which it begins in UTC, anything else as it is."""
+    if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
+        raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
+    if not isinstance(value, str) or not DATE.fullmatch(value):
+        return value
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"input should be a valid day of the calendar: {error}") from None
+
+
+def _in_utc(instant: datetime) -> datetime:
+    """Return the instant in UTC if it lies in years that every time zone's calendar has."""
+    try:
+        in_utc = instant.astimezone(UTC)
+    except OverflowError:
+        in_utc = None
+    if in_utc is None or not FIRST_INSTANT <= in_utc <= LAST_INSTANT:
+        raise ValueError("must lie in the years 1 to 9999, a day from their ends at least")
+    return in_utc
+
+
+def _in_calendar(value: Any) -> Any:
+    """Return an instant beyond Python's calendar, as PostgreSQL writes it, as the end of that calendar."""
+    if not isinstance(value, str):
+        return value
+    if value.endswith(" BC"):
+        return FIRST_INSTANT
+    return LAST_INSTANT if BEYOND_CALENDAR.match(value) else value
+
+
+def _clamped(instant: datetime) -> datetime:
+    """Return the instant, or the end of the calendar that it lies beyond."""
+    try:
+        return min(max(instant.astimezone(UTC), FIRST_INSTANT), LAST_INSTANT)
+    except OverflowError:
+        return FIRST_INSTANT if instant.year == 1 else LAST_INSTANT
+
+
+def _session(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("must be a text or a whole number")  # noqa: TRY004 - pydantic collects ValueErrors
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("must be below 2^63 if it is a number; give it as text")
+    value = storable(value)
+    # In bytes, for sessions stand in an index, whose entries must fit a third of a page.
+    if isinstance(value, str) and len(value.encode()) > LONGEST_FIELD:
+        raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
+
+
+def _no_flag(value: Any) -> Any:
+    """Refuse true and false where a number is expected, which Python takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
+
+
+def _namespace(value: Any) -> Any:
+    if not isinstance(value, str) or not NAMESPACE.fullmatch(value):
+        raise ValueError(
+            "is no name; use up to 128 letters, digits and . _ : @ / + -, a letter or digit first"
+        )
+    return value
+
+
+def _asked(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank; ask in words")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank; leave it out instead")
+    return text
+
+
+def _metadata(value: Any) -> Any:
+    """Return an object as JSON can carry it, given as it is or as its text, which no transport looks into."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError("must be an object, or the JSON of one") from None
+    if not isinstance(value, dict):
+        raise ValueError("must be an object, or the JSON of one")  # noqa: TRY004 - pydantic collects ValueErrors
+    shallow(value)
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except ValueError:
+        raise ValueError("must be JSON, without NaN or infinity") from None
+    if size > LONGEST_METADATA:
+        raise ValueError(f"must have at most {LONGEST_METADATA} bytes of JSON")
+    storable_within(value)
+    if any(one.keys() == TYPED for one in _objects(value)):
+        raise ValueError("must have no object of just `__type__` and `__value__`, which transports take for theirs")
+    return value
+
+
+def storable_within(value: Any) -> Any:
+    """Return a value of JSON of which PostgreSQL can store every text and every name, at any depth.
+
+    Raises:
+        ValueError: one has NUL characters or lone surrogates.
+    """
+    level = [shallow(value)]
+    while level:
+        for one in level:
+            for text in one if isinstance(one, dict) else [one]:
+                storable(text)
+        level = [below for one in level for below in _below(one)]
+    return value
+
+
+def shallow(value: Any) -> Any:
+    """Return a value of JSON that is not nested too deeply."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [below for one in level for below in _below(one)]
+    if level:
+        raise ValueError(f"must be nested at most {MOST_LEVELS} levels deep")
+    return value
+
+
+def _below(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a value of JSON."""
+    if isinstance(value, dict):
+        yield value
+    for one in _below(value):
+        yield from _objects(one)
+
+
+def _tags(value: Any) -> Any:
+    """Return tags from a list, or from a text with commas."""
+    return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
+
+
+def _tag(tag: str) -> str:
+    cleaned = " ".join(tag.lower().split())
+    if not cleaned or "," in cleaned:
+        raise ValueError("a tag must not be blank and has no comma")
+    return cleaned
+
+
+Text = Annotated[str, BeforeValidator(storable)]
+Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(_not_blank)]
+Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
+Session = Annotated[str | int, BeforeValidator(_session)]
+Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
+FactId = Annotated[UUID, BeforeValidator(unprefixed)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
+Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
+Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
+Whole = BeforeValidator(_no_flag)
+Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS), Whole]
+Cursor = Annotated[str, Field(max_length=16_384)]
+Namespace = Annotated[str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})]
+Query = Annotated[str, Field(min_length=1), BeforeValidator(storable), AfterValidator(_asked)]
+Shallow = AfterValidator(shallow)
+Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
+KeptInstant = Annotated[
+    AwareDatetime, BeforeValidator(_in_calendar), BeforeValidator(_midnight), AfterValidator(_clamped)
+]
+"""An instant of an archive, which an earlier version may have let in beyond the calendar."""
+
+
+def cleaned_tags(given: Iterable[str]) -> list[str]:
+    """Return tags as facts may have them: without commas, neither too long nor too many, each once."""
+    cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG].strip() for tag in given)
+    return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
+
+
