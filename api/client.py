@@ -29,11 +29,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from celery.result import AsyncResult
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from uuid_utils.compat import uuid7
 
-from api.given import ContextOptions, EditFields, Fact, FactFields, LookupOptions, RecallOptions
+from api.given import EditFields, Fact, FactFields
 from api.held import Holder
 from api.items import Keeper
+from api.methods import Method
 from api.older_workers import readable
 from api.operations import DECAY_SECONDS, Operator
 from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
@@ -113,33 +115,9 @@ class Client(Operator, Keeper, Holder, Viewer):
         }
         return self.send("memory.bring_back", arguments)
 
-    def recall(self, query: str, **options: Unpack[RecallOptions]) -> Answer:
-        """Return `{"results", "by_meaning"}`: the facts that fit a question best; that is use, and strengthens them.
-
-        A result has `id, text, summary, score, found_by, tier, fidelity, kind, source, session, turn, entity, key,
-        value, category, tags, importance, decay_class, source_date, created_at, ends_at, ends_for`, best first. With
-        `explain` it has that too, and the answer `left_out`. Scores compare within one answer only. `by_meaning` is
-        false where words alone decided: a tag was given, the embedder does not answer, or the vectors are those of
-        another one. Workers of earlier versions leave out `by_meaning`, `ends_at` and `ends_for`, here as elsewhere.
-        """
-        return self.call("memory.recall", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
-
-    def lookup(self, entity: str, key: str | None = None, **options: Unpack[LookupOptions]) -> Answer:
-        """Return `{"results", "next"}`: facts about an entity, or one key, the most confident first, then the newest.
-
-        Those are all, or up to `limit`. Nothing is embedded. Results are as those of `recall`, with `confidence` in
-        place of `score`.
-        """
-        arguments = {"entity": entity, "key": key, "namespace": self.namespace, **options}
-        return self.call("memory.lookup", arguments, RECALL_SECONDS)
-
-    def context(self, query: str, **options: Unpack[ContextOptions]) -> Answer:
-        """Return `{"context", "tokens", "facts", "by_meaning"}`: what fits a prompt, as text to put before it.
-
-        `facts` are its lines, `{"id", "line", "score", "found_by", "summarised"}`; only those count as used.
-        `by_meaning` is false where words alone decided, as in a recall.
-        """
-        return self.call("memory.context", {"query": query, "namespace": self.namespace, **options}, RECALL_SECONDS)
+    recall = Method(RECALL)
+    lookup = Method(LOOKUP)
+    context = Method(CONTEXT)
 
     def documents(self, name: str) -> Answer:
         """Return `{"documents"}`: which files of a folder are indexed, each with its digest as it was last read."""

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from ebb.contract.values import ClassSource, Durability, Kind
+
 from workers.core.lifetime import DecayClass
-from workers.validation.values import ClassSource, Durability, Kind
 
 
 class FactFields(TypedDict, total=False):
@@ -65,63 +66,3 @@ class Fact(FactFields):
     """A fact to store with others."""
 
     text: str
-
-
-class RecallOptions(TypedDict, total=False):
-    """How to recall: at most `limit` facts (10), of those with a tag, category or kind.
-
-    `as_of` asks what was true at an instant, `known_as_of` what had been told by then; both only read. `explain` takes
-    scores apart and says what was left out by which rule; `why` asks that of the fact with this id, and strengthens
-    nothing. `touch=False` reads without strengthening.
-    """
-
-    limit: int
-    tag: str
-    category: str
-    kind: Kind
-    as_of: str | float
-    known_as_of: str | float
-    explain: bool
-    why: str
-    touch: bool
-
-
-class LookupOptions(TypedDict, total=False):
-    """What to look up: only facts with a tag; what was true as of an instant, or had been told by then, only to read.
-
-    `limit` facts at a time, the ones behind `cursor`. `touch=False` reads without strengthening.
-    """
-
-    tag: str
-    as_of: str | float
-    known_as_of: str | float
-    limit: int
-    cursor: str
-    touch: bool
-
-
-class ContextOptions(TypedDict, total=False):
-    """How to fill a context; what is left out is as the settings have it.
-
-    At most `limit` facts within `max_tokens`; `format` is full, short or minimal, `order` rank or stable. Facts above
-    `summary_threshold` characters stand there by their summaries; `min_similarity` in (0, 1] is asked of what shares no
-    word with the prompt. `entity_lookup` brings facts of entities that the prompt names: of `entities`, or of all that
-    facts are about. `documents` lets chunks of files in, too.
-    """
-
-    limit: int
-    max_tokens: int
-    format: str
-    order: str
-    summary_threshold: int
-    prefer_long_term: bool
-    use_importance_recency: bool
-    min_similarity: float
-    entity_lookup: bool
-    entities: list[str]
-    documents: bool
-    tag: str
-    category: str
-    kind: Kind
-    explain: bool
-    touch: bool

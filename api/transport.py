@@ -1,6 +1,7 @@
 """The sender: how a task reaches the workers behind a Redis, and its result whoever waits for it."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from celery.exceptions import TaskRevokedError
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
+from ebb.contract.operation import Operation
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
@@ -50,6 +52,18 @@ class Sender:
         """Send a task that is of no use after `seconds`, or after the client's own deadline; return its result."""
         most = self.deadline or seconds
         return self.wait(self.send(task, arguments, expires=most, task_id=task_id or str(uuid7())), most)
+
+    def perform(self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True) -> Answer:
+        """Have an operation done, by what was given of its parameters; return its answer, or see `write`.
+
+        What is false or left open, as by default, is not sent: workers of earlier versions may not know it.
+        """
+        arguments = {name: value for name, value in given.items() if not _is_default(operation, name, value)}
+        if operation.is_scoped:
+            arguments = {"namespace": self.namespace} | arguments
+        if operation.accepted and operation.is_timed:
+            arguments = {"now": None} | arguments
+        return self.write(operation.name, arguments, wait=wait, seconds=operation.seconds)
 
     def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
         """Send a write, and return its result, or at once `{"task"}` as soon as it is accepted: see `accept`."""
@@ -239,6 +253,11 @@ class _Ending:
             if not self._backend.result_consumer.subscribed_to:
                 self._backend.result_consumer.stop()
                 self._backend.client.connection_pool.disconnect()
+
+
+def _is_default(operation: Operation, name: str, value: Any) -> bool:
+    field = operation.params.model_fields.get(name)
+    return (value is None or value is False) and field is not None and field.default is value
 
 
 def _let_go(result: AsyncResult) -> None:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+from ebb.contract.values import cleaned_tags
+
 from api.contrib.records import records
 from api.contrib.users import namespace_of
-from workers.validation.values import cleaned_tags
 
 NO_USER = ("anonymous", "default")
 """What OpenMemory calls the users of memories that were added for no one."""

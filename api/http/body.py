@@ -3,13 +3,13 @@
 import asyncio
 from http import HTTPStatus
 
+from ebb.contract.values import LONGEST_METADATA
 from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.problems import answer
 from workers.settings import Settings
-from workers.validation.values import LONGEST_METADATA
 
 BATCH = "/memory/facts/batch"
 """The path that accepts many facts in one body."""

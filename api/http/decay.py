@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any
 
+from ebb.contract.values import Instant
 from fastapi import APIRouter, Query
 
 from api.http import schemas
 from api.http.dispatch import ACCEPTED, Admin, Reader
 from api.http.route import Route
-from workers.validation.values import Instant
 
 routes = APIRouter(prefix="/memory/decay", tags=["decay"], route_class=Route)
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from ebb.contract.values import cleaned_tags
 from pydantic import BaseModel, Field
 
 from api.contrib.users import user_of
 from workers.core.tiers import RULES, Tier
-from workers.validation.values import cleaned_tags
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 DEFAULT = "semantic"

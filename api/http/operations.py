@@ -1,19 +1,23 @@
-"""Routes of operations: what each takes from path, query and body follows from its parameters in the contract."""
+"""Routes of operations: what a route takes from path, query and body follows from the operation's parameters."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from ebb.contract.operation import SHARED, Operation, Params
-from fastapi import APIRouter, Body, Path, Query, Response
-from pydantic import create_model
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+from pydantic import TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
+from api.http.dispatch import ACCEPTED, Session
 from api.http.problems import responses
-from api.http.sending import ACCEPTED, Session
 
 Act = Callable[[Session, dict[str, Any], Response], Any]
-"""Answers a request: through the caller's session, by what was given, with headers and status of the response."""
+"""Answers a request through the caller's session, by what was given; it may set headers and status."""
+
+Fields = Mapping[str, FieldInfo]
+WITHOUT_BODY = ("GET", "DELETE")
+JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def add(
@@ -22,36 +26,36 @@ def add(
     session: Any,
     act: Act | None = None,
     *,
+    route: str = "",
+    left_out: tuple[str, ...] = (),
     words: Mapping[str, str] | None = None,
-    left_out: tuple[str, ...] = SHARED,
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
-    """Add the route of an operation.
+    """Add a route of an operation: its own, or another one.
 
-    `session` is the annotated dependency that says who may ask. `words` describe parameters that are other here than
-    elsewhere; those `left_out` are not taken. `problems` are the statuses of expected errors.
+    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `words`
+    describe those that mean something else here. `problems` are the statuses of expected errors.
     """
-    method, path = operation.route.split()
-    fields = {name: field for name, field in operation.params.model_fields.items() if name not in left_out}
-    described = {name: _described(field, (words or {}).get(name)) for name, field in fields.items()}
-    in_path = {name: field for name, field in described.items() if f"{{{name}}}" in path}
-    others = {name: field for name, field in described.items() if name not in in_path}
-    body = _body(operation, others) if others and method not in ("GET", "DELETE") else None
-
-    def endpoint(**given: Any) -> Any:
-        memory, response = given.pop("memory"), given.pop("response")
-        if body is not None:
-            content: Params | None = given.pop("body")
-            given |= {} if content is None else content.given()
-        elif others:
-            given = {name: _plain(value) for name, value in given.items() if value is not None}
-        given |= {name: str(given[name]) for name in in_path}
-        return memory.perform(operation, given) if act is None else act(memory, given, response)
-
-    endpoint.__name__ = operation.params.__name__.lower()
-    endpoint.__doc__ = operation.params.__doc__
-    endpoint.__signature__ = _signature(in_path, others, body, session)  # type: ignore[attr-defined]
+    method, path = (route or operation.route).split()
+    fields = {name: _worded(field, words or {}, name) for name, field in operation.params.model_fields.items()}
+    taken = {name: field for name, field in fields.items() if name not in (*SHARED, *left_out)}
+    in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
+    others = {name: field for name, field in taken.items() if name not in in_path}
+    body = _body(operation, others) if others and method not in WITHOUT_BODY else None
+    endpoint = _endpoint(operation, act, has_body=body is not None)
+    endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what FastAPI reads
+        [
+            _parameter("memory", session),
+            _parameter("request", Request),
+            _parameter("response", Response),
+            *(
+                _parameter(name, Annotated[_type(field), Path(description=field.description)])
+                for name, field in in_path.items()
+            ),
+            *(_in_body(body, others) if body is not None else map(_in_query, others, others.values())),
+        ]
+    )
     routes.add_api_route(
         path.removeprefix(routes.prefix),
         endpoint,
@@ -62,40 +66,55 @@ def add(
     )
 
 
-def _described(field: FieldInfo, words: str | None) -> FieldInfo:
-    if words is None:
+def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Callable[..., Any]:
+    def endpoint(memory: Session, request: Request, response: Response, **given: Any) -> Any:
+        body: Params | None = given.pop("body") if has_body else None
+        said = {*request.query_params, *request.path_params}
+        plain = {name: JSON.dump_python(one, mode="json") for name, one in given.items() if name in said}
+        known = plain | (body.given() if body is not None else {})
+        return memory.perform(operation, known) if act is None else act(memory, known, response)
+
+    endpoint.__name__ = operation.params.__name__.lower()
+    endpoint.__doc__ = operation.params.__doc__
+    return endpoint
+
+
+def _worded(field: FieldInfo, words: Mapping[str, str], name: str) -> FieldInfo:
+    if name not in words:
         return field
-    copied = FieldInfo.merge_field_infos(field, description=words)
-    copied.annotation = field.annotation
-    return copied
+    worded = field._copy()  # noqa: SLF001 - pydantic copies fields so
+    worded.description = words[name]
+    return worded
 
 
-def _body(operation: Operation, fields: Mapping[str, FieldInfo]) -> type[Params]:
-    """Return the model of a body: the parameters without those of the path and those that doors fill in."""
-    config = operation.params.model_config
+def _body(operation: Operation, fields: Fields) -> type[Params]:
+    """Return the model of a body: the parameters that neither the path nor the door says."""
+    params = operation.params
     model = create_model(
-        f"{operation.params.__name__}Request",
+        f"{params.__name__}Request",
         __base__=Params,
-        __doc__=operation.params.__doc__,
-        **{name: (field.annotation, field) for name, field in fields.items()},  # type: ignore[call-overload]
-    )
-    model.model_config["json_schema_extra"] = config.get("json_schema_extra")
+        **{name: (field.annotation, field) for name, field in fields.items()},
+    )  # type: ignore[call-overload]
+    model.__doc__ = params.__doc__
+    model.model_config["json_schema_extra"] = params.model_config.get("json_schema_extra")
     return model  # type: ignore[no-any-return]
 
 
-def _signature(
-    in_path: Mapping[str, FieldInfo], others: Mapping[str, FieldInfo], body: type[Params] | None, session: Any
-) -> inspect.Signature:
-    shown = [_parameter("memory", session), _parameter("response", Response)]
-    shown += [_parameter(name, Annotated[field.annotation, field, Path()]) for name, field in in_path.items()]
-    if body is not None:
-        optional = not any(field.is_required() for field in others.values())
-        shown.append(_parameter("body", Annotated[body | None if optional else body, Body()], None if optional else ...))
-    else:
-        shown += [
-            _parameter(name, Annotated[field.annotation, _in_query(field)], field.get_default())
-            if not field.is_required()
-            else _parameter(name, Annotated[field.annotation, _in_query(field)])
-            for name, field in others.items()
-        ]
-    return inspect.Signature(shown)
+def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
+    needed = any(field.is_required() for field in fields.values())
+    kind: Any = body if needed else body | None
+    return [_parameter("body", Annotated[kind, Body()], inspect.Parameter.empty if needed else None)]
+
+
+def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.is_required() else field.default
+    return _parameter(name, Annotated[_type(field), Query(description=field.description)], default)
+
+
+def _type(field: FieldInfo) -> Any:
+    annotation: Any = field.annotation
+    return Annotated[annotation, *field.metadata] if field.metadata else annotation
+
+
+def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)

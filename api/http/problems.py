@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from ebb.contract.faults import MOST_FAULTS, fault, joined
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -20,7 +21,6 @@ from workers.errors import (
     TaskFailedError,
     UnavailableError,
 )
-from workers.validation.values import MOST_FAULTS, fault, joined
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5

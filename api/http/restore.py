@@ -3,13 +3,13 @@
 from typing import Annotated, Any
 from uuid import UUID
 
+from ebb.contract.values import Instant
 from fastapi import APIRouter, Query
 
 from api.http import schemas
 from api.http.dispatch import ACCEPTED, Reader, Writer
 from api.http.paging import Cursor, Limit
 from workers.validation.archived import Reason
-from workers.validation.values import Instant
 
 routes = APIRouter(prefix="/memory", tags=["facts"])
 

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
 from anyio import CapacityLimiter, to_thread
+from ebb.contract.faults import MOST_FAULTS, few_unknown
 from fastapi import Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -15,7 +16,6 @@ from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
 from api.http.problems import NO_JSON, InvalidBodyError
-from workers.validation.values import MOST_FAULTS, few_unknown
 
 KEY_CHECKS = 16
 """Threads that check keys; they are separate, so that a refusal does not wait for threads that wait for workers."""

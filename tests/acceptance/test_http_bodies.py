@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from ebb.contract.faults import MOST_FAULTS
 from live_api import make_key, serving
 from live_system import LiveSystem
 
 from api.http.body import BATCH
-from workers.validation.values import MOST_FAULTS
 
 pytestmark = pytest.mark.acceptance
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -18,7 +19,6 @@ from workers.errors import NotFoundError
 from workers.memory import context, recall, touch
 from workers.memory import facts as show
 from workers.memory.add import Stored
-from workers.memory.recall import Name
 from workers.storage import remembered
 from workers.storage.connection import transaction
 
@@ -85,7 +85,9 @@ class Lives:
         return [(one.id, one.score) for one in found.results]
 
     def looked_up(self, **options: Any) -> list[UUID]:
-        found, _ = recall.lookup(self.memory.context, self.name, Name("Ana", "boat", **options), day(self.at))
+        found, _ = recall.lookup(
+            self.memory.context, Lookup(entity="Ana", key="boat", namespace=self.name, **options), day(self.at)
+        )
         return [one.id for one in found]
 
     def listed(self) -> set[UUID]:

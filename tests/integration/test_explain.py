@@ -5,11 +5,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.recall import Lookup
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
 from workers.memory import recall
-from workers.memory.recall import Name, Recalled
+from workers.memory.recall import Recalled
 from workers.storage import candidates
 from workers.storage.candidates import Description
 
@@ -100,7 +101,7 @@ def test_what_is_purged_while_a_name_is_looked_up_is_answered_as_it_was(
 ) -> None:
     id_ = memory.add(CELLO, entity="Grandmother")
     purging(memory, id_, monkeypatch)
-    results, _ = recall.lookup(memory.context, "default", Name("Grandmother"), day(3))
+    results, _ = recall.lookup(memory.context, Lookup(entity="Grandmother"), day(3))
     assert [one.text for one in results] == [CELLO]
 
 

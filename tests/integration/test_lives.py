@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -15,7 +16,7 @@ from workers.errors import InvalidInputError
 from workers.memory import facts as show
 from workers.memory import history
 from workers.memory.add import Stored
-from workers.memory.recall.lookups import Name, lookup
+from workers.memory.recall.lookups import lookup
 
 EMPTY = "truncate facts, decay_runs, decay_allowances cascade"
 MOMENT = timedelta(milliseconds=2) / timedelta(days=1)
@@ -85,7 +86,7 @@ def test_every_reader_tells_the_same_end(memory: Memory) -> None:
     expected = (one.life.ending.at, one.life.ending.reason)
     assert expected[1] == "faded"
     (recalled,) = memory.ask("green tea").results
-    (looked_up,), _ = lookup(memory.context, "default", Name("Ana"), day(0))
+    (looked_up,), _ = lookup(memory.context, Lookup(entity="Ana"), day(0))
     assert (recalled.ends_at, recalled.ends_for) == (looked_up.ends_at, looked_up.ends_for) == expected
     (exported,) = export.export(memory.context, "default", day(0))
     shown = show.show(memory.context, "default", one.id, day(0))

@@ -2,13 +2,13 @@
 
 from itertools import pairwise
 
+from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
 from workers.memory import recall
-from workers.memory.recall import Name
 
 many = examples(15)
 
@@ -16,7 +16,7 @@ many = examples(15)
 def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0, **name: object) -> list[str]:
     """Return the texts of what is looked up, in order."""
     namespace = str(name.pop("namespace", "default"))
-    results, _ = recall.lookup(memory.context, namespace, Name(entity, key, **name), day(at))  # type: ignore[arg-type]
+    results, _ = recall.lookup(memory.context, Lookup(entity=entity, key=key, namespace=namespace, **name), day(at))  # type: ignore[arg-type]
     return [one.text for one in results]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -14,7 +15,6 @@ from workers.errors import InvalidInputError
 from workers.graph import relations
 from workers.memory import facts as show
 from workers.memory import history, recall, supersede
-from workers.memory.recall import Name, lookups
 from workers.storage import contradictions as pairs
 from workers.storage import relations as edges
 from workers.validation import cursors
@@ -84,16 +84,18 @@ def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
     for place, (confidence, at) in enumerate(facts):
         fact = {"entity": "Ana", "decay_class": "session", "confidence": confidence}
         memory.add(f"Fact {place}.", at=0.8 + at / 100, namespace=name, **fact)
-    whole, _ = recall.lookup(memory.context, name, Name("ana"), day(1.5))
-
-    def page(behind: Any) -> Page:
-        found, rest = recall.lookup(
-            memory.context, name, Name("ana"), day(1.5 if behind is None else 1.6), limit, behind
-        )
-        memory.touch(*(one.id for one in found), at=1.55, namespace=name)
-        return found, rest
-
-    assert [one.id for one in turned(page, lookups.Cursor)] == [one.id for one in whole]
+    asked = Lookup(entity="ana", namespace=name)
+    whole, _ = recall.lookup(memory.context, asked, day(1.5))
+    found: list[Any] = []
+    cursor = None
+    while True:
+        one_page = asked.model_copy(update={"limit": limit, "cursor": cursor})
+        page, cursor = recall.lookup(memory.context, one_page, day(1.6 if cursor else 1.5))
+        memory.touch(*(one.id for one in page), at=1.55, namespace=name)
+        found += page
+        if cursor is None:
+            break
+    assert [one.id for one in found] == [one.id for one in whole]
 
 
 @few

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from ebb.contract.values import FIRST_INSTANT, LAST_INSTANT
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, TEXTS, examples
@@ -16,7 +17,6 @@ from workers.memory import facts
 from workers.memory.add import Stored
 from workers.storage.lenient import FIRST, LAST
 from workers.tasks import answers
-from workers.validation.values import FIRST_INSTANT, LAST_INSTANT
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.one_of(

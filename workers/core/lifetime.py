@@ -11,14 +11,11 @@ No setting changes a lifetime.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+
+from ebb.contract.values import DecayClass
 
 DAY = 86_400.0
 HOUR = 3_600.0
-
-DecayClass = Literal[
-    "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
-]
 
 
 @dataclass(frozen=True, slots=True)

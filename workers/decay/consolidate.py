@@ -13,6 +13,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.core import confidence, lifetime
@@ -30,7 +31,6 @@ from workers.storage import activity, events, likenesses, links, namespaces, run
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.likenesses import Member
-from workers.validation.values import MOST_TAGS
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.coordination import idempotency
@@ -29,7 +30,6 @@ from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.storage.remembered import Remembered
 from workers.validation import NewFact
-from workers.validation.values import MOST_TAGS
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.core import lifetime
@@ -21,7 +22,6 @@ from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
 from workers.validation.edits import EDITABLE
-from workers.validation.values import MOST_TAGS
 
 EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")

@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any
 
 from celery import Task
+from ebb.contract.faults import MOST_FAULTS, fault, joined, show
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from workers.errors import InvalidInputError
-from workers.validation.values import MOST_FAULTS, fault, joined, show
 
 
 def check(task: Task, positional: Sequence[Any], named: Mapping[str, Any]) -> None:

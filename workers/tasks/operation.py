@@ -18,7 +18,9 @@ P = TypeVar("P", bound=Params)
 Body = Callable[[Any, P], dict[str, Any]]
 
 
-def task_of(operation: Operation, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
+def task_of(
+    operation: Operation, params: type[P], *, base: type[Task] = EbbTask, **options: Any
+) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function the task of an operation.
 
     The function gets the task and its parameters. `params` are the operation's own, or a subclass of them with what

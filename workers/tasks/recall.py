@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 from celery import Task
+from ebb.contract import recall as contract
 
 from workers import validation
 from workers.celery import app, settings
@@ -16,10 +18,11 @@ from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import touch as touching
-from workers.memory.recall.lookups import Cursor
+from workers.memory.recall.question import Question
 from workers.tasks import answers
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, use_of, uuid_of, write_instant
-from workers.validation import cursors
+from workers.tasks.operation import task_of
+from workers.tasks.task import EbbTask, context, use_of, uuid_of, write_instant
+from workers.validation.words import own_words
 
 DEFAULT_BOOST = 0.2
 
@@ -41,6 +44,10 @@ class RecallTask(EbbTask):
         if told:
             self.request.touch_after = {"namespace": namespace, "ids": told, "at": at.isoformat()}
 
+    def active(self) -> AbstractContextManager[None]:
+        """Return a context in which other processes see that this task is at work."""
+        return signals.active(context.redis, self.request.id or "", context.seconds())
+
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send the touch that this call noted on its request, if it did; a second delivery sends it by the same id."""
         arguments = self.request.get("touch_after")
@@ -50,83 +57,44 @@ class RecallTask(EbbTask):
             touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
 
 
-@app.task(base=RecallTask, bind=True, name="memory.recall", soft_time_limit=8, time_limit=12, max_retries=2)
-def recall(
-    self: RecallTask,
-    query: Any,
-    namespace: Any = "default",
-    limit: Any = 10,
-    tag: Any = None,
-    category: Any = None,
-    kind: Any = None,
-    as_of: Any = None,
-    known_as_of: Any = None,
-    explain: bool = False,
-    why: Any = None,
-    touch: bool = True,
-    now: Any = None,
-) -> dict[str, Any]:
-    """Return the facts that fit a question best; they are touched afterwards unless `touch` is false.
+LIMITS = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
+"""What holds for tasks whose caller waits."""
 
-    What is recalled as of an instant is read only, and never touched; nor is anything by asking why a fact was not
-    recalled.
+
+@task_of(contract.RECALL, contract.Recall, **LIMITS)
+def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
+    """Return the facts that fit a question best, and have them touched afterwards.
+
+    Nothing is touched by a question about the past, or by asking why a fact was not recalled.
     """
-    at = instant(now)
-    name = validation.namespace_name(namespace)
-    question = finding.Question(
-        text=validation.query_text(query, settings.max_text),
-        limit=validation.whole(limit, "limit", MOST_RESULTS),
-        tag=validation.optional_tag(tag),
-        category=validation.optional_name(category, "category"),
-        kind=validation.optional_name(kind, "kind"),
-        as_of=None if as_of is None else validation.instant(as_of, "as_of"),
-        known_as_of=None if known_as_of is None else validation.instant(known_as_of, "known_as_of"),
-        explain=explain,
-        why=None if why is None else validation.fact_id(why),
+    at = asked.now or context.now()
+    question = Question(
+        text=own_words(asked.query, "query", settings.max_text),
+        limit=asked.limit,
+        tag=asked.tag,
+        category=asked.category,
+        kind=asked.kind,
+        as_of=asked.as_of,
+        known_as_of=asked.known_as_of,
+        explain=asked.explain,
+        why=asked.why,
     )
-    with signals.active(context.redis, self.request.id or "", context.seconds()), timed("recall all"):
-        found = finding.recall(context, name, question, at)
-    if touch and why is None and as_of is None and known_as_of is None:
-        self.touch_afterwards(name, (result.id for result in found.results), at)
+    with self.active(), timed("recall all"):
+        found = finding.recall(context, asked.namespace, question, at)
+    if asked.touch and asked.why is None and not asked.is_past:
+        self.touch_afterwards(asked.namespace, (result.id for result in found.results), at)
     return answers.recalled(found)
 
 
-@app.task(base=RecallTask, bind=True, name="memory.lookup", soft_time_limit=8, time_limit=12, max_retries=2)
-def lookup(
-    self: RecallTask,
-    entity: Any = None,
-    key: Any = None,
-    namespace: Any = "default",
-    tag: Any = None,
-    as_of: Any = None,
-    known_as_of: Any = None,
-    limit: Any = None,
-    cursor: Any = None,
-    touch: bool = True,
-    now: Any = None,
-) -> dict[str, Any]:
-    """Return all facts about an entity, or one key of it; they are touched as by a recall unless `touch` is false.
-
-    With `limit` they come in pages, and `cursor` is the `next` of the one before.
-    """
-    at = instant(now)
-    namespace = validation.namespace_name(namespace)
-    most, behind = (
-        None if limit is None else validation.whole(limit, "limit", MOST_FACTS),
-        cursors.place(cursor, Cursor),
-    )
-    name = finding.Name(
-        entity=validation.required_name(entity, "entity"),
-        key=validation.optional_name(key, "key"),
-        tag=validation.optional_tag(tag),
-        as_of=None if as_of is None else validation.instant(as_of, "as_of"),
-        known_as_of=None if known_as_of is None else validation.instant(known_as_of, "known_as_of"),
-    )
-    with signals.active(context.redis, self.request.id or "", context.seconds()):
-        found, rest = finding.lookup(context, namespace, name, at, most, behind)
-    if touch and as_of is None and known_as_of is None:
-        self.touch_afterwards(namespace, (result.id for result in found), at)
-    return answers.looked_up(found) | {"next": cursors.following(rest)}
+@task_of(contract.LOOKUP, contract.Lookup, **LIMITS)
+def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
+    """Return facts about an entity, or one key of it, and have them touched afterwards as by a recall."""
+    at = asked.now or context.now()
+    with self.active():
+        found, rest = finding.lookup(context, asked, at)
+    if asked.touch and not asked.is_past:
+        self.touch_afterwards(asked.namespace, (result.id for result in found), at)
+    return answers.looked_up(found) | {"next": rest}
 
 
 @app.task(base=EbbTask, bind=True, name="memory.touch", ignore_result=True)

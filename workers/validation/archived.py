@@ -4,24 +4,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from ebb.contract.faults import faults
+from ebb.contract.values import MOST_TIMES, ClassSource, Document, Instant, KeptInstant, Name, Share, Text, Times
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from workers.core import decay_intervals
 from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 from workers.validation.facts import DERIVED, NewFact, new_fact
-from workers.validation.values import (
-    MOST_TIMES,
-    ClassSource,
-    Document,
-    Instant,
-    KeptInstant,
-    Name,
-    Share,
-    Text,
-    Times,
-    faults,
-)
 
 Never = Literal["infinity"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]

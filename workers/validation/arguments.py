@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.faults import fault, show
+from ebb.contract.values import LONGEST_FIELD, Instant, Tag, storable, unprefixed
 from pydantic import (
     BaseModel,
     ValidationError,
 )
 
 from workers.errors import InvalidInputError
-from workers.validation.values import LONGEST_FIELD, Instant, Tag, fault, own_words, show, storable, unprefixed
+from workers.validation.words import own_words
 
 DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
 MOST_DAYS = 36_525

@@ -6,10 +6,11 @@ from dataclasses import astuple, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
+from ebb.contract.faults import show
+from ebb.contract.values import storable
 from pydantic import TypeAdapter, ValidationError
 
 from workers.errors import InvalidInputError
-from workers.validation.values import show, storable
 
 LONGEST = 16_384
 Place = TypeVar("Place")

@@ -3,6 +3,8 @@
 import re
 from typing import Annotated, Any
 
+from ebb.contract.faults import faults, show
+from ebb.contract.values import LONGEST_FIELD, Text, Value, storable
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -14,7 +16,7 @@ from pydantic import (
 
 from workers.core.chunks import Chunk
 from workers.errors import InvalidInputError
-from workers.validation.values import LONGEST_FIELD, Text, Value, faults, own_words, show, storable
+from workers.validation.words import own_words
 
 MOST_CHUNKS = 10_000
 DIGEST = re.compile(r"[0-9a-f]{64}")

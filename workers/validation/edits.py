@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from ebb.contract.faults import fault
+from ebb.contract.values import Metadata, Name, Share, Tags, Value
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
-from workers.validation.values import Metadata, Name, Share, Tags, Value, fault
 
 NEEDED = ("importance", "confidence")
 """What every fact has, so that it can be changed but not removed."""

@@ -2,17 +2,8 @@
 
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    StrictBool,
-    ValidationError,
-)
-
-from workers.core.lifetime import DecayClass
-from workers.core.text import chunk_digest, item_digest, statement_digest
-from workers.errors import InvalidInputError
-from workers.validation.values import (
+from ebb.contract.faults import faults, few_unknown, show
+from ebb.contract.values import (
     ClassSource,
     Count,
     Durability,
@@ -27,11 +18,18 @@ from workers.validation.values import (
     Text,
     Times,
     Value,
-    faults,
-    few_unknown,
-    own_words,
-    show,
 )
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StrictBool,
+    ValidationError,
+)
+
+from workers.core.lifetime import DecayClass
+from workers.core.text import chunk_digest, item_digest, statement_digest
+from workers.errors import InvalidInputError
+from workers.validation.words import own_words
 
 DERIVED = (
     "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from ebb.contract.faults import show
+from ebb.contract.values import storable
+
 from workers.errors import InvalidInputError
-from workers.validation.values import show, storable
 
 TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
 LONGEST_NAME = 200

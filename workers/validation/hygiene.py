@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ebb.contract.faults import joined, show
+
 from workers.core.hygiene import Document, merged, without
 from workers.errors import InvalidInputError
-from workers.validation.values import joined, show
 
 MOST_DAYS = 36_525
 MOST_TURNS = 10**9

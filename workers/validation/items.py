@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+from ebb.contract.faults import show
+from ebb.contract.values import LONGEST_FIELD, LONGEST_METADATA
+
 from workers.errors import InvalidInputError
 from workers.validation.arguments import optional_name
-from workers.validation.values import LONGEST_FIELD, LONGEST_METADATA, show
 
 LONGEST_DOCUMENT = LONGEST_METADATA // 2
 MOST_MINUTES = 10**9

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
+from ebb.contract.faults import fault, show
+from ebb.contract.values import LONGEST_FIELD, Text, storable
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from workers.errors import InvalidInputError
-from workers.validation.values import LONGEST_FIELD, Text, fault, show, storable
 
 MOST_NAMESPACE = 2**31 - 1
 MOST_ID = 2**63 - 1

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ebb.contract.faults import fault
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
@@ -18,7 +19,6 @@ from api.http.dashboard import formats
 from api.http.dashboard.visitors import KEY
 from api.http.problems import headers_of, status_of
 from workers.errors import EbbError
-from workers.validation.values import fault
 
 log = logging.getLogger(__name__)
 

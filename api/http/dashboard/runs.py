@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
+from ebb.contract.values import Instant
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from workers.validation.values import Instant
 
 routes = router()
 

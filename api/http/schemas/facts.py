@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
+from ebb.contract.values import Instant, Shallow
 from pydantic import ConfigDict, Field
 
 from api.http.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
 from workers.validation import NewFact
 from workers.validation.archived import Reason
 from workers.validation.edits import FactEdit
-from workers.validation.values import Instant, Shallow
 
 
 class StoreRequest(NewFact):

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any
 
+from ebb.contract.values import Instant, Shallow
 from pydantic import ConfigDict, Field
 
 from api.http.schemas.shape import MOST_RESULTS, Answer, Request
 from workers.validation import MOST_DAYS
-from workers.validation.values import Instant, Shallow
 
 
 class DecayRequest(Request):

@@ -15,6 +15,7 @@ SHOWN = 80
 UNKNOWN = "extra_forbidden"
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
 
+
 def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
     """Return what is wrong with a value, what was given, and which fields are known if it is none of them."""
     where = _where(detail) or "a field's name"

@@ -43,7 +43,7 @@ class Scoped(Params):
 
 
 class Timed(Scoped):
-    """Parameters of an operation that looks at, or writes as of, an instant: that of the database's clock if left out."""
+    """Parameters of an operation as of an instant, which is that of the database's clock if left out."""
 
     now: Instant | None = None
 

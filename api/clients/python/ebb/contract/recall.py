@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from ebb.contract.operation import Answer, Operation, Page, Timed
-from ebb.contract.values import Cursor, FactId, Instant, Kind, Limit, Name, Query, Tag
+from ebb.contract.values import Cursor, FactId, Instant, Kind, Limit, ListLimit, Name, Names, Query, Tag, Whole
 
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
@@ -16,7 +16,20 @@ AS_OF = "what was true at this instant, ISO 8601 with zone or a date, superseded
 KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
 
 
-class Recall(Timed):
+class Question(Timed):
+    """What questions have in common: they may be about the past, and are then only read."""
+
+    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
+    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
+    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+
+    @property
+    def is_past(self) -> bool:
+        """Return whether it asks what was true or known as of an instant."""
+        return self.as_of is not None or self.known_as_of is not None
+
+
+class Recall(Question):
     """Find the facts that fit a question best, by words and by meaning.
 
     To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
@@ -31,18 +44,15 @@ class Recall(Timed):
     tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
-    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
-    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
-    explain: Annotated[
-        bool, Field(description="take each score apart, and say what was left out by which rule")
-    ] = False
+    explain: Annotated[bool, Field(description="take each score apart, and say what was left out by which rule")] = (
+        False
+    )
     why: Annotated[
         FactId | None, Field(description="a fact's id: say why it was recalled or was not; strengthens nothing")
     ] = None
-    touch: Annotated[bool, Field(description="whether this counts as use")] = True
 
 
-class Lookup(Timed):
+class Lookup(Question):
     """Return the facts about an entity, or one key of it, the most confident first, then the newest.
 
     Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
@@ -51,11 +61,8 @@ class Lookup(Timed):
     entity: Annotated[Name, Field(description="whom or what facts are about, in any case")]
     key: Annotated[Name | None, Field(description="which of its properties; else all")] = None
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
-    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
-    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
-    limit: Annotated[Limit | None, Field(description="how many facts at most; else all")] = None
+    limit: Annotated[ListLimit | None, Field(description="how many facts at most; else all")] = None
     cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None
-    touch: Annotated[bool, Field(description="whether this counts as use")] = True
 
 
 class Context(Timed):
@@ -68,7 +75,8 @@ class Context(Timed):
     query: Annotated[Query, Field(description="what the next prompt is about, such as the user's message")]
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
     max_tokens: Annotated[
-        Annotated[int, Field(ge=1)] | None, Field(description="the budget, which counts all of the text")
+        Annotated[int, Field(ge=1, le=1_000_000), Whole] | None,
+        Field(description="the budget, which counts all of the text"),
     ] = None
     format: Annotated[Literal["full", "short", "minimal"] | None, Field(description="how much each line says")] = None
     order: Annotated[
@@ -76,17 +84,18 @@ class Context(Timed):
         Field(description="rank: the best first; stable: as stored, so that a prompt cache holds"),
     ] = None
     summary_threshold: Annotated[
-        Annotated[int, Field(ge=1)] | None, Field(description="facts above so many characters appear by their summary")
+        Annotated[int, Field(ge=1), Whole] | None,
+        Field(description="facts above so many characters appear by their summary"),
     ] = None
     prefer_long_term: Annotated[bool | None, Field(description="favour facts that are meant to last")] = None
     use_importance_recency: Annotated[bool | None, Field(description="favour important and recent facts")] = None
     min_similarity: Annotated[
-        Annotated[float, Field(gt=0, le=1)] | None,
+        Annotated[float, Field(gt=0, le=1), Whole] | None,
         Field(description="leave out what shares no word with the prompt and is less similar"),
     ] = None
     entity_lookup: Annotated[bool | None, Field(description="facts of entities that the prompt names")] = None
     entities: Annotated[
-        Annotated[list[Name], Field(max_length=2_000)] | None, Field(description="only of these entities; else of all")
+        Annotated[Names, Field(max_length=2_000)] | None, Field(description="only of these entities; else of all")
     ] = None
     documents: Annotated[bool, Field(description="also parts of indexed files")] = False
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None

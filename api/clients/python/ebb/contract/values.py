@@ -16,7 +16,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 BEYOND_CALENDAR = re.compile(r"\d{5,}-")
 FEW_DIGITS = re.compile(r"\d{1,8}")
@@ -138,9 +137,7 @@ def _no_flag(value: Any) -> Any:
 
 def _namespace(value: Any) -> Any:
     if not isinstance(value, str) or not NAMESPACE.fullmatch(value):
-        raise ValueError(
-            "is no name; use up to 128 letters, digits and . _ : @ / + -, a letter or digit first"
-        )
+        raise ValueError("is no name; use up to 128 letters, digits and . _ : @ / + -, a letter or digit first")
     return value
 
 
@@ -215,9 +212,9 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
         yield from _objects(one)
 
 
-def _tags(value: Any) -> Any:
-    """Return tags from a list, or from a text with commas."""
-    return [tag for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
+def _split(value: Any) -> Any:
+    """Return names from a list, or from a text with commas."""
+    return [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
 def _tag(tag: str) -> str:
@@ -233,14 +230,18 @@ Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
 FactId = Annotated[UUID, BeforeValidator(unprefixed)]
-Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_tags)]
+Names = Annotated[list[Name], BeforeValidator(_split)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
 Whole = BeforeValidator(_no_flag)
 Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS), Whole]
+ListLimit = Annotated[int, Field(ge=1, le=MOST_FACTS), Whole]
 Cursor = Annotated[str, Field(max_length=16_384)]
-Namespace = Annotated[str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})]
+Namespace = Annotated[
+    str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})
+]
 Query = Annotated[str, Field(min_length=1), BeforeValidator(storable), AfterValidator(_asked)]
 Shallow = AfterValidator(shallow)
 Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
@@ -256,5 +257,3 @@ def cleaned_tags(given: Iterable[str]) -> list[str]:
     """Return tags as facts may have them: without commas, neither too long nor too many, each once."""
     cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG].strip() for tag in given)
     return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
-
-
