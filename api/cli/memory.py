@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from ebb.contract.recall import RECALL
 
 from api.cli import output
 from api.cli.connection import NamespaceName, client
 from api.cli.explanations import print_left_out, print_parts, print_why
+from api.cli.operations import command
 
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 
@@ -113,50 +115,28 @@ def edit(
     _print_life(answer)
 
 
-def recall(
-    query: Annotated[str, typer.Argument(help="A question, in your own words.")],
-    limit: Annotated[int, typer.Option(help="How many facts at most.")] = 10,
-    tag: Annotated[str | None, typer.Option(help="Only facts with this tag.")] = None,
-    category: Annotated[str | None, typer.Option(help="Only facts of this category.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only facts of this kind.")] = None,
-    as_of: Annotated[str | None, typer.Option(help="What was true at that instant or date.")] = None,
-    known_as_of: Annotated[str | None, typer.Option(help="What had been told, and held for true, by then.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Take scores apart; say what was left out.")] = False,
-    why: Annotated[str | None, typer.Option(help="Say why the fact with this id was recalled, or was not.")] = None,
-    touch: Annotated[bool, typer.Option("--touch/--no-touch", help="Whether recalling strengthens.")] = True,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+@command(RECALL, arguments=("query",))
+def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Recall the facts that fit a question."""
-    options: dict[str, Any] = {
-        "limit": limit, "tag": tag, "category": category, "kind": kind, "as_of": as_of, "known_as_of": known_as_of,
-        "explain": explain, "why": why, "touch": touch,
-    }  # fmt: skip
-    with client(home, namespace) as memory:
-        answer = memory.recall(query, **options)
-    if as_json:
-        output.print_json(answer)
-        return
-    if why is not None:
+    if "why" in asked:
         print_why(answer["why"])
         return
     if answer["results"]:
         rows = [
-            [f"{one['score']:.3f}", one["tier"], one["fidelity"], output.ending(one), _told(one)]
+            [f"{one['score']:.3f}", one["tier"], one["fidelity"], output.ending(one), _text(one)]
             for one in answer["results"]
         ]
         output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
     else:
-        output.console().print(f"Nothing in {memory.namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
-    if not tag:
+        output.console().print(f"Nothing in {namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
+    if "tag" not in asked:
         output.say_words_alone(answer)
-    if explain:
+    if asked["explain"]:
         print_parts(answer["results"])
         print_left_out(answer["left_out"])
 
 
-def _told(one: dict[str, Any]) -> str:
+def _text(one: dict[str, Any]) -> str:
     """Return what a fact says, and of a document's part where it stands."""
     if one["kind"] != "chunk" or not one["path"]:
         return str(one["text"])

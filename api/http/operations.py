@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from ebb.contract.operation import SHARED, Operation, Params
-from fastapi import APIRouter, Body, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
@@ -38,7 +38,7 @@ def add(
     describe those that mean something else here. `problems` are the statuses of expected errors.
     """
     method, path = (route or operation.route).split()
-    fields = {name: _worded(field, words or {}, name) for name, field in operation.params.model_fields.items()}
+    fields = {name: _worded(operation.params.model_fields[name], words or {}, name) for name in operation.parameters}
     taken = {name: field for name, field in fields.items() if name not in (*SHARED, *left_out)}
     in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
     others = {name: field for name, field in taken.items() if name not in in_path}
@@ -97,13 +97,17 @@ def _body(operation: Operation, fields: Fields) -> type[Params]:
     )  # type: ignore[call-overload]
     model.__doc__ = params.__doc__
     model.model_config["json_schema_extra"] = params.model_config.get("json_schema_extra")
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
     needed = any(field.is_required() for field in fields.values())
     kind: Any = body if needed else body | None
-    return [_parameter("body", Annotated[kind, Body()], inspect.Parameter.empty if needed else None)]
+    return [_parameter("body", kind, inspect.Parameter.empty if needed else None)]
+
+
+def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
+    return _parameter(name, Annotated[_type(field), Path(description=field.description)])
 
 
 def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:

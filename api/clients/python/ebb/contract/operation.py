@@ -117,8 +117,9 @@ class Operation:
 
 
 def parameters(params: type[Params]) -> tuple[str, ...]:
-    """Return the names of parameters in order: the operation's own first, then the namespace and the instant."""
-    own = [name for name in params.model_fields if name not in SHARED]
+    """Return the names of parameters in order: the operation's own, then inherited ones, the shared ones last."""
+    by_class = [name for kind in params.__mro__ for name in vars(kind).get("__annotations__", ())]
+    own = [name for name in dict.fromkeys(by_class) if name in params.model_fields and name not in SHARED]
     return (*own, *(name for name in SHARED if name in params.model_fields))
 
 
