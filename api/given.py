@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from ebb.contract.values import ClassSource, Durability, Kind
-
-from workers.core.lifetime import DecayClass
+from ebb.contract.values import ClassSource, DecayClass, Durability, Kind
 
 
 class FactFields(TypedDict, total=False):

@@ -1,27 +1,20 @@
 """Tools that tell what is remembered."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
+from ebb.contract.operation import Operation
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from pydantic import Field
 
-from api.mcp.tool import Call, ForgottenFor, Run, Since, Until, brief, given, read, reads
+from api.mcp.tool import Call, ForgottenFor, Run, Since, Until, brief, given, read, reads, tool_of
 from api.transport import Answer
 
 Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100)]
 Query = Annotated[str, Field(description="A question or topic in your own words.", min_length=1)]
 
 
-def recall(
-    call: Call,
-    query: Query,
-    limit: Limit = 10,
-    tag: Annotated[str | None, Field(description="Only facts with this tag; then only words are matched.")] = None,
-    category: Annotated[str | None, Field(description="Only facts of this category.")] = None,
-    as_of: Annotated[
-        str | None, Field(description="What was true at this instant or date (ISO 8601), superseded facts included.")
-    ] = None,
-    explain: Annotated[bool, Field(description="Also say how each score came about and what was left out.")] = False,
-) -> Answer:
+@tool_of(RECALL, "query limit tag category kind as_of explain")
+def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 
     Returns {"results": [{"id", "text", "score", "tier", "created_at", …}], "by_meaning"}, best first; nothing that fits
@@ -29,28 +22,24 @@ def recall(
     strengthens facts. For one property of a known person or thing `lookup` is surer, and to fill a prompt within a
     budget of tokens use `context`.
     """
-    memory, options = read(call), given(tag=tag, category=category, as_of=as_of)
-    answer = memory.client.recall(query, limit=limit, explain=explain, touch=memory.touches, **options)
-    return {"results": [], **brief(answer)}
+    return {"results": [], **brief(_asked(call, RECALL, given))}
 
 
-def lookup(
-    call: Call,
-    entity: Annotated[str, Field(description="Whom or what facts are about, in any case.", min_length=1)],
-    key: Annotated[str | None, Field(description="Which of its properties; else all.")] = None,
-    tag: Annotated[str | None, Field(description="Only facts with this tag.")] = None,
-    as_of: Annotated[str | None, Field(description="What was true at this instant or date (ISO 8601).")] = None,
-    limit: Limit = 20,
-    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
-) -> Answer:
+@tool_of(LOOKUP, "entity key tag as_of limit cursor", defaults={"limit": 20})
+def lookup(call: Call, given: dict[str, Any]) -> Answer:
     """Return the facts about one person or thing by its name, or one property of it: exact, nothing is searched.
 
     Returns {"results": [{"id", "text", "confidence", "key", "value", …}]}, the most confident first, then the newest.
     Where there are more than `limit`, `cut` says so, and `next` is the cursor of those that follow.
     """
-    memory, options = read(call), given(tag=tag, as_of=as_of, cursor=cursor)
-    answer = memory.client.lookup(entity, key, touch=memory.touches, limit=limit, **options)
+    answer = _asked(call, LOOKUP, given)
     return {"results": [], **brief(answer), **_cut(answer)}
+
+
+def _asked(call: Call, operation: Operation, given: dict[str, Any]) -> Answer:
+    """Ask a question, which counts as use if the caller may write."""
+    memory = read(call)
+    return memory.client.perform(operation, given | {"touch": memory.touches})
 
 
 def _cut(answer: Answer) -> Answer:
@@ -62,24 +51,14 @@ def _cut(answer: Answer) -> Answer:
     }
 
 
-def context(
-    call: Call,
-    query: Annotated[str, Field(description="What the next prompt is about, such as the user's message.")],
-    limit: Limit = 10,
-    max_tokens: Annotated[int | None, Field(description="The budget, which counts all of the text.", ge=1)] = None,
-    order: Annotated[
-        Literal["rank", "stable"] | None,
-        Field(description="`stable`: as told, so that a prompt cache holds; else the best first."),
-    ] = None,
-) -> Answer:
+@tool_of(CONTEXT, "query limit max_tokens order")
+def context(call: Call, given: dict[str, Any]) -> Answer:
     """Return remembered facts as a block of text to put before a prompt, within a budget of tokens.
 
     Returns {"context", "tokens", "facts", "by_meaning"}; `context` is empty where nothing fits. Do not store its text
     again.
     """
-    memory, options = read(call), given(max_tokens=max_tokens, order=order)
-    answer = memory.client.context(query, limit=limit, touch=memory.touches, **options)
-    return {"facts": [], **brief(answer)}
+    return {"facts": [], **brief(_asked(call, CONTEXT, given))}
 
 
 def stats(call: Call) -> Answer:

@@ -1,15 +1,17 @@
 """A tool: a function that agents may call, on the memory that is opened for its caller, with errors told in words."""
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias
 
+from ebb.contract.operation import Operation
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver import tools as served
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 
 from api.client import Client
@@ -19,6 +21,7 @@ from workers.validation.archived import Reason
 
 Scope: TypeAlias = Literal["read", "write"]
 P = ParamSpec("P")
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 Id = Annotated[str, Field(description="A fact's id, a UUID as recall, lookup and store give it.")]
 Ids = Annotated[list[str], Field(description="Ids of facts, as recall, lookup and store give them.", min_length=1)]
@@ -54,6 +57,45 @@ class Tool:
 
     run: Callable[..., Answer]
     annotations: ToolAnnotations
+
+
+def tool_of(
+    operation: Operation,
+    names: str,
+    *,
+    words: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[[Any, dict[str, Any]], Answer]], Callable[..., Answer]]:
+    """Return the decorator that gives a function the named parameters of an operation, as a tool takes them.
+
+    The function gets the call and what was given. `words` describe parameters otherwise, for agents; `defaults` are
+    used in place of those of the contract.
+    """
+    parameters = [_parameter(operation, name, words or {}, defaults or {}) for name in names.split()]
+
+    def decorate(run: Callable[[Any, dict[str, Any]], Answer]) -> Callable[..., Answer]:
+        def tool(call: Any, **given: Any) -> Answer:
+            said = {name: _JSON.dump_python(value, mode="json") for name, value in given.items() if value is not None}
+            return run(call, said)
+
+        shown = [inspect.Parameter("call", inspect.Parameter.KEYWORD_ONLY, annotation=Call), *parameters]
+        tool.__name__, tool.__doc__ = run.__name__, run.__doc__
+        tool.__signature__ = inspect.Signature(shown, return_annotation=Answer)  # type: ignore[attr-defined]
+        tool.__annotations__ = {one.name: one.annotation for one in shown} | {"return": Answer}
+        return tool
+
+    return decorate
+
+
+def _parameter(
+    operation: Operation, name: str, words: Mapping[str, str], defaults: Mapping[str, Any]
+) -> inspect.Parameter:
+    field = operation.params.model_fields[name]
+    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    empty = inspect.Parameter.empty if field.is_required() else field.default
+    described = Annotated[kind, Field(description=words.get(name, field.description))]
+    default = defaults.get(name, empty)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
 
 
 def registered(tool: Tool) -> served.Tool:

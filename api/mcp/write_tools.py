@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from ebb.contract.values import DecayClass
 from pydantic import Field
 
 from api.mcp.tool import (
@@ -19,7 +20,6 @@ from api.mcp.tool import (
     written,
 )
 from api.transport import Answer
-from workers.core.lifetime import DecayClass
 
 if TYPE_CHECKING:
     from api.given import EditFields, FactFields

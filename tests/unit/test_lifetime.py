@@ -4,8 +4,9 @@ import math
 from typing import get_args
 
 import pytest
+from ebb.contract.values import DecayClass
 
-from workers.core.lifetime import LIFETIMES, DecayClass, expiry, lifetime
+from workers.core.lifetime import LIFETIMES, expiry, lifetime
 
 DAY = 86_400
 

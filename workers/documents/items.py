@@ -10,11 +10,11 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
+from ebb.contract.values import DecayClass
 
 from workers.context import Context
 from workers.core import ranking
 from workers.core.arrays import Vectors
-from workers.core.lifetime import DecayClass
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting

@@ -57,7 +57,7 @@ class RecallTask(EbbTask):
             touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
 
 
-LIMITS = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
+LIMITS: dict[str, Any] = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
 """What holds for tasks whose caller waits."""
 
 

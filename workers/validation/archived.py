@@ -5,11 +5,21 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ebb.contract.faults import faults
-from ebb.contract.values import MOST_TIMES, ClassSource, Document, Instant, KeptInstant, Name, Share, Text, Times
+from ebb.contract.values import (
+    MOST_TIMES,
+    ClassSource,
+    DecayClass,
+    Document,
+    Instant,
+    KeptInstant,
+    Name,
+    Share,
+    Text,
+    Times,
+)
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from workers.core import decay_intervals
-from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 from workers.validation.facts import DERIVED, NewFact, new_fact
 

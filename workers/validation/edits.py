@@ -3,10 +3,9 @@
 from typing import Any
 
 from ebb.contract.faults import fault
-from ebb.contract.values import Metadata, Name, Share, Tags, Value
+from ebb.contract.values import DecayClass, Metadata, Name, Share, Tags, Value
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workers.core.lifetime import DecayClass
 from workers.errors import InvalidInputError
 
 NEEDED = ("importance", "confidence")

@@ -6,6 +6,7 @@ from ebb.contract.faults import faults, few_unknown, show
 from ebb.contract.values import (
     ClassSource,
     Count,
+    DecayClass,
     Durability,
     FactId,
     Instant,
@@ -26,7 +27,6 @@ from pydantic import (
     ValidationError,
 )
 
-from workers.core.lifetime import DecayClass
 from workers.core.text import chunk_digest, item_digest, statement_digest
 from workers.errors import InvalidInputError
 from workers.validation.words import own_words
