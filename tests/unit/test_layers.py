@@ -13,7 +13,7 @@ from statements import ACROSS_TENANTS, STATEMENTS, TENANTS, WORKERS, is_statemen
 import workers.core
 
 HEAVY = ["sklearn", "scipy", "torch", "sentence_transformers"]
-IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "pydantic", "workers.settings", "workers.storage"]
+IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "workers.settings", "workers.storage"]
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
 RESTRICTED = re.compile(
