@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from ebb.contract.operation import SHARED, Operation, Params
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import TypeAdapter, create_model
+from pydantic import ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import ACCEPTED, Session
@@ -16,6 +16,14 @@ Act = Callable[[Session, dict[str, Any], Response], Any]
 """Answers a request through the caller's session, by what was given; it may set headers and status."""
 
 Fields = Mapping[str, FieldInfo]
+
+
+class Body(Params):
+    """A body, whose schema FastAPI needs at once."""
+
+    model_config = ConfigDict(defer_build=False)
+
+
 WITHOUT_BODY = ("GET", "DELETE")
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -28,17 +36,17 @@ def add(
     *,
     route: str = "",
     left_out: tuple[str, ...] = (),
-    words: Mapping[str, str] | None = None,
+    own: Fields | None = None,
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
     """Add a route of an operation: its own, or another one.
 
-    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `words`
-    describe those that mean something else here. `problems` are the statuses of expected errors.
+    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; those in `own`
+    mean something else here. `problems` are the statuses of expected errors.
     """
     method, path = (route or operation.route).split()
-    fields = {name: _worded(operation.params.model_fields[name], words or {}, name) for name in operation.parameters}
+    fields = {name: operation.params.model_fields[name] for name in operation.parameters} | dict(own or {})
     taken = {name: field for name, field in fields.items() if name not in (*SHARED, *left_out)}
     in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
     others = {name: field for name, field in taken.items() if name not in in_path}
@@ -49,10 +57,7 @@ def add(
             _parameter("memory", session),
             _parameter("request", Request),
             _parameter("response", Response),
-            *(
-                _parameter(name, Annotated[_type(field), Path(description=field.description)])
-                for name, field in in_path.items()
-            ),
+            *map(_in_path, in_path, in_path.values()),
             *(_in_body(body, others) if body is not None else map(_in_query, others, others.values())),
         ]
     )
@@ -79,22 +84,11 @@ def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Calla
     return endpoint
 
 
-def _worded(field: FieldInfo, words: Mapping[str, str], name: str) -> FieldInfo:
-    if name not in words:
-        return field
-    worded = field._copy()  # noqa: SLF001 - pydantic copies fields so
-    worded.description = words[name]
-    return worded
-
-
 def _body(operation: Operation, fields: Fields) -> type[Params]:
     """Return the model of a body: the parameters that neither the path nor the door says."""
     params = operation.params
-    model = create_model(
-        f"{params.__name__}Request",
-        __base__=Params,
-        **{name: (field.annotation, field) for name, field in fields.items()},
-    )  # type: ignore[call-overload]
+    own: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
+    model = create_model(f"{params.__name__}Request", __base__=Body, **own)
     model.__doc__ = params.__doc__
     model.model_config["json_schema_extra"] = params.model_config.get("json_schema_extra")
     return model
@@ -104,6 +98,10 @@ def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
     needed = any(field.is_required() for field in fields.values())
     kind: Any = body if needed else body | None
     return [_parameter("body", kind, inspect.Parameter.empty if needed else None)]
+
+
+def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
+    return _parameter(name, Annotated[_type(field), Path(description=field.description)])
 
 
 def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -6,6 +6,8 @@ from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from ebb.contract.values import MOST_RESULTS
 from fastapi import APIRouter, Response
+from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from api.http import operations
 from api.http.dispatch import Reader, Session
@@ -13,7 +15,12 @@ from api.http.route import Route
 
 routes = APIRouter(prefix="/memory", tags=["recall"], route_class=Route)
 
-TOUCH = {"touch": "whether this counts as use; if left out: with a key that may write"}
+OWN = {
+    "touch": FieldInfo.from_annotated_attribute(
+        bool | None, Field(None, description="whether this counts as use; if left out: with a key that may write")
+    )
+}
+"""What depends on the caller's key."""
 
 
 def touches(memory: Session, wanted: bool | None) -> bool:
@@ -35,6 +42,6 @@ def _ask(operation: Operation) -> operations.Act:
     return act
 
 
-operations.add(routes, RECALL, Reader, _ask(RECALL), words=TOUCH, problems=(404,))
-operations.add(routes, LOOKUP, Reader, _ask(LOOKUP), words=TOUCH)
-operations.add(routes, CONTEXT, Reader, _ask(CONTEXT), words=TOUCH)
+operations.add(routes, RECALL, Reader, _ask(RECALL), own=OWN, problems=(404,))
+operations.add(routes, LOOKUP, Reader, _ask(LOOKUP), own=OWN)
+operations.add(routes, CONTEXT, Reader, _ask(CONTEXT), own=OWN)

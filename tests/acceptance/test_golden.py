@@ -37,7 +37,8 @@ from workers.celery import app
 app.loader.import_default_modules()
 own = {name: signature(task.run) for name, task in app.tasks.items() if not name.startswith("celery.")}
 print(json.dumps({
-    name: [str(one.replace(annotation=one.empty)) for one in found.parameters.values()] for name, found in own.items()
+    name: [str(one.replace(annotation=one.empty)) for one in found.parameters.values() if one.name != 'self']
+    for name, found in own.items()
 }))
 """
 

@@ -76,12 +76,15 @@ class Context(Timed):
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
     max_tokens: Annotated[
         Annotated[int, Field(ge=1, le=1_000_000), Whole] | None,
-        Field(description="the budget, which counts all of the text"),
+        Field(description="the budget, which counts all of the text; else EBB_CONTEXT_TOKENS"),
     ] = None
-    format: Annotated[Literal["full", "short", "minimal"] | None, Field(description="how much each line says")] = None
+    format: Annotated[
+        Literal["full", "short", "minimal"] | None,
+        Field(description="full, short or minimal lines; else EBB_CONTEXT_FORMAT"),
+    ] = None
     order: Annotated[
         Literal["rank", "stable"] | None,
-        Field(description="rank: the best first; stable: as stored, so that a prompt cache holds"),
+        Field(description="`rank`: the best first; `stable`: as stored, for a prompt cache; else EBB_CONTEXT_ORDER"),
     ] = None
     summary_threshold: Annotated[
         Annotated[int, Field(ge=1), Whole] | None,
@@ -91,11 +94,12 @@ class Context(Timed):
     use_importance_recency: Annotated[bool | None, Field(description="favour important and recent facts")] = None
     min_similarity: Annotated[
         Annotated[float, Field(gt=0, le=1), Whole] | None,
-        Field(description="leave out what shares no word with the prompt and is less similar"),
+        Field(description="leave out what shares no word with the prompt and is less similar; above 0 and up to 1"),
     ] = None
     entity_lookup: Annotated[bool | None, Field(description="facts of entities that the prompt names")] = None
     entities: Annotated[
-        Annotated[Names, Field(max_length=2_000)] | None, Field(description="only of these entities; else of all")
+        Annotated[Names, Field(max_length=2_000)] | None,
+        Field(description="only of these entities, with commas between or as a list; else of all"),
     ] = None
     documents: Annotated[bool, Field(description="also parts of indexed files")] = False
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
