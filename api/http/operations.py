@@ -42,8 +42,8 @@ def add(
 ) -> None:
     """Add a route of an operation: its own, or another one.
 
-    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; those in `own`
-    mean something else here. `problems` are the statuses of expected errors.
+    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `own` are
+    those that mean something else here. `problems` are the statuses of expected errors.
     """
     method, path = (route or operation.route).split()
     fields = {name: operation.params.model_fields[name] for name in operation.parameters} | dict(own or {})
@@ -98,10 +98,6 @@ def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
     needed = any(field.is_required() for field in fields.values())
     kind: Any = body if needed else body | None
     return [_parameter("body", kind, inspect.Parameter.empty if needed else None)]
-
-
-def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
-    return _parameter(name, Annotated[_type(field), Path(description=field.description)])
 
 
 def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:

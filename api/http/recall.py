@@ -6,8 +6,7 @@ from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from ebb.contract.values import MOST_RESULTS
 from fastapi import APIRouter, Response
-from pydantic import Field
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, Field
 
 from api.http import operations
 from api.http.dispatch import Reader, Session
@@ -15,12 +14,11 @@ from api.http.route import Route
 
 routes = APIRouter(prefix="/memory", tags=["recall"], route_class=Route)
 
-OWN = {
-    "touch": FieldInfo.from_annotated_attribute(
-        bool | None, Field(None, description="whether this counts as use; if left out: with a key that may write")
-    )
-}
-"""What depends on the caller's key."""
+
+class ByKey(BaseModel):
+    """What depends on the caller's key."""
+
+    touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
 
 
 def touches(memory: Session, wanted: bool | None) -> bool:
@@ -42,6 +40,6 @@ def _ask(operation: Operation) -> operations.Act:
     return act
 
 
-operations.add(routes, RECALL, Reader, _ask(RECALL), own=OWN, problems=(404,))
-operations.add(routes, LOOKUP, Reader, _ask(LOOKUP), own=OWN)
-operations.add(routes, CONTEXT, Reader, _ask(CONTEXT), own=OWN)
+operations.add(routes, RECALL, Reader, _ask(RECALL), own=ByKey.model_fields, problems=(404,))
+operations.add(routes, LOOKUP, Reader, _ask(LOOKUP), own=ByKey.model_fields)
+operations.add(routes, CONTEXT, Reader, _ask(CONTEXT), own=ByKey.model_fields)

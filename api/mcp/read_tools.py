@@ -13,7 +13,11 @@ Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100
 Query = Annotated[str, Field(description="A question or topic in your own words.", min_length=1)]
 
 
-@tool_of(RECALL, "query limit tag category kind as_of explain")
+FEW = {"limit": Annotated[int, Field(ge=1, le=100)]}
+"""Each fact costs an agent tokens."""
+
+
+@tool_of(RECALL, "query limit tag category kind as_of explain", types=FEW)
 def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 
@@ -25,7 +29,7 @@ def recall(call: Call, given: dict[str, Any]) -> Answer:
     return {"results": [], **brief(_asked(call, RECALL, given))}
 
 
-@tool_of(LOOKUP, "entity key tag as_of limit cursor", defaults={"limit": 20})
+@tool_of(LOOKUP, "entity key tag as_of limit cursor", types=FEW, defaults={"limit": 20})
 def lookup(call: Call, given: dict[str, Any]) -> Answer:
     """Return the facts about one person or thing by its name, or one property of it: exact, nothing is searched.
 
@@ -51,7 +55,7 @@ def _cut(answer: Answer) -> Answer:
     }
 
 
-@tool_of(CONTEXT, "query limit max_tokens order")
+@tool_of(CONTEXT, "query limit max_tokens order", types=FEW)
 def context(call: Call, given: dict[str, Any]) -> Answer:
     """Return remembered facts as a block of text to put before a prompt, within a budget of tokens.
 

@@ -63,15 +63,15 @@ def tool_of(
     operation: Operation,
     names: str,
     *,
-    words: Mapping[str, str] | None = None,
+    types: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[[Any, dict[str, Any]], Answer]], Callable[..., Answer]]:
     """Return the decorator that gives a function the named parameters of an operation, as a tool takes them.
 
-    The function gets the call and what was given. `words` describe parameters otherwise, for agents; `defaults` are
-    used in place of those of the contract.
+    The function gets the call and what was given. `types` and `defaults` take the place of those of the
+    contract where an agent shall have less.
     """
-    parameters = [_parameter(operation, name, words or {}, defaults or {}) for name in names.split()]
+    parameters = [_parameter(operation, name, types or {}, defaults or {}) for name in names.split()]
 
     def decorate(run: Callable[[Any, dict[str, Any]], Answer]) -> Callable[..., Answer]:
         def tool(call: Any, **given: Any) -> Answer:
@@ -88,12 +88,12 @@ def tool_of(
 
 
 def _parameter(
-    operation: Operation, name: str, words: Mapping[str, str], defaults: Mapping[str, Any]
+    operation: Operation, name: str, types: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> inspect.Parameter:
     field = operation.params.model_fields[name]
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     empty = inspect.Parameter.empty if field.is_required() else field.default
-    described = Annotated[kind, Field(description=words.get(name, field.description))]
+    described = Annotated[types.get(name, kind), Field(description=field.description)]
     default = defaults.get(name, empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
 

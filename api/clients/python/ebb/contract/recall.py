@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from ebb.contract.operation import Answer, Operation, Page, Timed
-from ebb.contract.values import Cursor, FactId, Instant, Kind, Limit, ListLimit, Name, Names, Query, Tag, Whole
+from ebb.contract.values import Cursor, FactId, Flag, Instant, Kind, Limit, ListLimit, Name, Names, Query, Tag, Whole
 
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
@@ -21,7 +21,7 @@ class Question(Timed):
 
     as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
     known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
-    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+    touch: Annotated[Flag, Field(description="whether this counts as use")] = True
 
     @property
     def is_past(self) -> bool:
@@ -44,7 +44,7 @@ class Recall(Question):
     tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
-    explain: Annotated[bool, Field(description="take each score apart, and say what was left out by which rule")] = (
+    explain: Annotated[Flag, Field(description="take each score apart, and say what was left out by which rule")] = (
         False
     )
     why: Annotated[
@@ -90,23 +90,23 @@ class Context(Timed):
         Annotated[int, Field(ge=1), Whole] | None,
         Field(description="facts above so many characters appear by their summary"),
     ] = None
-    prefer_long_term: Annotated[bool | None, Field(description="favour facts that are meant to last")] = None
-    use_importance_recency: Annotated[bool | None, Field(description="favour important and recent facts")] = None
+    prefer_long_term: Annotated[Flag | None, Field(description="favour facts that are meant to last")] = None
+    use_importance_recency: Annotated[Flag | None, Field(description="favour important and recent facts")] = None
     min_similarity: Annotated[
         Annotated[float, Field(gt=0, le=1), Whole] | None,
         Field(description="leave out what shares no word with the prompt and is less similar; above 0 and up to 1"),
     ] = None
-    entity_lookup: Annotated[bool | None, Field(description="facts of entities that the prompt names")] = None
+    entity_lookup: Annotated[Flag | None, Field(description="facts of entities that the prompt names")] = None
     entities: Annotated[
         Annotated[Names, Field(max_length=2_000)] | None,
         Field(description="only of these entities, with commas between or as a list; else of all"),
     ] = None
-    documents: Annotated[bool, Field(description="also parts of indexed files")] = False
+    documents: Annotated[Flag, Field(description="also parts of indexed files")] = False
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
-    explain: Annotated[bool, Field(description="take scores apart, and say what was left out")] = False
-    touch: Annotated[bool, Field(description="whether this counts as use")] = True
+    explain: Annotated[Flag, Field(description="take scores apart, and say what was left out")] = False
+    touch: Annotated[Flag, Field(description="whether this counts as use")] = True
 
 
 class Result(Answer):

@@ -135,6 +135,13 @@ def _no_flag(value: Any) -> Any:
     return value
 
 
+def _flag(value: Any) -> Any:
+    """Return true or false, which a URL says in words; anything else would be taken for true."""
+    if value in ("true", "false") or isinstance(value, bool):
+        return value in ("true", True)
+    raise ValueError("input should be true or false")
+
+
 def _namespace(value: Any) -> Any:
     if not isinstance(value, str) or not NAMESPACE.fullmatch(value):
         raise ValueError("is no name; use up to 128 letters, digits and . _ : @ / + -, a letter or digit first")
@@ -235,6 +242,7 @@ Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split)
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Whole = BeforeValidator(_no_flag)
 Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS), Whole]
 ListLimit = Annotated[int, Field(ge=1, le=MOST_FACTS), Whole]
