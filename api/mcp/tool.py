@@ -93,7 +93,8 @@ def _parameter(
     field = operation.params.model_fields[name]
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     empty = inspect.Parameter.empty if field.is_required() else field.default
-    described = Annotated[types.get(name, kind), Field(description=field.description)]
+    kind = types.get(name, kind)
+    described: Any = Annotated[kind, Field(description=field.description)]
     default = defaults.get(name, empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
 

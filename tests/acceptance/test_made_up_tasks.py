@@ -171,7 +171,6 @@ GOING_ON: dict[str, dict[str, Any]] = {
 """By what tasks go on where the ones before them stopped."""
 
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
-<<<<<<< HEAD
     "memory.history": (history.Cursor, {"id": ONE}),
     "memory.lookup": (lookups.Cursor, {"entity": "Mira"}),
     "memory.contradictions": (contradictions.Cursor, {}),
@@ -179,15 +178,6 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.facts": (show.Cursor, {}),
     "memory.forgotten": (Cursor, {}),
     "memory.held": (held.Cursor, {}),
-=======
-    "memory.history": (history.Place, {"id": ONE}),
-    "memory.lookup": (lookups.After, {"entity": "Mira"}),
-    "memory.contradictions": (contradictions.Behind, {}),
-    "memory.relations": (relations.Behind, {}),
-    "memory.facts": (show.Place, {}),
-    "memory.forgotten": (Behind, {}),
-    "memory.held": (held.Behind, {}),
->>>>>>> 736f222 (contract: flags are true or false; tools keep their bounds)
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
