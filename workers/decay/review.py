@@ -19,8 +19,8 @@ from workers.coordination import idempotency
 from workers.decay.forget_limit import allowed
 from workers.decay.runs import check_own
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.llm.chat import Statement
 from workers.llm.review import Because, Reviewed, needless
+from workers.llm.statement import Statement
 from workers.memory.forget import forget_within
 from workers.storage import activity, events, limits, namespaces, remembered, runs, signatures
 from workers.storage.activity import PERMANENT

@@ -3,11 +3,8 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
-from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
@@ -89,25 +86,4 @@ class Chat:
         return UnusableJudgementError(
             f"{self._model!r} at {self._endpoint} {self._endpoint.excerpt(what)} "
             "Check EBB_LLM_MODEL, which must answer by a JSON schema."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a fact says and when it was told; a new one has no id."""
-
-    id: UUID | None
-    text: str
-    entity: str | None
-    key: str | None
-    value: str | None
-    told_at: datetime
-
-    def shown(self) -> dict[str, Any]:
-        """Return it as JSON, without what it does not say."""
-        named = {"entity": self.entity, "key": self.key, "value": self.value}
-        return (
-            ({} if self.id is None else {"id": str(self.id)})
-            | {"text": self.text, "told": self.told_at.date().isoformat()}
-            | {name: said for name, said in named.items() if said is not None}
         )

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from workers.core.intent import ADD, Action, Intent
-from workers.llm.chat import Statement
+from workers.llm.statement import Statement
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat

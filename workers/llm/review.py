@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from workers.errors import UnusableJudgementError
-from workers.llm.chat import Statement
+from workers.llm.statement import Statement
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat

@@ -20,8 +20,8 @@ from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.intent import Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.llm.chat import Statement
 from workers.llm.classification import Case, classify
+from workers.llm.statement import Statement
 from workers.memory.recall import arms
 from workers.storage import documents, facts, remembered, signatures
 from workers.storage.candidates import Scope
