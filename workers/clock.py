@@ -8,8 +8,6 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from workers.core.confidence import DAY
-
 KEPT_SECONDS = 5.0
 """How long a reading is carried on before the server is asked again."""
 
@@ -68,7 +66,7 @@ def has_passed(until: Any, clock: Clock) -> bool:
 MOST_AHEAD = 60.0
 """Clocks that are kept in step differ by less."""
 
-MOST_BEHIND = 7 * DAY
+MOST_BEHIND = timedelta(days=7).total_seconds()
 """An accepted write waits no longer than this for a worker, unless the system was off."""
 
 
