@@ -61,10 +61,8 @@ def test_tasks_do_what_the_llm_says_and_a_second_delivery_the_same(judging: Live
     assert answers[1] == answers[0]
     assert judging.rows("select superseded_by::text from facts where id = %s", [old]) == [(answers[0]["id"],)]
 
-    assert judging.delivered("memory.prune_by_llm", {}, 2) == [
-        {"reviewed": 2, "forgotten": 1, "goes_on": False},
-        {"reviewed": 0, "forgotten": 0, "goes_on": False},
-    ]
+    reviewed = {"reviewed": 2, "forgotten": 1, "goes_on": False}
+    assert judging.delivered("memory.prune_by_llm", {}, 2) == [reviewed, reviewed]
     assert judging.rows("select forgotten_reason from facts where forgotten_at is not null") == [("pruned",)]
 
 
