@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from celery.result import AsyncResult
+from ebb.contract import reports
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from uuid_utils.compat import uuid7
 
@@ -39,10 +40,9 @@ from api.methods import Method
 from api.older_workers import readable
 from api.operations import DECAY_SECONDS, Operator
 from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
-from api.views import Viewer
 
 
-class Client(Operator, Keeper, Holder, Viewer):
+class Client(Operator, Keeper, Holder):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
@@ -118,6 +118,15 @@ class Client(Operator, Keeper, Holder, Viewer):
     recall = Method(RECALL)
     lookup = Method(LOOKUP)
     context = Method(CONTEXT)
+    fact = Method(reports.FACT)
+    facts = Method(reports.FACTS)
+    curve = Method(reports.CURVE)
+    neighbours = Method(reports.NEIGHBOURS)
+    stats = Method(reports.STATS)
+    course = Method(reports.TIME_SERIES)
+    namespaces = Method(reports.NAMESPACES)
+    forecast = Method(reports.FORECAST)
+    contradictions = Method(reports.CONTRADICTIONS)
 
     def documents(self, name: str) -> Answer:
         """Return `{"documents"}`: which files of a folder are indexed, each with its digest as it was last read."""
@@ -196,31 +205,6 @@ class Client(Operator, Keeper, Holder, Viewer):
         selection = {"since": since, "until": until, "reason": reason, "run": run}
         return self.call("memory.forgotten", arguments | selection, RECALL_SECONDS)
 
-    def fact(self, id: str) -> Answer:  # noqa: A002 - the contract's name
-        """Return a live fact as it is now, in the terms of `ebb export`; that is no use of it.
-
-        Raises:
-            NotFoundError: the namespace has no such live fact.
-        """
-        return self.call("memory.fact", {"id": id, "namespace": self.namespace}, RECALL_SECONDS)
-
-    def facts(
-        self,
-        limit: int = 100,
-        *,
-        before: str | None = None,
-        offset: int = 0,
-        ids: Sequence[str] | None = None,
-        cursor: str | None = None,
-    ) -> Answer:
-        """Return `{"facts", "next"}` as from `fact`: those of `ids`, so ordered, or `limit` of all, the newest first.
-
-        To turn the pages give `next` as `cursor`, or an id as `before`; an `offset` shifts with what others store.
-        """
-        arguments = {"limit": limit, "before": before, "offset": offset, "ids": None if ids is None else list(ids)}
-        arguments |= {"cursor": cursor}
-        return self.call("memory.facts", arguments | {"namespace": self.namespace}, STORE_SECONDS)
-
     def history(
         self,
         id: str,  # noqa: A002 - the contract's name
@@ -266,28 +250,9 @@ class Client(Operator, Keeper, Holder, Viewer):
         arguments = {"id": id, "namespace": self.namespace, "now": None, **_sealed(changes)}
         return self.write("memory.edit", arguments, wait=wait)
 
-    def forecast(self, days: int = 7, shown: int = 3) -> Answer:
-        """Return `{"days"}`: what passes will do on each of 1 to 366 coming days, if nobody recalls anything meanwhile.
-
-        A day has `at`, the counts `warm, cold, compressed, fingerprinted, forgotten, held` and of each reason to
-        forget, and `facts`, the first `shown` of each, `{"id", "change", "text"}`.
-        """
-        arguments = {"namespace": self.namespace, "days": days, "shown": shown}
-        return self.call("memory.forecast", arguments, STORE_SECONDS)
-
-    def contradictions(self, limit: int = 100, cursor: str | None = None) -> Answer:
-        """Return `{"contradictions", "total", "next"}`: pairs of facts with one entity and key but different values.
-
-        Each is `{"entity", "key", "found_at", "facts"}`, its facts `{"id", "value", "text", "created_at"}`, the older
-        first.
-        """
-        arguments = {"namespace": self.namespace, "limit": limit, "cursor": cursor}
-        return self.call("memory.contradictions", arguments, STORE_SECONDS)
-
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
-        arguments = {"ids": list(ids), "namespace": self.namespace, "keep": keep, "both": both, "now": None}
-        return self.write("memory.resolve", arguments, wait=wait)
+        return self.perform(reports.RESOLVE, {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
 
     def link(
         self,
@@ -347,13 +312,13 @@ class Client(Operator, Keeper, Holder, Viewer):
         arguments |= {"cursor": cursor}
         return self.call("memory.relations", arguments, STORE_SECONDS)
 
-    def stats(self) -> Answer:
-        """Return how many facts the namespace holds, by tier, fidelity and decay class, and what is due.
+    def system_course(self, days: int = 14) -> Answer:
+        """Return how the whole system kept up over so many days: `{"at", "waiting", "half", "most"}`.
 
-        `{"facts", "tiers", "fidelity", "decay_classes", "decay_class_sources", "expired_pending", "forgotten",
-        "forgotten_by_reason", "pending_embeddings", "due", "held", "contradictions", "pinned"}`.
+        For each of the instants, in epoch seconds: how many tasks waited in each queue, and within how many seconds
+        half and 19 of 20 of the writes before it could be read.
         """
-        return self.call("memory.stats", {"namespace": self.namespace}, STORE_SECONDS)
+        return self.call("memory.system_course", {"days": days}, RECALL_SECONDS)
 
     def settings(
         self,

@@ -48,7 +48,6 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.recall",
             "workers.tasks.context",
             "workers.tasks.reports",
-            "workers.tasks.charts",
             "workers.tasks.items",
             "workers.tasks.retention",
             "workers.tasks.restore",

@@ -1,26 +1,19 @@
 """`ebb contradictions` and `resolve`: facts that cannot both be true, and which of them to believe."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from ebb.contract.reports import CONTRADICTIONS
 
 from api.cli import output
 from api.cli.connection import NamespaceName, client
+from api.cli.operations import command
 
 
-def contradictions(
-    limit: Annotated[int, typer.Option(help="How many pairs at most.")] = 100,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Show facts that say different values of the same key of the same entity."""
-    with client(home, namespace) as memory:
-        found = memory.contradictions(limit)
-    if as_json:
-        output.print_json(found)
-        return
+@command(CONTRADICTIONS, left_out=("cursor",))
+def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
+    """Show facts that have different values for the same key of the same entity."""
     rows = [
         [
             *([pair["entity"], pair["key"]] if place == 0 else ["", ""]),
@@ -35,7 +28,7 @@ def contradictions(
         output.print_table(["entity", "key", "value", "since", "id"], rows)
         output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
     else:
-        output.console().print(f"Nothing in {memory.namespace!r} contradicts anything else.")
+        output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
 
 
 def resolve(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from ebb.contract.recall import RECALL
+from ebb.contract.reports import STATS
 
 from api.cli import output
 from api.cli.connection import NamespaceName, client
@@ -159,18 +160,14 @@ def reinforce(
         output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
 
 
-def stats(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+@command(STATS)
+def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """Show what a namespace holds, and how far it has faded."""
-    with client(home, namespace) as memory:
-        found = memory.stats()
-    if as_json:
-        output.print_json(found)
-        return
     rows = [
         [STATS_LABELS.get(name, name.replace("_", " ")), _counts(value) if isinstance(value, dict) else value]
         for name, value in found.items()
     ]
-    output.print_table(["", memory.namespace], rows)
+    output.print_table(["", namespace], rows)
     if found["held"]:
         output.say_held(found["held"])
 

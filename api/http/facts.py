@@ -4,9 +4,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
+from ebb.contract import values
+from ebb.contract.reports import FACT, FACTS
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, Field
 
-from api.http import schemas
+from api.http import operations, schemas
 from api.http.dispatch import ACCEPTED, Reader, Writer
 from api.http.paging import Cursor, Limit
 from api.http.problems import RefusedError, responses
@@ -31,10 +34,13 @@ def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dic
     return answer
 
 
-@routes.get("", response_model=schemas.Facts)
-def facts(memory: Reader, limit: Limit = 100, cursor: Cursor = None) -> dict[str, Any]:
-    """Return the facts of the namespace as they are now, newest first, without counting this as use."""
-    return memory.facts(limit, cursor=cursor)
+class Paged(BaseModel):
+    """How much of the list one answer over HTTP has."""
+
+    limit: values.Limit = Field(100, description="how many at most")
+
+
+operations.add(routes, FACTS, Reader, left_out=("before", "offset", "ids"), own=Paged.model_fields)
 
 
 @routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
@@ -44,10 +50,7 @@ def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
     return memory.store_many(facts, touch=batch.touch, classify=batch.classify, count_turns=batch.count_turns)
 
 
-@routes.get("/{id}", response_model=schemas.Fact, responses=responses(404))
-def show(id: Id, memory: Reader) -> dict[str, Any]:  # noqa: A002  the contract's name
-    """Return a fact as it is now, without counting this as use."""
-    return memory.fact(str(id))
+operations.add(routes, FACT, Reader, problems=(404,))
 
 
 @routes.patch("/{id}", response_model=schemas.Edited, responses=ACCEPTED | responses(404))

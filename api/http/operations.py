@@ -79,7 +79,7 @@ def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Calla
         known = plain | (body.given() if body is not None else {})
         return memory.perform(operation, known) if act is None else act(memory, known, response)
 
-    endpoint.__name__ = operation.params.__name__.lower()
+    endpoint.__name__ = operation.name.rpartition(".")[2]
     endpoint.__doc__ = operation.params.__doc__
     return endpoint
 

@@ -11,13 +11,12 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import held, items, operations, views
+from api import held, items, operations
 from api.client import Client
 from api.given import FactFields
 from api.items import Keeper
 from api.methods import Method
 from api.operations import Operator
-from api.views import Viewer
 from workers.errors import LateError, NotFoundError
 from workers.validation import NewFact
 
@@ -54,7 +53,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    program = "".join(map(inspect.getsource, (clients, operations, items, held, views)))
+    program = "".join(map(inspect.getsource, (clients, operations, items, held)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
     sent |= {one.operation.name for one in vars(Client).values() if isinstance(one, Method)}
 
@@ -70,7 +69,7 @@ def test_the_type_of_a_fact_names_every_field_of_one() -> None:
 def test_every_method_says_what_it_returns() -> None:
     methods = {
         name: one
-        for name, one in (vars(Operator) | vars(Keeper) | vars(Viewer) | vars(Client)).items()
+        for name, one in (vars(Operator) | vars(Keeper) | vars(Client)).items()
         if callable(one) and not name.startswith("_")
     }
 

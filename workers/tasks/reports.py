@@ -1,115 +1,100 @@
-"""The tasks that tell what a namespace holds, what will come of it, and what contradicts itself there."""
+"""Tasks that report: single facts, what a namespace holds, what will happen to it, and what contradicts itself."""
 
 from dataclasses import asdict
 from typing import Any
 
 from celery import Task
+from ebb.contract import reports as contract
 
-from workers import validation
 from workers.admin import stats as counting
-from workers.admin import stats as coursing
-from workers.celery import app
 from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
+from workers.graph import links
+from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import supersede
 from workers.storage.contradictions import Cursor
 from workers.tasks import answers
 from workers.tasks.once import OnceTask
-from workers.tasks.task import MOST_FACTS, MOST_RESULTS, EbbTask, context, instant, write_instant
+from workers.tasks.operation import task_of
+from workers.tasks.task import context, write_instant
 from workers.validation import cursors
 
-MOST_SHOWN = 100
 PAIR = 2
-MANY = 1_000_000_000
 
 
-@app.task(base=EbbTask, name="memory.stats")
-def stats(namespace: Any = "default", now: Any = None) -> dict[str, Any]:
+@task_of(contract.STATS, contract.ShowStats)
+def stats(_: Task, asked: contract.ShowStats) -> dict[str, Any]:
     """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
-    return asdict(counting.stats(context, validation.namespace_name(namespace), instant(now)))
+    return asdict(counting.stats(context, asked.namespace, asked.now or context.now()))
 
 
-@app.task(base=EbbTask, name="memory.course")
-def course(namespace: Any = "default", days: Any = 14, now: Any = None) -> dict[str, Any]:
+@task_of(contract.TIME_SERIES, contract.ShowTimeSeries)
+def course(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
     """Return how what a namespace holds has changed over so many days."""
-    name, back = validation.namespace_name(namespace), validation.whole(days, "days", forecasting.MOST_DAYS)
-    return coursing.course(context, name, back, instant(now))
+    return counting.course(context, asked.namespace, asked.days, asked.now or context.now())
 
 
-@app.task(base=EbbTask, name="memory.namespaces")
-def namespaces(prefix: Any = "", limit: Any = 100) -> dict[str, Any]:
+@task_of(contract.NAMESPACES, contract.ListNamespaces)
+def namespaces(_: Task, asked: contract.ListNamespaces) -> dict[str, Any]:
     """Return the names of namespaces that begin so, in order."""
-    begins = validation.optional_name(prefix, "prefix") if prefix else ""
-    return {"namespaces": showing.namespaces(context, begins or "", validation.whole(limit, "limit", MOST_RESULTS))}
+    return {"namespaces": showing.namespaces(context, asked.prefix, asked.limit)}
 
 
-@app.task(base=EbbTask, name="memory.fact")
-def fact(
-    id: Any,  # noqa: A002 - the contract's name
-    namespace: Any = "default",
-    now: Any = None,
-) -> dict[str, Any]:
+@task_of(contract.FACT, contract.ShowFact)
+def fact(_: Task, asked: contract.ShowFact) -> dict[str, Any]:
     """Return one fact as it is now."""
-    return answers.fact(
-        showing.show(context, validation.namespace_name(namespace), validation.fact_id(id), instant(now))
-    )
+    return answers.fact(showing.show(context, asked.namespace, asked.id, asked.now or context.now()))
 
 
-@app.task(base=EbbTask, name="memory.facts")
-def facts(
-    namespace: Any = "default",
-    limit: Any = 100,
-    before: Any = None,
-    offset: Any = 0,
-    ids: Any = None,
-    cursor: Any = None,
-    now: Any = None,
-) -> dict[str, Any]:
+@task_of(contract.FACTS, contract.ListFacts)
+def facts(_: Task, asked: contract.ListFacts) -> dict[str, Any]:
     """Return facts as they are now: those of `ids`, or else a page of all, the newest first."""
-    name, at = validation.namespace_name(namespace), instant(now)
-    if ids is not None:
-        return answers.facts(showing.among(context, name, validation.fact_ids(ids, MOST_RESULTS), at))
-    most, skipped = (
-        validation.whole(limit, "limit", MOST_FACTS),
-        0 if offset == 0 else validation.whole(offset, "offset", MANY),
-    )
-    place = cursors.place(cursor, showing.Cursor)
-    last = place.before if place else None if before is None else validation.fact_id(before)
-    return answers.facts(*showing.page(context, name, most, at, before=last, offset=skipped))
+    at = asked.now or context.now()
+    if asked.ids is not None:
+        return answers.facts(showing.among(context, asked.namespace, asked.ids, at))
+    place = cursors.place(asked.cursor, showing.Cursor)
+    last = place.before if place else asked.before
+    return answers.facts(*showing.page(context, asked.namespace, asked.limit, at, before=last, offset=asked.offset))
 
 
-@app.task(base=EbbTask, name="memory.forecast")
-def forecast(namespace: Any = "default", days: Any = 7, shown: Any = 3, now: Any = None) -> dict[str, Any]:
+@task_of(contract.CURVE, contract.ShowCurve)
+def curve(_: Task, asked: contract.ShowCurve) -> dict[str, Any]:
+    """Return how a fact faded, was used, and will fade."""
+    return curves.curve(context, asked.namespace, asked.id, asked.now or context.now())
+
+
+@task_of(contract.NEIGHBOURS, contract.ShowNeighbours)
+def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
+    """Return what a fact is linked with, by its strongest links, and the links among those."""
+    return links.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())
+
+
+@task_of(contract.FORECAST, contract.ShowForecast)
+def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
     """Return what passes will do on each of the coming days."""
-    name, ahead = validation.namespace_name(namespace), validation.whole(days, "days", forecasting.MOST_DAYS)
-    named = 0 if shown == 0 else validation.whole(shown, "shown", MOST_SHOWN)
-    return answers.foreseen(forecasting.forecast(context, name, ahead, instant(now), named))
+    at = asked.now or context.now()
+    return answers.foreseen(forecasting.forecast(context, asked.namespace, asked.days, at, asked.shown))
 
 
-@app.task(base=EbbTask, name="memory.contradictions")
-def list_contradictions(
-    namespace: Any = "default", limit: Any = 100, cursor: Any = None, now: Any = None
-) -> dict[str, Any]:
-    """Return which remembered facts contradict each other."""
-    name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
-    behind = cursors.place(cursor, Cursor)
-    return answers.contradicting(supersede.contradicting(context, name, instant(now), most, behind))
+@task_of(contract.CONTRADICTIONS, contract.ListContradictions)
+def list_contradictions(_: Task, asked: contract.ListContradictions) -> dict[str, Any]:
+    """Return which facts contradict each other."""
+    cursor = cursors.place(asked.cursor, Cursor)
+    at = asked.now or context.now()
+    return answers.contradicting(supersede.contradicting(context, asked.namespace, at, asked.limit, cursor))
 
 
-@app.task(base=OnceTask, bind=True, name="memory.resolve")
-def resolve(
-    self: Task, ids: Any, namespace: Any = "default", keep: Any = None, both: bool = False, now: Any = None
-) -> dict[str, Any]:
+@task_of(contract.RESOLVE, contract.Resolve, base=OnceTask)
+def resolve(self: Task, asked: contract.Resolve) -> dict[str, Any]:
     """Settle a contradiction: one fact supersedes the others, or both are accepted."""
-    at = write_instant(self, now)
-    given, name = list(dict.fromkeys(validation.fact_ids(ids, MOST_FACTS))), validation.namespace_name(namespace)
-    if both and keep is None and len(given) == PAIR:
+    at = write_instant(self, asked.now)
+    given, name = list(dict.fromkeys(asked.ids)), asked.namespace
+    if asked.both and asked.keep is None and len(given) == PAIR:
         supersede.accept(context, name, given[0], given[1], at)
         return {"accepted": [str(id_) for id_ in given]}
-    kept = None if keep is None else validation.fact_id(keep)
-    others = [id_ for id_ in given if id_ != kept]
-    if both or kept is None or not others:
+    others = [id_ for id_ in given if id_ != asked.keep]
+    if asked.both or asked.keep is None or not others:
         raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
-    supersede.keep(context, name, kept, others, at)
-    return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
+    supersede.keep(context, name, asked.keep, others, at)
+    return {"kept": str(asked.keep), "superseded": [str(id_) for id_ in others]}

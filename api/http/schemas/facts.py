@@ -107,26 +107,6 @@ class StoredMany(Answer):
     results: list[dict[str, Any]]
 
 
-class Fact(Answer):
-    """A fact as it is now."""
-
-    id: UUID
-    text: str
-    tier: str
-    fidelity: str
-    salience: float
-    retention: float
-    effective_confidence: float
-    ends_at: datetime | None = None
-    ends_for: str | None = None
-
-
-class Facts(Page):
-    """Facts as they are now, the newest first."""
-
-    facts: list[Fact]
-
-
 class Fate(Answer):
     """What became of a fact that was to be forgotten or restored."""
 

@@ -5,17 +5,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from api.http.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID, MOST_FACTS, Answer, Page, Request
-
-
-class ResolveRequest(Request):
-    """Two facts of which both hold, or the fact to keep and those that it supersedes."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID}]})
-
-    ids: list[UUID] = Field(min_length=1, max_length=MOST_FACTS)
-    keep: UUID | None = None
-    both: bool = False
+from api.http.schemas.shape import EXAMPLE_ID, MOST_FACTS, Answer, Page, Request
 
 
 class DecideRequest(Request):
@@ -44,28 +34,3 @@ class Decided(Answer):
     decided: int
     ids: list[UUID]
     left: int
-
-
-class Stats(Answer):
-    """What a namespace holds, by tier, fidelity and decay class, and what is due."""
-
-    facts: int
-    tiers: dict[str, int]
-    fidelity: dict[str, int]
-
-
-class Forecast(Answer):
-    """What passes will do on each of the coming days."""
-
-    days: list[dict[str, Any]]
-
-
-class Contradictions(Page):
-    """Pairs of facts that say different values of the same."""
-
-    contradictions: list[dict[str, Any]]
-    total: int
-
-
-class Resolved(Answer):
-    """Which fact was kept and which it superseded, or which two both hold."""

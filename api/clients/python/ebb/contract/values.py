@@ -237,6 +237,8 @@ Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
 FactId = Annotated[UUID, BeforeValidator(unprefixed)]
+FactIds = list[FactId]
+Prefix = Annotated[str, Field(max_length=128), BeforeValidator(storable)]
 Names = Annotated[list[Name], BeforeValidator(_split)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]

@@ -1,0 +1,191 @@
+"""Operations that report: single facts as they are, how they fade, and what a namespace holds and will lose."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, STORE_SECONDS, Answer, Operation, Page, Params, Timed
+from ebb.contract.values import MOST_FACTS, MOST_RESULTS, Cursor, FactId, FactIds, Flag, Limit, ListLimit, Prefix, Whole
+
+Days = Annotated[int, Field(ge=1, le=366), Whole]
+Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
+
+
+class ShowFact(Timed):
+    """Return a fact as it is now; reading it so is not use."""
+
+    id: Annotated[FactId, Field(description="the fact's id, as storing it answered")]
+
+
+class ListFacts(Timed):
+    """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+
+    Reading them so is not use.
+    """
+
+    limit: Annotated[ListLimit, Field(description="how many at most")] = 100
+    before: Annotated[FactId | None, Field(description="only facts stored before this one")] = None
+    offset: Annotated[Place, Field(description="how many to skip, which shifts with what others store")] = 0
+    ids: Annotated[
+        Annotated[FactIds, Field(min_length=1, max_length=MOST_RESULTS)] | None, Field(description="these facts alone")
+    ] = None
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+
+
+class ShowStats(Timed):
+    """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+
+
+class ShowForecast(Timed):
+    """Return what passes will do on each of the coming days, if nothing is used until then."""
+
+    days: Annotated[Days, Field(description="how many days to look ahead")] = 7
+    shown: Annotated[
+        Annotated[int, Field(ge=0, le=100), Whole], Field(description="facts listed for each day and change")
+    ] = 3
+
+
+class ShowTimeSeries(Timed):
+    """Return how many facts the namespace held over so many days, as far as that was noted."""
+
+    days: Annotated[Days, Field(description="how many days to look back")] = 14
+
+
+class ListNamespaces(Params):
+    """Return the names of namespaces in order."""
+
+    prefix: Annotated[Prefix, Field(description="only names that begin so")] = ""
+    limit: Annotated[Limit, Field(description="how many at most")] = 100
+
+
+class ShowCurve(Timed):
+    """Return how a fact faded, was used, and will fade."""
+
+    id: Annotated[FactId, Field(description="the fact's id")]
+
+
+class ShowNeighbours(Timed):
+    """Return what a fact is linked with, by its strongest links, and the links among those."""
+
+    id: Annotated[FactId, Field(description="the fact's id")]
+    most: Annotated[Annotated[int, Field(ge=1, le=100), Whole], Field(description="how many facts at most")] = 20
+
+
+class ListContradictions(Timed):
+    """Return pairs of facts with one entity and key but different values, newest pair first."""
+
+    limit: Annotated[Limit, Field(description="how many at most")] = 100
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+
+
+class Resolve(Timed):
+    """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID}]})
+
+    ids: Annotated[
+        FactIds,
+        Field(min_length=1, max_length=MOST_FACTS, description="the facts that no longer hold, or with `both` the two"),
+    ]
+    keep: Annotated[FactId | None, Field(description="the fact that takes their place")] = None
+    both: Annotated[Flag, Field(description="two facts hold, though they differ")] = False
+
+
+class Fact(Answer):
+    """A fact as it is now."""
+
+    id: UUID
+    text: str
+    tier: str
+    fidelity: str
+    salience: float
+    retention: float
+    effective_confidence: float
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+
+
+class Facts(Page):
+    """Facts as they are now, the newest first."""
+
+    facts: list[Fact]
+
+
+class Stats(Answer):
+    """What a namespace holds, by tier, fidelity and decay class, and what is due."""
+
+    facts: int
+    tiers: dict[str, int]
+    fidelity: dict[str, int]
+
+
+class Forecast(Answer):
+    """What passes will do on each of the coming days.
+
+    A day has `at`, the counts of each change and of each reason to forget, and the first facts of each.
+    """
+
+    days: list[dict[str, Any]]
+
+
+class TimeSeries(Answer):
+    """Counts of facts over time: instants in epoch seconds, and for each name a list of counts at these."""
+
+    at: list[float]
+
+
+class Namespaces(Answer):
+    """Names of namespaces."""
+
+    namespaces: list[str]
+
+
+class Curve(Answer):
+    """How a fact fades: `salience` and `confidence` at each of the instants, in epoch seconds.
+
+    `hits` are the newest 16 uses with the salience before and after each; `whole` says whether there were no others.
+    """
+
+    at: list[float]
+    salience: list[float]
+
+
+class Neighbours(Answer):
+    """Facts that one is linked with, the links among all, and how many facts are linked in all."""
+
+    facts: list[dict[str, Any]]
+    links: list[dict[str, Any]]
+    total: int
+
+
+class Contradictions(Page):
+    """Pairs of facts that have different values for the same entity and key."""
+
+    contradictions: list[dict[str, Any]]
+    total: int
+
+
+class Resolved(Answer):
+    """Which fact was kept and which it superseded, or which two were accepted."""
+
+
+FACT = Operation("memory.fact", ShowFact, Fact, "recall", route="GET /memory/facts/{id}")
+FACTS = Operation("memory.facts", ListFacts, Facts, "recall", route="GET /memory/facts", seconds=STORE_SECONDS)
+STATS = Operation("memory.stats", ShowStats, Stats, "recall", route="GET /memory/stats", seconds=STORE_SECONDS)
+FORECAST = Operation(
+    "memory.forecast", ShowForecast, Forecast, "recall", route="GET /memory/forecast", seconds=STORE_SECONDS
+)
+TIME_SERIES = Operation("memory.course", ShowTimeSeries, TimeSeries, "recall")
+NAMESPACES = Operation("memory.namespaces", ListNamespaces, Namespaces, "recall")
+CURVE = Operation("memory.curve", ShowCurve, Curve, "recall")
+NEIGHBOURS = Operation("memory.neighbours", ShowNeighbours, Neighbours, "recall")
+CONTRADICTIONS = Operation(
+    "memory.contradictions", ListContradictions, Contradictions, "recall", route="GET /memory/contradictions",
+    seconds=STORE_SECONDS,
+)  # fmt: skip
+RESOLVE = Operation(
+    "memory.resolve", Resolve, Resolved, "store", "write", "POST /memory/contradictions/resolve", STORE_SECONDS,
+    accepted=True,
+)  # fmt: skip
