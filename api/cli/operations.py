@@ -2,13 +2,12 @@
 
 import inspect
 import sys
-import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias
 
 import typer
-from ebb.contract.operation import SHARED, Operation, parameters
+from ebb.contract.operation import SHARED, Operation, parameters, plain_type
 from pydantic.fields import FieldInfo
 
 from api.cli import output
@@ -16,8 +15,6 @@ from api.cli.connection import NamespaceName, client
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
 """Prints an answer for people: the answer, what was given, and the namespace."""
-
-PLAIN = (bool, int, float)
 
 
 def command(
@@ -59,7 +56,7 @@ def command(
 def _parameter(
     name: str, field: FieldInfo, is_argument: bool, flags: Mapping[str, str], words: Mapping[str, str]
 ) -> inspect.Parameter:
-    kind = _plain(field.annotation)
+    kind = plain_type(field.annotation)
     told = words.get(name) or f"{(field.description or name)[0].upper()}{(field.description or name)[1:]}."
     if is_argument:
         info: Any = typer.Argument(help=told)
@@ -72,18 +69,6 @@ def _parameter(
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[optional, info], default=default
     )
-
-
-def _plain(annotation: Any) -> Any:
-    """Return what the command line reads for a type: a flag, a number, a list of texts, or a text."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _plain(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        return _plain(next(one for one in get_args(annotation) if one is not types.NoneType))
-    if annotation in PLAIN:
-        return annotation
-    return str
 
 
 def _read(value: Any) -> Any:

@@ -1,12 +1,14 @@
 """Routes of operations: what a route takes from path, query and body follows from the operation's parameters."""
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
-from ebb.contract.operation import SHARED, Operation, Params
+from ebb.contract.operation import SHARED, Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import ConfigDict, TypeAdapter, create_model
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import ACCEPTED, Session
@@ -106,7 +108,19 @@ def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:
     default = inspect.Parameter.empty if field.is_required() else field.default
-    return _parameter(name, Annotated[_type(field), Query(description=field.description)], default)
+    read = BeforeValidator(partial(_from_text, plain_type(field.annotation)))
+    return _parameter(name, Annotated[_type(field), read, Query(description=field.description)], default)
+
+
+def _from_text(kind: type[Any], given: Any) -> Any:
+    """Return what the text of a URL stands for, as JSON would have it."""
+    if kind is str or not isinstance(given, str):
+        return given
+    try:
+        value = json.loads(given)
+    except ValueError:
+        return given
+    return value if isinstance(value, bool | int | float) else given
 
 
 def _type(field: FieldInfo) -> Any:

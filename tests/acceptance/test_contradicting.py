@@ -50,9 +50,9 @@ def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: li
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"ids": []}, "give a list of 1"),
-        ({"ids": "seven"}, "give a list of 1"),
-        ({"ids": ["seven"], "keep": str(uuid4())}, "no UUID"),
+        ({"ids": []}, "ids: list should have at least 1 item"),
+        ({"ids": "seven"}, "ids: input should be a valid list"),
+        ({"ids": ["seven"], "keep": str(uuid4())}, "input should be a valid UUID"),
         ({"ids": [str(uuid4())]}, "give the fact to keep"),
         ({"ids": [str(uuid4())], "both": True}, "give the fact to keep"),
         ({"ids": [str(uuid4())], "keep": str(uuid4())}, "no fact"),

@@ -110,8 +110,8 @@ def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({}, "entity: is missing"),
-        ({"entity": 5}, "entity: 5"),
+        ({}, "entity: field required"),
+        ({"entity": 5}, "entity: input should be a valid string; given 5"),
         ({"entity": "user", "tag": "a,b"}, "tag: a tag must not"),
     ],
 )

@@ -7,7 +7,8 @@ answer, queue, scope, route and limits.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
@@ -121,6 +122,16 @@ def parameters(params: type[Params]) -> tuple[str, ...]:
     by_class = [name for kind in params.__mro__ for name in vars(kind).get("__annotations__", ())]
     own = [name for name in dict.fromkeys(by_class) if name in params.model_fields and name not in SHARED]
     return (*own, *(name for name in SHARED if name in params.model_fields))
+
+
+def plain_type(annotation: Any) -> type[Any]:
+    """Return what a person writes for a type, on a command line or in a URL: a flag, a number or a text."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return plain_type(next(one for one in get_args(annotation) if one is not NoneType))
+    return annotation if annotation in (bool, int, float) else str
 
 
 def operations() -> Mapping[str, Operation]:

@@ -128,18 +128,11 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _no_flag(value: Any) -> Any:
-    """Refuse true and false where a number is expected, which Python takes for 1 and 0."""
-    if isinstance(value, bool):
-        raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
-    return value
-
-
 def _flag(value: Any) -> Any:
-    """Return true or false, which a URL says in words; anything else would be taken for true."""
-    if value in ("true", "false") or isinstance(value, bool):
-        return value in ("true", True)
-    raise ValueError("input should be true or false")
+    """Refuse whatever is not true or false, for `"false"` would be taken for true."""
+    if not isinstance(value, bool):
+        raise ValueError("input should be true or false")  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
 
 
 def _namespace(value: Any) -> Any:
@@ -245,7 +238,7 @@ Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
-Whole = BeforeValidator(_no_flag)
+Whole = BeforeValidator(_number)
 Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS), Whole]
 ListLimit = Annotated[int, Field(ge=1, le=MOST_FACTS), Whole]
 Cursor = Annotated[str, Field(max_length=16_384)]
