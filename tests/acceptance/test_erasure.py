@@ -241,7 +241,7 @@ def test_after_every_job_no_row_of_it_is_left_but_that_it_was_wished_forgotten(p
 
 
 def test_before_the_purge_redis_keeps_answers_that_quote_it(purged: Purged) -> None:
-    assert sorted(kind_of(key) for key in purged.kept) == ["celery-task-meta", "ebb:answer"]
+    assert sorted(kind_of(key) for key in purged.kept) == ["celery-task-meta", "ebb:answer", "ebb:done"]
 
 
 def test_every_job_that_beat_sends_was_run(purged: Purged) -> None:
