@@ -110,7 +110,7 @@ def test_it_reinforces_and_has_decay_planned(live: LiveSystem, namespace: str, t
     ("task", "queue", "arguments", "message"),
     [
         ("memory.store", "store", {"text": ""}, "empty fact text"),
-        ("memory.recall", "recall", {"query": "who?", "limit": 0}, "whole number from 1 to"),
+        ("memory.recall", "recall", {"query": "who?", "limit": 0}, "limit: input should be greater than or equal to 1"),
         ("memory.reinforce", "store", {"id": "seven"}, "is no UUID"),
         ("decay.plan", "maintenance", {"now": "yesterday"}, "now: "),
     ],

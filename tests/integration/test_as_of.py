@@ -47,7 +47,7 @@ class Lives:
     """A namespace of its own in which facts about one entity are forgotten, replaced, kept and let go."""
 
     def __init__(self, memory: Memory) -> None:
-        self.memory, self.name, self.at, self.asked = memory, f"ana {uuid4()}", 0.0, set[UUID]()
+        self.memory, self.name, self.at, self.asked = memory, f"ana-{uuid4()}", 0.0, set[UUID]()
         self.ids = [self.add(f"Ana took boat number {place}.", CLASSES[place % 5]) for place in range(FACTS)]
 
     def add(self, text: str, decay_class: str | None, **more: Any) -> UUID:
