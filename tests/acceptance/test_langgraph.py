@@ -334,9 +334,9 @@ def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
 def test_words_of_a_deleted_item_are_counted_no_more(live: LiveSystem, client: Client, store: EbbStore) -> None:
     counted = """
         select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
-        where name = %s and lexeme = 'quokka'
+        where name = %s and lexeme = 'wombat'
     """
-    store.put(("animals",), "one", {"text": "A quokka."}, index=["text"])
+    store.put(("animals",), "one", {"text": "A wombat."}, index=["text"])
     live.send("memory.lexemes", {})
     eventually(lambda: live.rows(counted, [client.namespace]) == [(1,)], "the word is counted")
     store.delete(("animals",), "one")
