@@ -48,7 +48,7 @@ def _keep_results(details: list[dict[str, Any]], given: argparse.Namespace) -> N
     folder = given.results or RESULTS
     path = folder / "chaos.json"
     before = figures.load(path).details["scenarios"] if given.add and path.exists() else []
-    answers = told([*before, *details], "python -m tests.chaos")
+    answers = summary([*before, *details], "python -m tests.chaos")
     if given.results or not part:
         figures.save(answers, path, dict(machine.description()))
         figures.write_table(folder, figures.RESULTS)
@@ -79,7 +79,7 @@ def _say(outcome: Outcome) -> None:
         console.print(f"  {wrong}")
 
 
-def told(details: list[dict[str, Any]], command: str) -> Answers:
+def summary(details: list[dict[str, Any]], command: str) -> Answers:
     """Return figures of all scenarios together, from what each was."""
     done = [detail for detail in details if not detail["skipped"]]
     answers = Answers(command)

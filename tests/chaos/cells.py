@@ -1,7 +1,7 @@
 """Cells: some facts, and what is done to them step by step, as random numbers have it.
 
 What a cell must be in the end follows from its own steps, in their order. So nothing is done to it of which a message
-that comes again late would make something else, after the steps that follow: such as telling a near-duplicate of facts
+that comes again late would make something else, after the steps that follow: such as storing a near-duplicate of facts
 that were consolidated before.
 """
 
@@ -57,12 +57,12 @@ HOW = (
 
 @dataclass
 class Step:
-    """One task that was sent, and what its sender was told of it."""
+    """One task that was sent, and what its sender knows about its outcome."""
 
     task: str
     arguments: dict[str, Any]
     task_id: str
-    told: str = UNKNOWN
+    outcome: str = UNKNOWN
     answer: Any = None
     sent: int = 0
 
@@ -88,13 +88,13 @@ class Cell:
 
     @property
     def certain(self) -> list[Step]:
-        """Return the steps of which somebody knows that they happened, or must."""
-        return [step for step in self.steps if step.told in (ACKNOWLEDGED, ACCEPTED) and step.task != LOOKUP]
+        """Return the steps that happened for certain, or must."""
+        return [step for step in self.steps if step.outcome in (ACKNOWLEDGED, ACCEPTED) and step.task != LOOKUP]
 
     @property
     def uncertain(self) -> list[Step]:
         """Return the steps that may have happened; a lookup promises its answer, and no touch of what it returned."""
-        return [step for step in self.steps if step.told == UNKNOWN or step.task == LOOKUP]
+        return [step for step in self.steps if step.outcome == UNKNOWN or step.task == LOOKUP]
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Author:
         }  # fmt: skip
         yield from plans[cell.kind](cell)
 
-    # Facts that are told, used and forgotten -------------------------------------------------------------------------
+    # Facts that are stored, used and forgotten ----------------------------------------------------------------------
 
     def _facts(self, cell: Cell) -> Iterator[Wish]:
         yield "memory.store_many", self._told(cell, aged=self.rng.random() < 0.3)
@@ -193,7 +193,7 @@ class Author:
                 yield "memory.store_many", self._at(cell, facts=[again], classify=False)
 
     def _newer(self, cell: Cell, older: str) -> dict[str, Any]:
-        """Return a fact that takes the place of another; the first of a cell, which is told again, keeps its own."""
+        """Return a fact that takes the place of another; the first of a cell, which is stored again, keeps its own."""
         id_, now = self.uuid(), self.clock().isoformat()
         text = f"In {cell.name} stone {len(cell.ids)} lies where another lay."
         cell.ids.append(id_)
@@ -304,7 +304,7 @@ class Author:
         return INDEX, self._at(cell, path=cell.name, chunks=list(said), digest=digest, folder="/there")
 
     def _items(self, cell: Cell) -> Iterator[Wish]:
-        """Have documents kept under a few keys, replaced, dropped and kept anew."""
+        """Have documents kept under a few keys, replaced, dropped and kept again."""
         for change in range(self.rng.randint(1, 8)):
             place = {"path": ["sheds", cell.name], "key": self.rng.choice(("oats", "tools"))}
             if change and self.rng.random() < 0.3:

@@ -68,7 +68,7 @@ def kill_children(system: System, rng: random.Random) -> str:
 
 
 def _strike(system: System, what: str, act: Callable[[], None]) -> str:
-    """Act as soon as somebody is in the middle of such a transaction; return whether that was rolled back by it."""
+    """Act as soon as a connection is in the middle of such a transaction; return whether that was rolled back by it."""
     transaction = _awaited(system, STATEMENTS[what])
     act()
     if transaction is None:
@@ -77,7 +77,7 @@ def _strike(system: System, what: str, act: Callable[[], None]) -> str:
 
 
 def _awaited(system: System, pattern: str) -> str | None:
-    """Wait until somebody has sent such a statement and not committed yet, but not for ever; return the transaction."""
+    """Wait, within a limit, until a connection has sent such a statement and not committed; return the transaction."""
     deadline = time.monotonic() + AWAIT_SECONDS
     with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
         while time.monotonic() < deadline:

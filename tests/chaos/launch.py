@@ -54,10 +54,10 @@ def follow(clock: Path) -> None:
         shift = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
     real = time.time
 
-    def told() -> float:
+    def shifted() -> float:
         return real() + float(struct.unpack("d", shift[:8])[0])
 
-    time.time = told
+    time.time = shifted
 
 
 def double() -> None:

@@ -1,7 +1,7 @@
 """`python -m tests.chaos.ledger REDIS_URL SEED FILE`: a client with a clock of its own that notes what it was promised.
 
 What it notes is held against the tables by counting, without any code of Ebb and without its clocks: each stored fact
-is there once, each acknowledged reinforcement is counted once, nothing ended that nobody asked to end, and every date
+is there once, each acknowledged reinforcement is counted once, nothing ended unasked, and every date
 lies within the run by the database's clock.
 """
 
@@ -116,16 +116,16 @@ def miscounted(database_url: str, cells: Iterable[Cell]) -> list[str]:
         for namespace in {cell.namespace for cell, _ in steps}:
             rows = db.execute(FACTS, (namespace,)).fetchall()
             entries = [
-                Entry(step.task, step.arguments["id"], step.told in (ACKNOWLEDGED, ACCEPTED))
+                Entry(step.task, step.arguments["id"], step.outcome in (ACKNOWLEDGED, ACCEPTED))
                 for cell, step in steps
-                if step.task == REINFORCE and cell.namespace == namespace and step.told != REFUSED
+                if step.task == REINFORCE and cell.namespace == namespace and step.outcome != REFUSED
             ]
             _judge_counts(wrong, rows, entries)
     return wrong.decayed_twice
 
 
 class _Bookkeeper:
-    """A client at work, until it is told to end."""
+    """A client at work, until it is asked to end."""
 
     def __init__(self, redis_url: str, seed: str, file: TextIO) -> None:
         from api.client import Client  # noqa: PLC0415 - after this process follows its clock

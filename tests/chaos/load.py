@@ -1,9 +1,9 @@
-"""The load: actors that tell, use, link, pin, forget and restore facts, and note what was acknowledged.
+"""The load: actors that store, use, link, pin, forget and restore facts, and note what was acknowledged.
 
 Each actor works on one cell after the other. A cell is some facts with all that is done to them, step by step; the next
 step is sent when the one before is acknowledged. So what a cell must be in the end follows from its steps alone,
 whatever happens to other cells. Where an acknowledgement does not come, the actor sends the step again, or leaves the
-cell, of which then nobody knows whether its last step happened.
+cell, and then it is unknown whether its last step happened.
 """
 
 import random
@@ -35,7 +35,7 @@ from workers.errors import EbbError, InvalidInputError
 ANSWER_SECONDS = 6.0
 MOST_SENT = 40
 IN_SEVERAL_TRANSACTIONS = (PLAN, JANITOR, CONSOLIDATE, INDEX)
-"""What may be half done when nobody waits for it any more; so it is asked for until it is answered."""
+"""What may be half done when its caller stops waiting; so it is sent until it is answered."""
 
 NEVER_ACCEPTED = (LOOKUP, UNINDEX, *IN_SEVERAL_TRANSACTIONS)
 NEVER_ANSWERED = (TOUCH, "memory.regenerate")
@@ -44,16 +44,16 @@ NEVER_ANSWERED = (TOUCH, "memory.regenerate")
 def take(client: Client, step: Step, rng: random.Random, over: threading.Event, *, patient: bool) -> None:
     """Send a step until it is acknowledged, refused or accepted, or until patience or time is over."""
     accept = step.task in NEVER_ANSWERED or (step.task not in NEVER_ACCEPTED and rng.random() < 0.15)
-    while step.told == UNKNOWN and step.sent < (MOST_SENT if patient else 1) and not (step.sent and over.is_set()):
+    while step.outcome == UNKNOWN and step.sent < (MOST_SENT if patient else 1) and not (step.sent and over.is_set()):
         step.sent += 1
         try:
             if accept:
                 client.accept(step.task, step.arguments, step.task_id)
             else:
                 step.answer = client.call(step.task, step.arguments, ANSWER_SECONDS, task_id=step.task_id)
-            step.told = ACCEPTED if accept else ACKNOWLEDGED
+            step.outcome = ACCEPTED if accept else ACKNOWLEDGED
         except InvalidInputError as error:
-            step.told, step.answer = REFUSED, str(error)
+            step.outcome, step.answer = REFUSED, str(error)
         except EbbError as error:
             step.answer = str(error)
             over.wait(rng.uniform(0.05, 0.4))
@@ -61,7 +61,7 @@ def take(client: Client, step: Step, rng: random.Random, over: threading.Event, 
 
 @dataclass
 class Actor:
-    """Somebody who uses the memory: each on a connection of its own, by random numbers of its own."""
+    """A user of the memory, with a connection and random numbers of its own."""
 
     redis_url: str
     author: Author
@@ -79,7 +79,7 @@ class Actor:
                 cell.steps.append(step)
                 patient = task in IN_SEVERAL_TRANSACTIONS or rng.random() < 0.8
                 take(client, step, rng, self.over, patient=patient)
-                if step.told != ACKNOWLEDGED:
+                if step.outcome != ACKNOWLEDGED:
                     break
             self.over.wait(rng.uniform(0, self.waits))
         client.close()
@@ -112,7 +112,7 @@ class Load:
 
     def acknowledged(self) -> int:
         """Return how many steps were acknowledged so far."""
-        return sum(step.told == ACKNOWLEDGED for cell in self.cells for step in cell.steps)
+        return sum(step.outcome == ACKNOWLEDGED for cell in self.cells for step in cell.steps)
 
 
 def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime], *, own: bool = True) -> Load:
@@ -126,7 +126,7 @@ def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime]
 
 
 def ticking() -> Callable[[], datetime]:
-    """Return a clock that never gives the same instant twice, whoever asks."""
+    """Return a clock that never gives the same instant twice, to any caller."""
     lock, last = threading.Lock(), [0.0]
 
     def now() -> datetime:

@@ -1,6 +1,6 @@
 """The oracle: what was acknowledged is done once more, undisturbed, in another database; then all rows are compared.
 
-Of a cell whose last step nobody knows about, the rows may be as without the step or as with it, and nothing between.
+Where the outcome of a cell's last step is unknown, its rows may be as without it or as with it, but nothing between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for cell in cells:
         tasks = [step.task for step in cell.steps]
-        if USES & set(tasks) or tasks.count("memory.store_many") > 1:  # what is told again is used, too
+        if USES & set(tasks) or tasks.count("memory.store_many") > 1:  # storing again counts as use
             found.setdefault(cell.namespace, []).extend(cell.ids)
     return found
 
@@ -134,15 +134,15 @@ def compare(found: Verdict, real: Rows, twin: Rows, uncertain: Mapping[str, Cell
     """Add to a verdict what differs, by whether it is there; of the names of `uncertain` cells as half done."""
     for key in sorted(_differing(real, twin)):
         has, should = real.get(key), twin.get(key)
-        told = f"{key}: {_difference(has, should)}"
+        difference = f"{key}: {_difference(has, should)}"
         if cell := next((uncertain[part] for part in key if part in uncertain), None):
-            found.torn.append(f"{told}; {', '.join(f'{step.task} {step.told}' for step in cell.steps)}")
+            found.torn.append(f"{difference}; {', '.join(f'{step.task} {step.outcome}' for step in cell.steps)}")
         elif has is None:
-            found.lost.append(told)
+            found.lost.append(difference)
         elif should is None:
-            found.doubled.append(told)
+            found.doubled.append(difference)
         else:
-            found.decayed_twice.append(told)
+            found.decayed_twice.append(difference)
 
 
 def _difference(has: dict[str, Any] | None, should: dict[str, Any] | None) -> str:

@@ -74,12 +74,12 @@ NOT_COMPARED = {
     "schema_version": "the same schema makes both databases, and says when",
     "schema_migrations": "a database that was upgraded under load has more of them than the twin",
     "api_keys": "no task writes it, but an operator at the database itself",
-    "tally_history": "what it notes, and of which minute, depends on when somebody looked",
-    "system_history": "what it notes, and of which minute, depends on when somebody looked",
+    "tally_history": "what it notes, and of which minute, depends on when it was read",
+    "system_history": "what it notes, and of which minute, depends on when it was read",
     "uses": "the ids of tasks, kept for a day; what they did is compared in `activity`",
     "endings": "in which minute an end was counted depends on when a pass came; what ended is compared in `facts`",
     "pass_clock": "when the last pass over all namespaces began depends on beat",
-    "erasures": "what of it is cleaned by now depends on when somebody did; what was erased is compared in `facts`",
+    "erasures": "what of it is cleaned by now depends on when a task did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
 }
 """The tables that are not compared, each with its reason."""

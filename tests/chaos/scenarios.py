@@ -223,7 +223,7 @@ def _clock(system: System) -> datetime:
 
 
 def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:
-    """Return the seconds until a fact is stored that somebody stores on and on from now."""
+    """Return the seconds until a fact is stored, which is sent again and again from now on."""
     client, over, began = Client(system.redis_url), threading.Event(), time.monotonic()
     id_ = faults.random_id(rng)
     cell = Cell("probe", [id_], f"probe {len(probes)}")
@@ -232,13 +232,13 @@ def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], 
     step = Step("memory.store_many", given, faults.random_id(rng))
     cell.steps.append(step)
     probes.append(cell)
-    while step.told == UNKNOWN:
+    while step.outcome == UNKNOWN:
         if time.monotonic() - began > RECOVERY_SECONDS:
             raise TimeoutError(f"Nothing was stored for {RECOVERY_SECONDS:g} s: {step.answer}")
         step.sent += 1
         try:
             step.answer = client.call(step.task, given, 2.0, task_id=step.task_id)
-            step.told = ACKNOWLEDGED
+            step.outcome = ACKNOWLEDGED
         except EbbError as error:
             step.answer = str(error)
             over.wait(0.05)
@@ -251,7 +251,7 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
     client = Client(system.redis_url)
     for cell in cells:
         for step in cell.steps:
-            if step.task in load.IN_SEVERAL_TRANSACTIONS and step.told == UNKNOWN:
+            if step.task in load.IN_SEVERAL_TRANSACTIONS and step.outcome == UNKNOWN:
                 _insist(client, step)
     until(lambda: _idle(system), "nothing waits any more", SETTLE_SECONDS)
     at = datetime.now(UTC)
@@ -272,7 +272,7 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
 
 
 def _count_words(system: System, cells: list[Cell]) -> None:
-    """Have beat's next task count the words of all namespaces: where a pass alone forgot, nobody asks for that."""
+    """Have beat's next task count the words of all namespaces: after a pass that only forgot, no other task does."""
     with own_keys(system.redis_url) as keys:
         for name in {cell.namespace for cell in cells}:
             signals.mark_grown(keys, name)
@@ -282,12 +282,12 @@ def _count_words(system: System, cells: list[Cell]) -> None:
 def _insist(client: Client, step: Step) -> None:
     over = threading.Event()
     load.take(client, step, random.Random(step.task_id), over, patient=True)
-    if step.told == UNKNOWN:
+    if step.outcome == UNKNOWN:
         raise TimeoutError(f"{step.task} was not answered: {step.answer}")
 
 
 def _idle(system: System) -> bool:
-    """Return whether nothing waits anywhere, for as long as a sweep takes."""
+    """Return whether no queue holds anything, for as long as a sweep takes."""
     for _ in range(6):
         if any(system.waiting().values()):
             return False
@@ -305,12 +305,12 @@ def _doubt_accepted(cells: list[Cell]) -> None:
     """Take what was accepted without waiting for uncertain: it was in Redis alone, and that is gone."""
     for cell in cells:
         for step in cell.steps:
-            step.told = UNKNOWN if step.told == ACCEPTED else step.told
+            step.outcome = UNKNOWN if step.outcome == ACCEPTED else step.outcome
 
 
 def _describe(system: System, cells: list[Cell], outcome: Outcome) -> None:
     outcome.left_over = system.waiting() | {"open parts of passes": _number(system, OPEN_PARTS)}
     outcome.lost_children = system.lost_children()
     outcome.restarts = {name: program.restarts for name, program in system.programs.items() if program.restarts}
-    outcome.acknowledged = sum(step.told == ACKNOWLEDGED for cell in cells for step in cell.steps)
+    outcome.acknowledged = sum(step.outcome == ACKNOWLEDGED for cell in cells for step in cell.steps)
     outcome.facts = _number(system, "select count(*) from facts")

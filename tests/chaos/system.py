@@ -45,7 +45,7 @@ SETTINGS = {
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
 TWINS_KEYS = "4"
-"""The database of Redis before those with the twin's own keys: locks of whoever was killed must not hold there."""
+"""The database of Redis before those with the twin's own keys: locks of killed processes must not hold there."""
 
 LOST = re.compile(r"Task ([\w.]+)\[\S+ retry: .*WorkerLostError")
 
@@ -272,9 +272,9 @@ class System:
             return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": outbox.size(own)}
 
     def lost_children(self) -> dict[str, int]:
-        """Return by task how often a child was lost while it worked on it, as the workers tell it."""
-        told = "".join((self.folder / f"{name}.log").read_text(errors="replace") for name in WORKERS)
-        return dict(Counter(LOST.findall(told)))
+        """Return by task how often a child was lost while it worked on it, by the workers' logs."""
+        logs = "".join((self.folder / f"{name}.log").read_text(errors="replace") for name in WORKERS)
+        return dict(Counter(LOST.findall(logs)))
 
     def stop(self) -> None:
         """End everything, Ebb's own processes first."""

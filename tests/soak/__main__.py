@@ -60,13 +60,13 @@ def _file() -> Path:
 @contextmanager
 def _kept(answers: Answers, given: argparse.Namespace) -> Iterator[None]:
     """Write and draw what is found while the block runs; of one that breaks off, under another name."""
-    told = machine.description() | {"minutes": given.minutes, "users": given.users, "days a minute": given.days}
+    conditions = machine.description() | {"minutes": given.minutes, "users": given.users, "days a minute": given.days}
     try:
         yield
     except BaseException:
-        figures.save(answers, given.results / "soak-unfinished.json", told)
+        figures.save(answers, given.results / "soak-unfinished.json", conditions)
         raise
-    figures.save(answers, given.results / "soak.json", told)
+    figures.save(answers, given.results / "soak.json", conditions)
     charts.draw({"soak": answers}, given.results)
     figures.write_table(given.results, figures.RESULTS)
 

@@ -1,4 +1,4 @@
-"""Bloat: what indexes and tables take, against the same ones made anew from the same rows."""
+"""Bloat: what indexes and tables take, compared with the same ones rebuilt from the same rows."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ SIZE = "select pg_relation_size(%s::regclass)"
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a table or an index takes, in bytes, and what it takes when made anew."""
+    """What a table or an index takes, in bytes, and what it takes when rebuilt."""
 
     now: int
     fresh: int
@@ -37,16 +37,16 @@ class Sizes:
 
 
 def indexes(url: str) -> dict[str, Sizes]:
-    """Return the sizes of all indexes; each is made anew in a transaction that is rolled back."""
-    return _anew(url, INDEXES, "reindex index {0}")
+    """Return the sizes of all indexes; each is rebuilt in a transaction that is rolled back."""
+    return _rebuilt(url, INDEXES, "reindex index {0}")
 
 
 def tables(url: str) -> dict[str, Sizes]:
     """Return the sizes of all tables that have a primary key, without what is kept apart from their rows."""
-    return _anew(url, TABLES, "cluster {0} using {1}")
+    return _rebuilt(url, TABLES, "cluster {0} using {1}")
 
 
-def _anew(url: str, listed: str, statement: str) -> dict[str, Sizes]:
+def _rebuilt(url: str, listed: str, statement: str) -> dict[str, Sizes]:
     with psycopg.connect(url) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = '60s'")
         found = db.execute(listed.encode()).fetchall()

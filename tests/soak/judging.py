@@ -85,20 +85,20 @@ def judge_bloat(answers: Answers, indexes: Mapping[str, Sizes], tables: Mapping[
     """Note how much larger indexes and tables are than need be."""
     large = {name: sizes for name, sizes in indexes.items() if sizes.now >= LEAST_INDEX_MIB * MIB}
     whole = sum(one.now for one in indexes.values()) / max(sum(one.fresh for one in indexes.values()), 1)
-    answers.add("all indexes ÷ the same made anew", "times", [whole], most=MOST_INDEX_RATIO)
+    answers.add("all indexes ÷ the same rebuilt", "times", [whole], most=MOST_INDEX_RATIO)
     if large:
         worst = max(large, key=lambda name: large[name].ratio)
         answers.add(
-            f"the most bloated index above {LEAST_INDEX_MIB:g} MiB ÷ made anew",
+            f"the most bloated index above {LEAST_INDEX_MIB:g} MiB ÷ rebuilt",
             "times",
             [large[worst].ratio],
             most=MOST_INDEX_RATIO,
             note=worst,
         )
     packed = sum(one.now for one in tables.values()) / max(sum(one.fresh for one in tables.values()), 1)
-    answers.add("all tables ÷ the same made anew", "times", [packed])
-    answers.details["bytes of indexes, now and anew"] = {name: [one.now, one.fresh] for name, one in indexes.items()}
-    answers.details["bytes of tables, now and anew"] = {name: [one.now, one.fresh] for name, one in tables.items()}
+    answers.add("all tables ÷ the same rebuilt", "times", [packed])
+    answers.details["bytes of indexes, now and rebuilt"] = {name: [one.now, one.fresh] for name, one in indexes.items()}
+    answers.details["bytes of tables, now and rebuilt"] = {name: [one.now, one.fresh] for name, one in tables.items()}
 
 
 def _memory(answers: Answers, samples: Samples) -> None:
@@ -107,11 +107,11 @@ def _memory(answers: Answers, samples: Samples) -> None:
         own = [one for one in grown.values() if one.program.split()[0] == program]
         if own:
             worst = max(own, key=lambda one: one.percent)
-            told = (
+            note = (
                 f"{len(own)} processes of {sum(one.mean for one in own):.0f} MiB, the steepest {worst.slope:+.2f} MiB/h"
             )
             name = f"growth of the steepest process of {program}, second half"
-            answers.add(name, "% an hour", [worst.percent], most=MOST_GROWTH, note=told)
+            answers.add(name, "% an hour", [worst.percent], most=MOST_GROWTH, note=note)
     answers.details["growth"] = [
         {"program": one.program, "mean_mib": round(one.mean, 2), "slope_mib_an_hour": round(one.slope, 3)}
         for one in sorted(grown.values(), key=lambda one: -one.percent)
@@ -119,8 +119,8 @@ def _memory(answers: Answers, samples: Samples) -> None:
     _shares(answers, samples)
     redis = [one["redis MiB without keys that expire"] for one in samples.servers[second_half(samples) :]]
     grew = slope(samples.times[second_half(samples) :], redis)
-    told = "receipts of what was accepted are kept for a day, results for minutes: those end by themselves"
-    answers.add("growth of Redis without keys that expire, second half", "MiB/h", [grew], most=5.0, note=told)
+    note = "receipts of what was accepted are kept for a day, results for minutes: those end by themselves"
+    answers.add("growth of Redis without keys that expire, second half", "MiB/h", [grew], most=5.0, note=note)
     answers.add("worker children that were replaced", "", [_replaced(samples)], most=0)
 
 
@@ -133,8 +133,8 @@ def _shares(answers: Answers, samples: Samples) -> None:
         return
     sums = [sum(one[pid].share for pid in throughout) for one in taken]
     grew = 100 * slope(samples.times[first:], sums) / float(np.mean(sums))
-    told = f"of {np.mean(sums):.0f} MiB; a child that writes to a page it shares with its parent gets a copy of it"
-    answers.add("growth of all processes together, second half", "% an hour", [grew], most=MOST_GROWTH, note=told)
+    note = f"of {np.mean(sums):.0f} MiB; a child that writes to a page it shares with its parent gets a copy of it"
+    answers.add("growth of all processes together, second half", "% an hour", [grew], most=MOST_GROWTH, note=note)
 
 
 def _replaced(samples: Samples) -> int:

@@ -77,12 +77,12 @@ class User:
         return self.rng.sample(known, min(count, len(known)))
 
     def note(self, namespace: str, answers: Sequence[Answer]) -> None:
-        """Remember the ids of what was stored."""
+        """Note the ids of what was stored."""
         self.world.known[namespace].extend(one["id"] for one in answers if "id" in one)
 
 
 def new_fact(user: User) -> dict[str, Any]:
-    """Return a fact of any sort: with a lifetime, about somebody, said in a session, long or short."""
+    """Return a fact of any sort: with a lifetime, about a person, said in a session, long or short."""
     rng = user.rng
     fact: dict[str, Any] = {"text": user.text(), "id": str(uuid7())}
     if rng.random() < 0.8:
@@ -131,7 +131,7 @@ def context(user: User) -> None:
 
 
 def lookup(user: User) -> None:
-    """Look up all that is known of somebody."""
+    """Look up all that is known of a person."""
     user.call("memory.lookup", RECALL_SECONDS, entity=user.rng.choice(PEOPLE), namespace=user.namespace())
 
 

@@ -59,7 +59,7 @@ class Memory:
 
 @dataclass(slots=True)
 class Samples:
-    """All samples of one run; times are seconds since its begin. What could not be sampled is told in `missed`."""
+    """All samples of one run; times are seconds since its begin. `missed` says what could not be sampled."""
 
     times: list[float] = field(default_factory=list)
     processes: list[dict[int, Memory]] = field(default_factory=list)
@@ -124,9 +124,9 @@ def read(file: Path) -> Samples:
     samples = Samples()
     for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.endswith("\n"):
-            at, told = json.loads(line)
-            processes = {int(pid): Memory(**one) for pid, one in told.pop("processes").items()}
-            samples.add(at, Sample(processes, **told))
+            at, values = json.loads(line)
+            processes = {int(pid): Memory(**one) for pid, one in values.pop("processes").items()}
+            samples.add(at, Sample(processes, **values))
     return samples
 
 

@@ -85,14 +85,14 @@ def _ebb(home: Path, settings: Mapping[str, str], *arguments: str) -> dict[str, 
     return answer
 
 
-def _system(home: Path, told: Mapping[str, Any]) -> System:
-    pids = {process["name"]: process["pid"] for process in told["processes"]}
+def _system(home: Path, status: Mapping[str, Any]) -> System:
+    pids = {process["name"]: process["pid"] for process in status["processes"]}
     sizes = {log.name: log.stat().st_size for log in (home / "logs").glob("*.log")}
-    return System(home, told["database_url"], told["redis_url"], told["api_url"], pids["supervisor"], sizes)
+    return System(home, status["database_url"], status["redis_url"], status["api_url"], pids["supervisor"], sizes)
 
 
 def _name(program: psutil.Process) -> str:
-    """Return a program's name as `ebb status` tells it, from its command."""
+    """Return a program's name as `ebb status` shows it, from its command."""
     command = " ".join(program.cmdline())
     return next((name for name, sign in SIGNS.items() if sign in command), "postgres")
 

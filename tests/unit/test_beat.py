@@ -1,10 +1,10 @@
-"""Beat ends when it is told to, at whatever moment that is."""
+"""Beat ends on a signal, at any moment."""
 
 import os
 import subprocess
 import sys
 
-# A process is told to end in the first round of its beat, while a weak reference is cleared.
+# The signal comes in the first round, while a weak reference is cleared.
 PROGRAM = """
 import os, signal, weakref
 from celery.beat import Scheduler, Service
@@ -13,18 +13,18 @@ from workers.celery import app
 class Watched:
     pass
 
-class ToldTooSoon(Scheduler):
+class EndedAtOnce(Scheduler):
     rounds = 0
 
     def tick(self):
         self.rounds += 1
-        assert self.rounds == 1, "beat goes on though it was told to end"
+        assert self.rounds == 1, "beat goes on after the signal"
         watched = Watched()
         watch = weakref.ref(watched, lambda _: os.kill(os.getpid(), signal.SIGTERM))
         del watched
         return 0.0
 
-service = Service(app, scheduler_cls=ToldTooSoon)
+service = Service(app, scheduler_cls=EndedAtOnce)
 app.Beat().install_sync_handler(service)
 service.start()
 print("ended after", service.scheduler.rounds)
@@ -32,7 +32,7 @@ print("ended after", service.scheduler.rounds)
 
 
 def test_beat_ends_though_the_exception_that_should_end_it_is_lost() -> None:
-    environment = os.environ | {"EBB_REDIS_URL": "redis://nowhere/0"}
+    environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"}
     program = [sys.executable, "-c", PROGRAM]
     ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, "ended after 1\n"), ended.stderr

@@ -34,8 +34,8 @@ def test_an_episode_outlives_five_hundred_turns_and_not_one_more(passed: int, ex
 
 
 @given(turns, turns, st.integers(1, 10**9))
-def test_a_counter_behind_an_episode_outruns_nothing(occurred: int, told: int, most: int) -> None:
-    assert outrun(np.array([occurred]), np.array([told]), float(most)).tolist() == [told - occurred > most]
+def test_a_counter_behind_an_episode_outruns_nothing(occurred: int, now: int, most: int) -> None:
+    assert outrun(np.array([occurred]), np.array([now]), float(most)).tolist() == [now - occurred > most]
 
 
 def test_what_is_switched_off_is_never_outrun() -> None:

@@ -1,4 +1,4 @@
-"""Fading is a function of time: whoever looks, and however often, finds what one look at the end finds."""
+"""Fading is a function of time: any number of passes finds what one pass at the end finds."""
 
 import math
 from collections.abc import Sequence

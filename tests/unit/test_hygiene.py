@@ -1,4 +1,4 @@
-"""Settings of hygiene: partial ones laid over defaults, false and 0 that switch off, and faults told as documented."""
+"""Settings of hygiene: partial ones override defaults, false and 0 switch off, and errors are worded as documented."""
 
 import math
 from typing import Any

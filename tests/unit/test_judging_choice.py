@@ -1,4 +1,4 @@
-"""An LLM costs nothing where nobody wants one, and what it needs is named where it is missing."""
+"""An LLM costs nothing where none is set, and an error names the setting that is missing."""
 
 import subprocess
 import sys
@@ -26,5 +26,5 @@ def test_a_missing_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_wrong_url_is_refused_before_any_call() -> None:
-    with pytest.raises(SettingsError, match="EBB_LLM_URL='nowhere' is no URL"):
-        make_chat(Settings(llm_url="nowhere"))
+    with pytest.raises(SettingsError, match="EBB_LLM_URL='elsewhere' is no URL"):
+        make_chat(Settings(llm_url="elsewhere"))

@@ -52,10 +52,10 @@ def said(verdicts: Any) -> bytes:
 def test_any_answer_of_an_llm_is_a_judgement_or_refused(body: bytes) -> None:
     for wanted in (_Verdicts, _Review):
         try:
-            told = type(Chat(SETTINGS)._read(body, wanted)).__name__
+            result = type(Chat(SETTINGS)._read(body, wanted)).__name__
         except UnusableJudgementError as refused:
-            told = str(refused)
-        assert told == wanted.__name__ or HERE in told
+            result = str(refused)
+        assert result == wanted.__name__ or HERE in result
 
 
 @examples(100)

@@ -21,12 +21,12 @@ CONTENTS = st.one_of(st.binary(), JSON.map(lambda one: json.dumps(one).encode())
 def test_any_note_of_where_everything_runs_is_read_or_named_as_damaged(tmp_path: Path, content: bytes) -> None:
     home = Home.at(tmp_path)
     home.state_file.write_bytes(content)
-    told = ""
+    message = ""
     try:
         state = home.last_state()
     except SystemStateError as damaged:
-        told = str(damaged)
-    assert str(home.state_file) in told or all(isinstance(getattr(state, name), str) for name in STATE)
+        message = str(damaged)
+    assert str(home.state_file) in message or all(isinstance(getattr(state, name), str) for name in STATE)
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

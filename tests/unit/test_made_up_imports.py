@@ -195,7 +195,7 @@ def test_any_bytes_are_an_export_or_refused(product: str, content: bytes) -> Non
             for line in lines:
                 taken(line)
     except InvalidInputError as refused:
-        told = str(refused)
+        result = str(refused)
     else:
-        told = "export"
-    assert "export" in told
+        result = "export"
+    assert "export" in result

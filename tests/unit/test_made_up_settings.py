@@ -35,8 +35,8 @@ def refused(environment: dict[str, str]) -> str | None:
 @examples(400)
 @given(name=st.sampled_from(NAMES), value=SPOKEN)
 def test_any_value_of_a_setting_is_taken_or_refused_by_its_name(name: str, value: str) -> None:
-    told = refused({name: value})
-    assert told is None or name in told
+    message = refused({name: value})
+    assert message is None or name in message
 
 
 @examples(100)

@@ -1,4 +1,4 @@
-"""Ranking: what is relevant leads, what was told beside it follows, and being alive decides between equals."""
+"""Ranking: what is relevant leads, what was said next to it follows, and strength decides between equals."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Beat sends every pass by itself: nobody needs a cron of their own."""
+"""Beat sends every pass by itself: no cron is needed."""
 
 import json
 import os
@@ -10,32 +10,32 @@ PROGRAM = """
 import json
 from workers.celery import app
 app.loader.import_default_modules()
-told = {name: entry["schedule"] for name, entry in app.conf.beat_schedule.items()}
+schedules = {name: entry["schedule"] for name, entry in app.conf.beat_schedule.items()}
 print(json.dumps({
     name: when.total_seconds() if hasattr(when, "total_seconds") else [str(when), str(when.tz), app.tasks[name].name]
-    for name, when in told.items()
+    for name, when in schedules.items()
 }))
 """
 
 
 def schedule(**settings: str) -> dict[str, Any]:
     """Return what beat would send: after how many seconds, or at which hours of which time zone."""
-    environment = os.environ | {"EBB_REDIS_URL": "redis://nowhere/0"} | settings
+    environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"} | settings
     program = [sys.executable, "-c", PROGRAM]
     answer = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    told: dict[str, Any] = json.loads(answer.stdout)
-    return told
+    seconds: dict[str, Any] = json.loads(answer.stdout)
+    return seconds
 
 
 def test_a_prune_is_sent_every_hour_and_a_pass_as_often_as_set() -> None:
-    told = schedule(EBB_DECAY_INTERVAL_MINUTES="7")
-    assert (told["decay.prune"], told["decay.plan"]) == (3_600, 420)
+    sent = schedule(EBB_DECAY_INTERVAL_MINUTES="7")
+    assert (sent["decay.prune"], sent["decay.plan"]) == (3_600, 420)
 
 
-def test_relations_fade_every_sunday_at_half_past_four_unless_told_otherwise() -> None:
+def test_relations_fade_every_sunday_at_half_past_four_by_default() -> None:
     assert schedule()["relations.decay"] == ["<crontab: 30 4 * * 0 (m/h/dM/MY/d)>", "UTC", "relations.decay"]
-    told = schedule(EBB_RELATION_SCHEDULE="15 3 * * *", EBB_TIMEZONE="Europe/Berlin")["relations.decay"]
-    assert told == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
+    sent = schedule(EBB_RELATION_SCHEDULE="15 3 * * *", EBB_TIMEZONE="Europe/Berlin")["relations.decay"]
+    assert sent == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
 
 
 def test_without_relation_decay_only_somebody_who_asks_has_them_fade() -> None:

@@ -90,7 +90,7 @@ def test_a_signature_knows_the_direction_and_not_the_length() -> None:
 
 def test_the_estimate_is_near_the_true_cosine() -> None:
     # Each of 1,024 independent signs would estimate with a standard deviation of at most sqrt(pi / 2); four times as
-    # many as there are dimensions, all told apart, err by little more than half of that.
+    # many as there are dimensions, all distinct, err by little more than half of that.
     deviation = np.sqrt(np.pi / 2 / BITS)
     query = random_vectors(4, 1)[0]
     cosines = np.linspace(-0.99, 0.99, 1_000)

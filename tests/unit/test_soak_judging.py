@@ -74,8 +74,8 @@ def test_samples_are_read_back_as_they_were_taken_but_for_a_line_that_was_cut_of
 
 
 def test_a_sample_that_cannot_be_taken_is_told_and_costs_no_other(tmp_path: Path) -> None:
-    nowhere = System(tmp_path, "postgresql://127.0.0.1:1/x", "redis://127.0.0.1:1", "", os.getpid(), {})
-    with sampled(nowhere, tmp_path / "samples.jsonl") as samples:
+    absent = System(tmp_path, "postgresql://127.0.0.1:1/x", "redis://127.0.0.1:1", "", os.getpid(), {})
+    with sampled(absent, tmp_path / "samples.jsonl") as samples:
         while not samples.missed:
             threading.Event().wait(0.01)
     assert samples.times == samples.processes == samples.servers == []

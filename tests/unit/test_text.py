@@ -1,4 +1,4 @@
-"""What makes two texts the same, and what of a text is somebody's own."""
+"""What makes two texts the same, and which parts of a text are personal."""
 
 import hashlib
 
