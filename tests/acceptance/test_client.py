@@ -91,7 +91,7 @@ WRITES: dict[str, Callable[[Client, str], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_that_nobody_waits_for_is_done_and_its_state_told(client: Client, name: str) -> None:
+def test_a_write_without_a_waiting_caller_is_done_and_its_state_reported(client: Client, name: str) -> None:
     id_ = client.store("An otter in the harbour")["id"]
 
     accepted = WRITES[name](client, id_)
@@ -107,7 +107,7 @@ def test_a_refused_write_tells_why(client: Client) -> None:
     assert "no live fact" in failed
 
 
-def test_a_task_is_nobody_elses_affair(client: Client, live: LiveSystem) -> None:
+def test_a_task_is_visible_to_its_own_namespace_only(client: Client, live: LiveSystem) -> None:
     accepted = client.store("An otter", wait=False)
     with live.client("someone-else") as other:
         assert other.state(accepted["task"]) is None

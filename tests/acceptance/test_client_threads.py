@@ -53,7 +53,7 @@ def test_what_a_thread_has_sent_another_may_wait_for_when_it_is_over(live: LiveS
         assert client.wait(sent[0], 30)["results"][0]["action"] == "added"
 
 
-def test_results_that_nobody_asks_for_again_do_not_pile_up(live: LiveSystem, namespace: str) -> None:
+def test_results_that_no_caller_asks_for_again_do_not_pile_up(live: LiveSystem, namespace: str) -> None:
     with live.client(namespace) as client:
         for _ in range(UNASKED * 8):
             client.stats()

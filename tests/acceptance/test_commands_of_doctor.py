@@ -19,7 +19,7 @@ def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem
     assert idle.ebb_json("doctor", "--all")["facts"] == {"examined": 1, "faults": [], "mended": False}
 
 
-def test_the_doctor_says_which_queue_nobody_serves(idle: LiveSystem) -> None:
+def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     idle.start("worker")
     told = idle.ebb("doctor")
     assert told.returncode == 1

@@ -26,7 +26,7 @@ def doubtful(client: Client, text: str) -> str:
     return str(stored["id"])
 
 
-def test_near_duplicates_are_told_merged_and_restored_at_the_command_line(live: LiveSystem, namespace: str) -> None:
+def test_near_duplicates_are_listed_merged_and_restored_at_the_command_line(live: LiveSystem, namespace: str) -> None:
     def ebb(*arguments: str) -> Any:
         return live.ebb_json(*arguments, "--namespace", namespace)
 
@@ -122,7 +122,7 @@ def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: s
     assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
 
 
-def test_episodes_that_age_out_or_get_stale_are_told_apart_from_facts(live: LiveSystem, namespace: str) -> None:
+def test_episodes_that_age_out_or_get_stale_are_listed_apart_from_facts(live: LiveSystem, namespace: str) -> None:
     old = {"kind": "episodic", "last_seen_at": ago(300)}
     facts = [{"text": "Ana came to tea.", **old}, {"text": "Ana was born.", "durability": "permanent", **old}]
     with live.client(namespace) as client:

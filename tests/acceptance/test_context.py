@@ -90,12 +90,12 @@ def test_what_was_injected_is_not_stored_again(client: Client) -> None:
         ({"min_similarity": 2}, "min_similarity: input should be less than or equal to 1; given 2"),
     ],
 )
-def test_a_wrong_argument_is_told(client: Client, given: dict[str, object], message: str) -> None:
+def test_a_wrong_argument_is_reported(client: Client, given: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         client.context("dark mode", **given)
 
 
-def test_why_is_told_at_the_prompt_and_touches_nothing(live: LiveSystem, client: Client, namespace: str) -> None:
+def test_why_explains_at_the_command_line_and_touches_nothing(live: LiveSystem, client: Client, namespace: str) -> None:
     id_ = client.store("The keel of the boat is oak.")["id"]
     client.store("The sails of the boat are red.")
     client.forget([id_])

@@ -78,7 +78,7 @@ def test_what_keeps_the_key_is_out_of_reach_of_scripts_and_other_sites(
 
 
 @pytest.mark.parametrize("path", ["//elsewhere.example/", "/dashboard/\\elsewhere.example", "javascript:alert(1)", ""])
-def test_after_signing_in_nobody_is_led_elsewhere(client: httpx2.Client, ours: tuple[str, str], path: str) -> None:
+def test_signing_in_redirects_to_no_other_host(client: httpx2.Client, ours: tuple[str, str], path: str) -> None:
     answer = client.post("/dashboard/sign-in", data={"key": ours[1], "next": path})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     client.cookies.clear()
@@ -103,7 +103,7 @@ def test_the_cookie_opens_no_route_of_the_api(client: httpx2.Client, ours: tuple
     assert client.get("/memory/stats", headers={"cookie": f"ebb_key={ours[1]}"}).status_code == 401
 
 
-def test_what_was_told_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:
+def test_what_was_stored_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:
     name = f"evil-{uuid4()}"
     key = make_key(live, name, "read")
     with live.client(name) as memory:
@@ -120,7 +120,7 @@ def test_what_was_told_is_shown_as_it_is_and_never_run(browser: "Browser", live:
             assert tab.locator("main img").count() == 0
 
 
-def test_nobodys_fact_is_not_there(client: httpx2.Client, live: LiveSystem, ours: tuple[str, str]) -> None:
+def test_an_unknown_fact_is_not_found(client: httpx2.Client, live: LiveSystem, ours: tuple[str, str]) -> None:
     ((stranger,),) = live.rows("select id::text from facts where text = %s", [THEIRS])
     answer = client.get(f"/dashboard/facts/{stranger}", headers={"x-api-key": ours[1]})
     assert answer.status_code == 404

@@ -119,7 +119,7 @@ def test_every_part_of_a_score_is_shown(url: str, live: LiveSystem) -> None:
     assert sum(map(float, re.findall(r" (\d\.\d+)", bar))) == pytest.approx(best["score"], abs=0.003)
 
 
-def test_what_cannot_be_asked_is_told_beside_the_question(url: str, headers: dict[str, str]) -> None:
+def test_what_cannot_be_asked_is_explained_beside_the_question(url: str, headers: dict[str, str]) -> None:
     with httpx2.Client(base_url=url, headers=headers) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}
         answer = client.get("/dashboard/recall", params=asked)

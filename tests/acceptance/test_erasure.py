@@ -228,7 +228,7 @@ def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None
     assert {"pg_wal", "base"} <= purged.before["vector"] & purged.before["signature"] & purged.before["hash"]
 
 
-def test_whoever_tells_it_again_is_answered_that_it_was_forgotten(purged: Purged) -> None:
+def test_storing_it_again_is_answered_with_forgotten(purged: Purged) -> None:
     assert set(purged.told_again) == {"forgotten"}
     assert len(purged.told_again) >= 9
 

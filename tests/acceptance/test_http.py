@@ -145,7 +145,7 @@ def test_a_context_fits_its_budget(api: httpx2.Client) -> None:
     assert 0 < told["tokens"] <= 100
 
 
-def test_a_pass_takes_the_own_namespace_and_is_told_afterwards(api: httpx2.Client) -> None:
+def test_a_pass_takes_the_own_namespace_and_is_listed_afterwards(api: httpx2.Client) -> None:
     stored(api)
     done = api.post("/memory/decay", json={"now": "2100-01-01", "dry_run": True}).json()
     assert done["processed"] == 1
@@ -154,7 +154,7 @@ def test_a_pass_takes_the_own_namespace_and_is_told_afterwards(api: httpx2.Clien
     assert api.get("/memory/decay/runs", params={"limit": 1, "before": runs["next"]}).status_code == 200
 
 
-def test_near_duplicates_are_told_and_merged_and_the_janitor_tells_what_it_culled(api: httpx2.Client) -> None:
+def test_near_duplicates_are_listed_and_merged_and_the_janitor_lists_what_it_culled(api: httpx2.Client) -> None:
     first, second = (stored(api, f"Mira {how} to Leipzig and rents a flat there") for how in ("moved", "has moved"))
     (group,) = api.post("/memory/consolidate").json()["groups"]
     assert (group["keep"]["id"], [one["id"] for one in group["merge"]]) == (first, [second])
@@ -304,7 +304,7 @@ def test_every_error_is_a_problem_that_says_what_is_wrong(
         (b'{"text": "A", "metadata": {"a": %s}}' % (b"[" * 400 + b"]" * 400), "application/json", 422, "100 levels"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_told_by_what_is_wrong(
+def test_a_body_that_cannot_be_read_is_refused_with_what_is_wrong(
     api: httpx2.Client, content: bytes, kind: str, status: int, words: str
 ) -> None:
     assert words in problem(api.post("/memory/facts", content=content, headers={"content-type": kind}), status)
@@ -362,7 +362,7 @@ def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     assert api.get("/memory/stats", headers=here).status_code == 200
 
 
-def test_whoever_comes_by_way_of_a_proxy_from_elsewhere_needs_a_key(api: httpx2.Client) -> None:
+def test_a_client_behind_a_proxy_from_another_machine_needs_a_key(api: httpx2.Client) -> None:
     assert "key" in problem(api.get("/memory/stats", headers={"X-Forwarded-For": "203.0.113.5"}), 401)
 
 

@@ -51,7 +51,7 @@ def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Cl
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
-def test_fifty_clients_at_once_each_get_their_own_and_nobody_elses(served: httpx2.Client) -> None:
+def test_fifty_clients_at_once_each_get_their_own_answers_only(served: httpx2.Client) -> None:
     begin = threading.Barrier(CLIENTS)
 
     def client(number: int) -> None:

@@ -263,7 +263,7 @@ def test_a_bearer_token_opens_as_well_and_a_revoked_key_opens_nothing_at_once(
     assert live.ebb("keys", "revoke", str(uuid4()), "--namespace", namespace).returncode == 1
 
 
-def test_the_key_itself_is_kept_nowhere(live: LiveSystem, namespace: str) -> None:
+def test_the_key_itself_is_not_kept(live: LiveSystem, namespace: str) -> None:
     key = make_key(live, namespace, "read")["x-api-key"]
     rows = live.rows("select api_keys::text from api_keys")
     assert rows

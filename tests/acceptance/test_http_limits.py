@@ -64,7 +64,9 @@ def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_pa
         assert [line for line in log.read_text().splitlines() if not json.loads(line)["message"]] == []
 
 
-def test_a_redis_that_is_away_is_told_and_the_api_goes_on_when_it_is_back(database_url: str, tmp_path: Path) -> None:
+def test_a_redis_that_is_away_is_reported_and_the_api_goes_on_when_it_is_back(
+    database_url: str, tmp_path: Path
+) -> None:
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
     command, log = server.command(), tmp_path / "redis.log"
@@ -107,7 +109,7 @@ def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_b
         assert api.get(f"/tasks/{answer.json()['task']}").json()["state"] == "late"
 
 
-def test_a_queue_that_is_too_long_and_workers_that_are_away_are_told_apart(idle: LiveSystem) -> None:
+def test_a_queue_that_is_too_long_and_workers_that_are_away_are_distinguished(idle: LiveSystem) -> None:
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle, EBB_MAX_QUEUE="2") as api:
         for place in range(3):

@@ -92,7 +92,7 @@ def test_edges_say_in_a_header_where_they_go_on(api: httpx2.Client) -> None:
     assert "`next`" in problem(api.get("/memory/graph/edges?cursor=AAAA"), 422)
 
 
-def test_a_cursor_of_one_listing_leads_nowhere_in_another(api: httpx2.Client) -> None:
+def test_a_cursor_of_one_listing_is_refused_by_another(api: httpx2.Client) -> None:
     filled(api)
     cursor = api.get("/memory/facts?limit=1").json()["next"]
     problem(api.get("/memory/contradictions", params={"cursor": cursor}), 422)

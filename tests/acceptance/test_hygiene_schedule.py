@@ -83,7 +83,7 @@ def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_lef
     assert reviewed.rows(RUNS) == [(1,)]
 
 
-def test_nothing_is_merged_unless_somebody_wants_it_nor_tidied_if_that_is_manual(reviewed: LiveSystem) -> None:
+def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: LiveSystem) -> None:
     reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
     reviewed.start("worker", "maintenance")
     fill(reviewed)

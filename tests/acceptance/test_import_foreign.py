@@ -41,7 +41,9 @@ def test_an_export_of_mem0_is_imported_once_with_counts_and_reasons(
     assert stored["Anselm bakes"]["decay_class"] is None
 
 
-def test_an_export_of_openmemory_goes_where_it_is_told_to(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+def test_an_export_of_openmemory_goes_into_the_given_namespace(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
     file = tmp_path / "openmemory.json"
     item = {"id": "1", "content": "An otter", "user_id": "somebody", "salience": 0.9, "last_seen_at": 1_790_000_000_000}
     file.write_text(json.dumps({"items": [item]}))
@@ -53,7 +55,7 @@ def test_an_export_of_openmemory_goes_where_it_is_told_to(live: LiveSystem, name
     assert fact["last_seen_at"].startswith("2026-09-21")
 
 
-def test_a_product_that_nobody_knows_is_wrong_usage(live: LiveSystem, tmp_path: Path) -> None:
+def test_an_unknown_product_is_wrong_usage(live: LiveSystem, tmp_path: Path) -> None:
     done = live.ebb("import", str(tmp_path / "x"), "--from", "zep")
 
     assert done.returncode == 2

@@ -75,7 +75,7 @@ def test_a_person_is_shown_path_and_section(live: LiveSystem, folder: Path, name
     assert "memory/boat.md: Boat > Engine" in live.ebb("recall", "engine", "-n", namespace).stdout
 
 
-def test_what_cannot_be_read_is_told_and_keeps_what_was_indexed(
+def test_what_cannot_be_read_is_reported_and_keeps_what_was_indexed(
     live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
 ) -> None:
     index(live, folder, namespace)
@@ -145,7 +145,7 @@ def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, names
         ({"chunks": "x"}, "chunks: input should be a valid list"),
     ],
 )
-def test_what_is_no_document_is_told(live: LiveSystem, namespace: str, given: dict[str, Any], message: str) -> None:
+def test_what_is_no_document_is_reported(live: LiveSystem, namespace: str, given: dict[str, Any], message: str) -> None:
     arguments = {"path": "memory/boat.md", "chunks": [], "digest": "0" * 64, "namespace": namespace} | given
     with live.client(namespace) as client, pytest.raises(InvalidInputError, match=re.escape(message)):
         client.call("memory.index", arguments, 20)

@@ -33,7 +33,7 @@ def fidelity(live: LiveSystem, id_: str) -> int:
     return int(live.rows("select fidelity from activity where fact = %s", [id_])[0][0])
 
 
-def test_what_is_forgotten_is_gone_stays_so_when_told_again_and_comes_back_whole(
+def test_what_is_forgotten_is_gone_stays_so_when_stored_again_and_comes_back_whole(
     live: LiveSystem, client: Client
 ) -> None:
     id_ = client.store(TEXT)["id"]

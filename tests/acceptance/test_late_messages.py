@@ -44,7 +44,7 @@ def test_a_relation_that_was_removed_does_not_come_back_with_a_late_message(live
     assert live.rows("select count(*) from relations where source = %s", [given["source"]]) == [(0,)]
 
 
-def test_a_link_that_was_told_anew_is_not_removed_by_a_late_message(
+def test_a_link_that_was_made_again_is_not_removed_by_a_late_message(
     live: LiveSystem, client: Client, namespace: str
 ) -> None:
     one, two = (client.store(text)["id"] for text in ("The anchor is heavy.", "The harbour is calm."))
@@ -77,7 +77,7 @@ def test_a_file_that_is_gone_does_not_come_back_with_a_late_message(live: LiveSy
     assert live.rows("select count(*) from documents where folder = %s", [namespace]) == [(0,)]
 
 
-def test_a_file_that_was_read_anew_does_not_go_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+def test_a_file_that_was_indexed_again_is_not_removed_by_a_late_message(live: LiveSystem, namespace: str) -> None:
     task_id = str(uuid4())
     answer(live, "memory.index", read_file(namespace))
     assert answer(live, "memory.unindex", gone(namespace), task_id) == {"removed": 1}
@@ -86,7 +86,7 @@ def test_a_file_that_was_read_anew_does_not_go_with_a_late_message(live: LiveSys
     assert [text for _, text in live.facts(namespace)] == ["The keel is oak."]
 
 
-def test_an_item_that_was_put_anew_is_not_dropped_by_a_late_message(live: LiveSystem, namespace: str) -> None:
+def test_an_item_that_was_put_again_is_not_removed_by_a_late_message(live: LiveSystem, namespace: str) -> None:
     place, task_id = {"path": ["sheds"], "key": "oats", "namespace": namespace}, str(uuid4())
     answer(live, "memory.put_item", place | {"document": json.dumps({"sacks": 1})})
     assert answer(live, "memory.drop_item", place, task_id) == {"dropped": True}

@@ -50,7 +50,7 @@ def classes(live: LiveSystem, namespace: str) -> list[tuple[str, str, str]]:
     )
 
 
-def test_the_command_line_classifies_what_it_stores_unless_told_otherwise(live: LiveSystem, namespace: str) -> None:
+def test_the_command_line_classifies_what_it_stores_by_default(live: LiveSystem, namespace: str) -> None:
     live.ebb_json("store", "It rains right now.", "-n", namespace)
     live.ebb_json("store", "It is ana@example.org.", "--key", "email", "-n", namespace)
     live.ebb_json("store", "We decided nothing.", "--decay-class", "short", "-n", namespace)

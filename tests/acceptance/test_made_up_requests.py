@@ -161,7 +161,7 @@ def test_any_command_line_ends_in_words(
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["stats"], ["export"], ["store", "Mira moved."], ["purge", "--scrub"]])
-def test_servers_that_are_away_are_told_of_in_words(command: list[str], tmp_path: Path) -> None:
+def test_servers_that_are_away_are_reported_in_words(command: list[str], tmp_path: Path) -> None:
     away = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
     done = CliRunner(env=away | {"EBB_HOME": str(tmp_path)}).invoke(app, command)
     assert done.exit_code == 1

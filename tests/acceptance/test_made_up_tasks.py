@@ -248,7 +248,7 @@ def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: st
 
 
 @pytest.mark.parametrize("task", sorted(GOING_ON))
-def test_a_successor_goes_on_and_answers_whoever_waits(known: LiveSystem, task: str) -> None:
+def test_a_successor_goes_on_and_answers_the_waiting_caller(known: LiveSystem, task: str) -> None:
     waiting = str(uuid4())
     given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
     assert answer(known, task, given) is None

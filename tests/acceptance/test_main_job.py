@@ -95,7 +95,7 @@ def test_a_year_cools_shrinks_and_fingerprints(year: Year) -> None:
     assert year.aged["facts"] == sum(year.aged["tiers"].values()) == sum(year.aged["fidelity"].values())
 
 
-def test_the_dry_run_foretold_it(year: Year) -> None:
+def test_the_dry_run_forecast_it(year: Year) -> None:
     assert year.tried | {"duration_ms": 0} == year.passed | {"duration_ms": 0}
 
 

@@ -252,7 +252,7 @@ def test_a_key_that_only_reads_does_not_strengthen(live: LiveSystem, api: httpx2
     assert recalls == 0
 
 
-def test_without_a_key_nobody_is_answered_once_there_are_keys(live: LiveSystem, api: httpx2.Client) -> None:
+def test_without_a_key_no_caller_is_answered_once_there_are_keys(live: LiveSystem, api: httpx2.Client) -> None:
     make_key(live, "somebody", "read")
     answer = api.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 

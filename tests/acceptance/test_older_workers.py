@@ -187,7 +187,7 @@ def test_a_page_shows_what_older_workers_answer(older: OlderSystem, api: httpx2.
         assert "unknown" in page.text
 
 
-def test_an_agent_is_answered_by_older_workers_or_told_that_they_are_older(older: OlderSystem) -> None:
+def test_an_agent_is_answered_by_older_workers_or_learns_that_they_are_older(older: OlderSystem) -> None:
     command, *arguments = older.command("mcp")
     server = StdioServerParameters(command=command, args=arguments, env=older.environment(), cwd=str(ROOT))
     known = {

@@ -153,7 +153,7 @@ def test_memories_are_listed_newest_first_by_either_names(api: httpx2.Client, us
     assert listed("/memory/all", user_id=user, l=0) == []
 
 
-def test_all_memories_of_a_user_can_be_deleted_and_of_nobody_else(api: httpx2.Client, user: str) -> None:
+def test_all_memories_of_a_user_can_be_deleted_and_of_no_other(api: httpx2.Client, user: str) -> None:
     for number in range(3):
         added(api, f"Otter number {number}", user)
     other = f"{user}-other"

@@ -138,7 +138,7 @@ def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, clien
         lambda client, _id: client.store(f"The otter number 0 of {client.namespace}."),
     ],
 )
-def test_what_is_reinforced_or_told_again_has_its_full_vector_again(
+def test_what_is_reinforced_or_stored_again_has_its_full_vector_again(
     live: LiveSystem, client: Client, use: Callable[[Client, str], Any]
 ) -> None:
     (id_,) = store_faded(client, 1)
@@ -639,7 +639,7 @@ def test_a_redis_that_is_away_between_connecting_and_the_first_message_loses_non
     client.close()
 
 
-def test_workers_that_are_away_are_noticed_and_what_nobody_waits_for_is_dropped(live: LiveSystem) -> None:
+def test_workers_that_are_away_are_noticed_and_messages_without_a_waiting_caller_are_dropped(live: LiveSystem) -> None:
     elsewhere = Client(live.redis_url.removesuffix("/0") + "/5")
     began = time.monotonic()
     with pytest.raises(UnavailableError, match=r"No worker answered within 0\.5 s"):

@@ -165,13 +165,13 @@ def test_a_second_up_says_that_it_runs_and_changes_nothing(running: Place) -> No
 def test_what_dies_is_started_again(running: Place, name: str) -> None:
     before = running.pids()
     psutil.Process(before[name]).kill()
-    eventually(lambda: _runs_anew(running, name, before[name]))
+    eventually(lambda: _runs_again(running, name, before[name]))
     status = running.status()
     eventually(lambda: servers.postgres_fault(status["database_url"]) is None)
     eventually(lambda: servers.redis_fault(status["redis_url"]) is None)
 
 
-def _runs_anew(place: Place, name: str, before: int) -> bool:
+def _runs_again(place: Place, name: str, before: int) -> bool:
     now = {each["name"]: each for each in place.status()["processes"]}
     return now[name]["state"] == "running" and now[name]["pid"] != before
 
@@ -373,7 +373,7 @@ def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place
     assert leftovers.supervisor_of(place.home) is None
 
 
-def test_up_whose_output_nobody_reads_any_more_leaves_the_system_running(place: Place) -> None:
+def test_up_whose_output_is_no_longer_read_leaves_the_system_running(place: Place) -> None:
     """As with `ebb up --detach 2>&1 | head -1`."""
     reading, writing = os.pipe()
     command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(place.port)]

@@ -141,13 +141,13 @@ class Author:
     # Facts that are stored, used and forgotten ----------------------------------------------------------------------
 
     def _facts(self, cell: Cell) -> Iterator[Wish]:
-        yield "memory.store_many", self._told(cell, aged=self.rng.random() < 0.3)
+        yield "memory.store_many", self._stored_cell(cell, aged=self.rng.random() < 0.3)
         for _ in range(self.rng.randint(0, 5)):
             yield from self._use(cell)
         if self.rng.random() < 0.6:
             yield self._touch(cell)
 
-    def _told(self, cell: Cell, *, aged: bool = False, fades: bool = False) -> dict[str, Any]:
+    def _stored_cell(self, cell: Cell, *, aged: bool = False, fades: bool = False) -> dict[str, Any]:
         now = self.clock()
         born = now - timedelta(days=self.rng.randint(100, 400)) if aged else now
         facts = [
@@ -241,7 +241,7 @@ class Author:
     # Facts that fade, facts that say nearly the same, files and items ------------------------------------------------
 
     def _fading(self, cell: Cell) -> Iterator[Wish]:
-        yield "memory.store_many", self._told(cell, fades=True)
+        yield "memory.store_many", self._stored_cell(cell, fades=True)
         if self.rng.random() < 0.4:
             yield SETTINGS, self._at(cell, set={HALF_LIFE: self.rng.randint(20, 200)})
             if self.rng.random() < 0.3:

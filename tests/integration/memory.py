@@ -154,7 +154,7 @@ class Memory:
     def forget(
         self, *ids: UUID, at: float, namespace: str = "default", purge: bool = False
     ) -> list[Outcome | InvalidInputError]:
-        """Forget facts because somebody asks for it."""
+        """Forget facts on request."""
         return forget.forget(self.context, namespace, ids, day(at), purge=purge)
 
     def restore(self, *ids: UUID, at: float, namespace: str = "default") -> list[Outcome | InvalidInputError]:
@@ -199,8 +199,8 @@ class Memory:
 
     def history(self, id_: UUID, *, at: float = 0, namespace: str = "default") -> list[tuple[str, float]]:
         """Return what happened to a fact, and on which day."""
-        told = history.history(self.context, namespace, id_, day(at))
-        return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in told.happenings]
+        found = history.history(self.context, namespace, id_, day(at))
+        return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.happenings]
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:
         """Erase what was forgotten long ago, of a namespace or of all; return how many facts that were."""
@@ -217,7 +217,7 @@ class Memory:
         return passes.finish(self.context, run)
 
     def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
-        """Classify all facts of a namespace whose decay class nobody chose."""
+        """Classify all facts of a namespace without a given decay class."""
         place: embed.Position | None = embed.START
         done = Backfilled()
         while place is not None:
@@ -240,11 +240,11 @@ class Memory:
         """Set and unset settings of a namespace; return the whole of its hygiene."""
         return namespace_settings.change(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
 
-    def tell(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
-        """Let so many turns of a session be told, as any facts do."""
-        told = self.stats(at, namespace).turns
+    def store_turns(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
+        """Store so many turns of a session, as facts."""
+        first = self.stats(at, namespace).turns
         self.store(
-            *[{"text": f"{session} {told + i}", "session": session, "turn": told + i} for i in range(turns)],
+            *[{"text": f"{session} {first + i}", "session": session, "turn": first + i} for i in range(turns)],
             at=at,
             namespace=namespace,
         )

@@ -83,12 +83,12 @@ KINDS = [
     Kind("permanent", NEVER, refreshed=False, confidence=0.01, durability="permanent"),
 ]
 KEPT = (0, 1)
-"""The permanent fact and the one that is pinned for good: nobody but their owner removes them, and he does not."""
+"""The permanent fact and the one that is pinned for good: no pass removes them."""
 
 
 @dataclass
 class Life:
-    """One fact as its owner would keep book of it, in days."""
+    """One fact as its owner would record it, in days."""
 
     id: UUID
     kind: Kind
@@ -121,7 +121,7 @@ class Life:
         return float(self.strength * tiers.retention(tiers.curve(strength, times), age)[0])
 
     def why_over(self, now: float) -> str | None:
-        """Return why nobody believes it any more at `now`, if so."""
+        """Return why it has ended at `now`, or None."""
         if (self.kind.days == NEVER and self.kind.decay_class) or now < self.pinned:
             return None
         if self.kind.durability:
@@ -159,7 +159,7 @@ class Owner:
     namespace: str
     lives: list[list[Life]] = field(default_factory=lambda: [[] for _ in KINDS])
     unwanted: set[int] = field(default_factory=set)
-    told: list[UUID] = field(default_factory=list)
+    turns_taken: list[UUID] = field(default_factory=list)
     uses: set[UUID] = field(default_factory=set)
 
     @property
@@ -193,28 +193,28 @@ class Owner:
             self.unwanted.discard(number)
             kind = KINDS[number]
             self.lives[number].append(
-                Life(id_, kind, self.manner, now, now, len(self.told), now, confidence=kind.confidence)
+                Life(id_, kind, self.manner, now, now, len(self.turns_taken), now, confidence=kind.confidence)
             )
 
-    def tell(self, id_: UUID, now: float) -> int:
+    def take_turn(self, id_: UUID, now: float) -> int:
         """Count a turn, unless it was counted; return its number."""
-        if id_ not in self.told:
-            self.told.append(id_)
+        if id_ not in self.turns_taken:
+            self.turns_taken.append(id_)
             for life in self.all():
                 self.outrun(life, now)
-        return self.told.index(id_)
+        return self.turns_taken.index(id_)
 
     def outrun(self, life: Life, now: float) -> None:
-        if not life.forgotten and len(self.told) - life.occurred > self.manner.turns:
+        if not life.forgotten and len(self.turns_taken) - life.occurred > self.manner.turns:
             if life.pinned > now:
-                life.occurred = len(self.told)
+                life.occurred = len(self.turns_taken)
             else:
                 life.outrun = min(life.outrun, now)
 
     def restate(self, life: Life, now: float) -> None:
         """Restart the lifetime, whatever the class; an episode is as if it had been stored now."""
         life.confirmed = life.encoded = now
-        life.occurred, life.outrun = len(self.told), NEVER
+        life.occurred, life.outrun = len(self.turns_taken), NEVER
 
     def touch(self, life: Life, use: UUID, now: float) -> None:
         """Count a use, once by its id."""
@@ -241,7 +241,7 @@ class Owner:
         life.restored.append((life.forgotten[0], now))
         life.strength = min(life.salience(now) + 0.5, 1.0)
         life.seen = life.confirmed = life.encoded = now
-        life.occurred, life.outrun = len(self.told), NEVER
+        life.occurred, life.outrun = len(self.turns_taken), NEVER
         life.forgotten = None
         life.confidence = 1.0 if life.why_over(now) else life.confidence
         ended = [reason for reason, _ in life.restored if reason != WISHED]
@@ -312,7 +312,12 @@ def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
     lives = owner.lives[number]
     life, own = lives[0 if flag else -1] if lives else None, owner.namespace
     if what == "turn":
-        turn = {"text": f"Said {id_}.", "session": "chat", "turn": owner.tell(id_, now), "decay_class": "permanent"}
+        turn = {
+            "text": f"Said {id_}.",
+            "session": "chat",
+            "turn": owner.take_turn(id_, now),
+            "decay_class": "permanent",
+        }
         memory.store(turn, at=now, namespace=own, touch=False)
     elif what == "store":
         fact = {"id": str(id_), "text": text(number), "strength": 0.5, "again": flag}
@@ -362,7 +367,7 @@ def do_to_all(memory: Memory, owners: Sequence[Owner], what: str, now: float) ->
 
 
 def pin(memory: Memory, owner: Owner, living: Life | None, life: Life, until: float, now: float) -> None:
-    """Pin until an instant, or for good; until now is the end of a pin. Turns are counted anew from then on."""
+    """Pin until an instant, or for good; until now is the end of a pin. Turns are counted from then on."""
     own = owner.namespace
     if life is not living:
         with pytest.raises(InvalidInputError, match="no live fact"):
@@ -373,7 +378,7 @@ def pin(memory: Memory, owner: Owner, living: Life | None, life: Life, until: fl
     else:
         memory.pin(life.id, at=now, until=None if until == NEVER else until, namespace=own)
     if until != max(life.pinned, now):
-        life.pinned, life.occurred, life.outrun = until, len(owner.told), NEVER
+        life.pinned, life.occurred, life.outrun = until, len(owner.turns_taken), NEVER
 
 
 def kept_whole(life: Life, now: float) -> int:
@@ -420,7 +425,7 @@ def assert_anchored(memory: Memory, owner: Owner) -> None:
 def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
     ids = {id_ for (id_,) in memory.rows(GUESTS, owner.namespace)}
     assert ids == {one.id for one in owner.all()}
-    assert memory.stats(now, owner.namespace).turns == len(owner.told)
+    assert memory.stats(now, owner.namespace).turns == len(owner.turns_taken)
     for life in owner.all():
         row = memory.row(life.id)
         assert row["forgotten_reason"] == (life.forgotten[0] if life.forgotten else None)

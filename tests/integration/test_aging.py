@@ -45,24 +45,24 @@ def test_use_does_not_make_an_episode_younger(memory: Memory) -> None:
 
 def test_an_episode_is_over_with_the_five_hundred_and_first_turn(memory: Memory) -> None:
     id_ = episode(memory, session="train", turn=1)
-    memory.tell(500, at=1)
+    memory.store_turns(500, at=1)
     assert memory.stats(1).turns == 501
     assert seen(memory, id_, 1)
-    memory.tell(1, at=2)
+    memory.store_turns(1, at=2)
     assert not seen(memory, id_, 2)
     assert memory.row(id_)["ends"] == 2
     assert memory.decay(2.001).counters.aged == 1
     assert memory.row(id_)["forgotten_reason"] == "aged"
 
 
-def test_turns_are_counted_once_however_often_and_in_what_kinds_they_are_told(memory: Memory) -> None:
-    told = [{"text": "Tea?", "session": "a", "turn": 1}, {"text": "Yes.", "session": "a", "turn": 1}]
-    told += [
+def test_turns_are_counted_once_however_often_and_as_what_kinds_they_are_stored(memory: Memory) -> None:
+    said = [{"text": "Tea?", "session": "a", "turn": 1}, {"text": "Yes.", "session": "a", "turn": 1}]
+    said += [
         {"text": "Milk?", "session": "a", "turn": 2, "kind": "episodic"},
         {"text": "Hm.", "session": "b", "turn": 1},
     ]
     for _ in range(2):
-        memory.store(*told)
+        memory.store(*said)
     memory.store(
         {"text": "No sugar.", "session": "a", "turn": 2}, {"text": "No turn.", "session": "a"}, "Nor a session."
     )
@@ -119,7 +119,7 @@ def test_an_episode_that_is_stated_again_is_as_young_as_a_new_one(memory: Memory
 def test_with_and_both_limits_are_needed(memory: Memory) -> None:
     memory.choose({LIMIT: 5, OPERATOR: "AND"})
     by_turns_first, by_days_first = episode(memory), episode(memory, "The next train was full.")
-    memory.tell(6, at=1)
+    memory.store_turns(6, at=1)
     assert memory.row(by_turns_first)["ends"] == pytest.approx(90)
     later = episode(memory, "A tramp slept on the bench.", at=2)
     assert memory.row(later)["ends"] == float("inf")
@@ -130,13 +130,13 @@ def test_with_and_both_limits_are_needed(memory: Memory) -> None:
         None,
     ]
     memory.decay(100)
-    memory.tell(6, at=101)
+    memory.store_turns(6, at=101)
     assert memory.row(later)["ends"] == 101
 
 
 def test_a_permanent_episode_is_kept_for_ever_and_stale_after_long_silence(memory: Memory) -> None:
     id_ = episode(memory, durability="permanent")
-    memory.tell(501, at=1)
+    memory.store_turns(501, at=1)
     assert not exported(memory, id_, 180)["stale"]
     assert memory.decay(180).counters.stale == 0
     assert exported(memory, id_, 181)["stale"]
@@ -148,7 +148,7 @@ def test_a_permanent_episode_is_kept_for_ever_and_stale_after_long_silence(memor
     assert seen(memory, id_, 3_000)
 
 
-def test_staleness_is_told_by_recall_and_ends_with_it(memory: Memory) -> None:
+def test_staleness_is_shown_by_recall_and_ends_with_it(memory: Memory) -> None:
     id_ = episode(memory, durability="permanent")
     memory.decay(200)
     (found,) = memory.ask("last train to Basel", at=200).results
@@ -171,10 +171,10 @@ def test_a_recall_that_does_not_strengthen_ends_the_silence_all_the_same(memory:
 def test_no_doubt_culls_episodes_and_chunks(memory: Memory) -> None:
     doubted = {"confidence": 0.11}
     semantic, chunk = memory.add("A rumour.", **doubted), memory.add("# Notes", kind="chunk", **doubted)
-    told = episode(memory, **doubted)
+    episodic = episode(memory, **doubted)
     assert memory.decay(60).counters.culled == 1
-    assert [memory.row(one)["forgotten_reason"] for one in (semantic, chunk, told)] == ["culled", None, None]
-    assert exported(memory, told, 60)["effective_confidence"] == 0.11
+    assert [memory.row(one)["forgotten_reason"] for one in (semantic, chunk, episodic)] == ["culled", None, None]
+    assert exported(memory, episodic, 60)["effective_confidence"] == 0.11
     memory.decay(4_000)
     assert memory.row(chunk)["forgotten_reason"] is None
 
@@ -196,15 +196,15 @@ def test_the_forecast_tells_what_ages_and_gets_stale(memory: Memory) -> None:
     assert [number for number, one in enumerate(ahead, 1) if one.counts["stale"]] == [181]
 
 
-def test_a_restored_episode_is_as_if_told_now(memory: Memory) -> None:
+def test_a_restored_episode_is_as_if_stored_now(memory: Memory) -> None:
     id_ = episode(memory, session="train", turn=1)
-    memory.tell(501, at=1)
+    memory.store_turns(501, at=1)
     memory.decay(2)
     memory.restore(id_, at=3)
     assert (memory.row(id_)["forgotten_reason"], memory.row(id_)["ends"]) == (None, pytest.approx(93))
-    memory.tell(500, at=4)
+    memory.store_turns(500, at=4)
     assert seen(memory, id_, 5)
-    memory.tell(1, at=6)
+    memory.store_turns(1, at=6)
     assert not seen(memory, id_, 7)
 
 
@@ -212,7 +212,7 @@ def test_a_pinned_episode_begins_to_age_when_its_pin_ends(memory: Memory) -> Non
     memory.choose({LIMIT: 5})
     id_ = episode(memory)
     memory.pin(id_, at=1, until=200)
-    memory.tell(6, at=2)
+    memory.store_turns(6, at=2)
     memory.decay(199)
     assert memory.row(id_)["ends"] == pytest.approx(290)
     assert memory.decay(289).counters.aged == 0
@@ -223,11 +223,11 @@ def test_unpinned_an_episode_outlives_as_many_turns_again(memory: Memory) -> Non
     memory.choose({LIMIT: 5})
     id_ = episode(memory)
     memory.pin(id_, at=1)
-    memory.tell(20, at=2)
+    memory.store_turns(20, at=2)
     memory.unpin(id_, at=3)
-    memory.tell(5, at=4)
+    memory.store_turns(5, at=4)
     assert seen(memory, id_, 4)
-    memory.tell(1, at=5)
+    memory.store_turns(1, at=5)
     assert not seen(memory, id_, 5)
 
 

@@ -233,10 +233,10 @@ def test_explaining_tells_no_word_of_what_was_asked_to_be_forgotten(memory: Memo
     id_ = memory.add("The safe opens with 4711.")
     memory.forget(id_, at=10)
     found = memory.ask("What opens the safe?", at=20, explain=True, why=id_, **asked)
-    (told,) = found.left_out or []
+    (hidden,) = found.left_out or []
     assert found.why is not None
-    assert (told["text"], found.why["text"], found.why["words"]["shared"]) == ("", "", [])
-    assert told["rule"] == found.why["rule"] == "forgotten: asked"
+    assert (hidden["text"], found.why["text"], found.why["words"]["shared"]) == ("", "", [])
+    assert hidden["rule"] == found.why["rule"] == "forgotten: asked"
 
 
 def test_as_of_sees_what_ended_by_itself_only_before_it_did(memory: Memory) -> None:

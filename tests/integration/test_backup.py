@@ -31,7 +31,7 @@ def storing(memory: Memory) -> Callable[[int], object]:
 
 def superseding(memory: Memory, ids: list[UUID]) -> Callable[[int], object]:
     return lambda n: memory.store(
-        {"text": f"Note {n}, told anew.", "supersedes": str(ids[n % FACTS])}, at=n / 10, touch=False
+        {"text": f"Note {n}, said again.", "supersedes": str(ids[n % FACTS])}, at=n / 10, touch=False
     )
 
 
@@ -108,11 +108,11 @@ def test_what_is_backed_up_while_all_goes_on_is_of_one_instant(
     assert sum("link" in line for line in backups[-1]) > 0
     assert {line["forgotten_reason"] for line in backups[-1] if "text" in line} >= {None, "asked"}
     twin.bring_back(backups[-1], at=50)
-    assert {told(line) for line in twin.archive(50)} == {told(line) for line in backups[-1]}
+    assert {lasting(line) for line in twin.archive(50)} == {lasting(line) for line in backups[-1]}
     assert twin.examine(50) == {}
 
 
-def told(line: dict[str, Any]) -> str:
+def lasting(line: dict[str, Any]) -> str:
     """Return what a line says apart from how a fact fades, of which a pass has not seen all yet on one side."""
     fading = {"state", "due_at", "fidelity", "dims", "effective_confidence"}
     return str(sorted((name, str(value)) for name, value in line.items() if name not in fading))
@@ -127,7 +127,7 @@ def test_an_archive_ends_with_how_many_lines_it_has(memory: Memory) -> None:
 
 def test_turns_that_no_episode_saw_are_kept(memory: Memory, twin: Memory) -> None:
     episode = memory.add("Ana laughed.", kind="episodic", durability="persistent", session="chat", turn=0)
-    memory.tell(5, at=1, session="later")
+    memory.store_turns(5, at=1, session="later")
     assert memory.value("select occurred from activity where fact = %s", episode) < memory.stats(1).turns
     twin.bring_back(memory.archive(1), at=1)
     assert twin.stats(1).turns == memory.stats(1).turns

@@ -38,7 +38,7 @@ def rebuilt(memory: Memory) -> list[str]:
     return search_indexes.rebuild_bloated_indexes(memory.context)
 
 
-def test_an_index_of_nearly_empty_pages_is_built_anew(memory: Memory) -> None:
+def test_an_index_of_nearly_empty_pages_is_rebuilt(memory: Memory) -> None:
     filled(memory, thinned=True)
     before = memory.value(SIZE)
     assert rebuilt(memory) == ["lexemes_pkey"]
@@ -84,7 +84,7 @@ def test_what_a_building_that_died_has_left_is_dropped(memory: Memory) -> None:
     assert memory.value("select to_regclass('lexemes_pkey_ccnew') is null")
 
 
-def test_an_index_that_cannot_be_built_anew_stays(memory: Memory) -> None:
+def test_an_index_that_cannot_be_rebuilt_stays(memory: Memory) -> None:
     filled(memory, thinned=True)
     with connect(memory.context.database_url, autocommit=True) as db:
         missing = index_sizes.Size("no_such_index", 2, 1)

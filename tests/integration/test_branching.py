@@ -189,8 +189,8 @@ def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
     memory.add("Tea is at five.", namespace=BRANCH)
     with pytest.raises(InvalidInputError, match="is a namespace of its own and no branch"):
         made(memory)
-    with pytest.raises(NotFoundError, match="there is no 'nowhere'"):
-        branching.begin(memory.context, "nowhere", 1)
+    with pytest.raises(NotFoundError, match="there is no 'unknown'"):
+        branching.begin(memory.context, "unknown", 1)
     with pytest.raises(InvalidInputError, match="would have 131 characters"):
         branching.begin(memory.context, "n" * 120, 365)
     made(memory, 30)

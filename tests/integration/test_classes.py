@@ -176,7 +176,7 @@ def test_a_backfill_keeps_to_its_namespace_unless_it_is_for_all(memory: Memory) 
     memory.store("Tea is at four.", namespace="theirs")
     assert memory.backfill(1, namespace="ours").examined == 1
     assert memory.stats(1, "theirs").decay_classes == {"none": 1}
-    assert memory.backfill(1, namespace="nobody").examined == 0
+    assert memory.backfill(1, namespace="unknown").examined == 0
     assert memory.backfill(1, namespace=None).changes == {("none", "stable"): 1}
     assert memory.stats(1, "theirs").decay_classes == {"stable": 1}
 

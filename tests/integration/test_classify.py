@@ -69,7 +69,7 @@ def shown(llm: StandIn) -> list[dict[str, Any]]:
     return [fact for request in llm.requests for fact in question(request)["facts"]]
 
 
-def test_by_default_nobody_is_asked(memory: Memory) -> None:
+def test_by_default_no_llm_is_asked(memory: Memory) -> None:
     memory.store(PORTO, LISBON)
     assert "chat" not in vars(memory.context)
     assert not Settings().classify_before_write
@@ -131,7 +131,7 @@ def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judge
     assert llm.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
-def test_what_shares_telling_words_is_shown_however_unlike_the_rest(judged: Memory, llm: StandIn) -> None:
+def test_what_shares_rare_words_is_shown_however_different_the_rest(judged: Memory, llm: StandIn) -> None:
     old = judged.add("Zanzibar: spice harvest postponed.")
     judged.store("Ana waters the plants on Mondays.", "Ana reads on Mondays.", "Ana swims on Mondays.")
     judged.rows("delete from signatures")
@@ -145,17 +145,15 @@ def test_what_is_about_the_same_key_is_shown_however_it_is_worded(judged: Memory
     assert [known["id"] for known in shown(llm)[0]["known"]] == [str(old)]
 
 
-def test_nobody_is_asked_about_what_resembles_nothing_live(judged: Memory, llm: StandIn) -> None:
+def test_no_llm_is_asked_about_what_resembles_nothing_live(judged: Memory, llm: StandIn) -> None:
     old = judged.add(PORTO)
     judged.add(PORTO + " Now.", namespace="theirs")
-    judged.store({"text": "Ana is nowhere.", "supersedes": str(old)}, at=1)
+    judged.store({"text": "Ana is away.", "supersedes": str(old)}, at=1)
     stored(judged, "Quarterly invoices: 12345 67890.", PORTO)
     assert shown(llm) == []
 
 
-def test_nobody_is_asked_about_what_is_known_word_for_word_or_what_somebody_decided(
-    judged: Memory, llm: StandIn
-) -> None:
+def test_no_llm_is_asked_about_known_texts_or_given_decisions(judged: Memory, llm: StandIn) -> None:
     old = judged.add(PORTO)
     llm.always = always("DELETE")
     assert stored(judged, PORTO.upper()) == [("duplicate", old)]
@@ -246,7 +244,7 @@ def changed(change: Callable[[list[dict[str, Any]]], object]) -> Reply:
 
 
 FAILURES: dict[str, Reply] = {
-    "an id that nobody has": judging(lambda _: ("DELETE", str(uuid4()))),
+    "an unknown id": judging(lambda _: ("DELETE", str(uuid4()))),
     "no id": judging(lambda _: ("NOOP", None)),
     "no id but words": judging(lambda _: ("UPDATE", "the first one")),
     "an action that there is not": always("FORGET"),
@@ -299,7 +297,7 @@ def test_an_llm_that_is_away_costs_a_store_no_more_than_its_time(judged: Memory,
     assert llm.requests == []
 
 
-def test_after_a_failure_nobody_waits_for_the_llm_for_a_while(judged: Memory, llm: StandIn) -> None:
+def test_after_a_failure_no_task_waits_for_the_llm_for_a_while(judged: Memory, llm: StandIn) -> None:
     judged.add(PORTO)
     llm.always = failure(500)
     stored(judged, LISBON)
@@ -319,7 +317,7 @@ def test_rubbish_is_no_reason_to_stop_asking(judged: Memory, llm: StandIn) -> No
     assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
 
 
-def test_nobody_is_asked_when_there_is_no_time_left(
+def test_no_llm_is_asked_when_there_is_no_time_left(
     judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged.add(PORTO)

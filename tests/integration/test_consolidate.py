@@ -1,4 +1,4 @@
-"""Facts that say nearly the same are told, merged where somebody wants it, and come back if somebody wants that."""
+"""Near-duplicate facts are listed, merged on request, and restored on request."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,14 +24,14 @@ DARK_TOO = "User prefers dark mode in every editor"
 
 
 def compared(memory: Memory, at: float = 0, namespace: str = "default") -> int:
-    """Compare whatever was not, and return how many facts that were."""
+    """Compare all facts not compared yet; return how many those were."""
     total = 0
     while batch := compare(memory.context, namespace, day(at)):
         total += batch
     return total
 
 
-def told(memory: Memory, at: float = 0, namespace: str = "default") -> list[Group]:
+def near_duplicates(memory: Memory, at: float = 0, namespace: str = "default") -> list[Group]:
     compared(memory, at, namespace)
     return consolidate.near_duplicates(memory.context, namespace, day(at))
 
@@ -41,7 +41,7 @@ def names(groups: list[Group]) -> list[tuple[UUID, set[UUID]]]:
 
 
 def merge(memory: Memory, at: float = 1, run: UUID | None = None, namespace: str = "default", **options: Any) -> Merged:
-    groups = told(memory, at, namespace)
+    groups = near_duplicates(memory, at, namespace)
     return consolidate.merge(memory.context, namespace, run or uuid4(), groups, day(at), **options)
 
 
@@ -60,11 +60,11 @@ def live(memory: Memory) -> set[UUID]:
     return {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")}
 
 
-def test_near_duplicates_are_told_with_their_likeness_and_nothing_else_changes(memory: Memory) -> None:
+def test_near_duplicates_are_listed_with_their_similarity_and_nothing_else_changes(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED, at=1)
     memory.add(DARK)
     before = list(everything(memory))
-    (group,) = told(memory, at=2)
+    (group,) = near_duplicates(memory, at=2)
     assert (group.keep.id, group.keep.text) == (first, MOVED)
     ((member, similarity),) = group.merge
     assert (member.id, member.text) == (second, HAS_MOVED)
@@ -80,17 +80,17 @@ def test_each_fact_is_compared_once_with_all_that_are_there(memory: Memory) -> N
     assert compared(memory) == 0
     new = memory.add(HAS_MOVED)
     assert compared(memory) == 1
-    assert names(told(memory)) == [(old, {new})]
+    assert names(near_duplicates(memory)) == [(old, {new})]
 
 
 def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     embed.reset(memory.context)
-    assert told(memory) == []
+    assert near_duplicates(memory) == []
     place: embed.Position | None = embed.START
     while place is not None:
         place = embed.embed_pending(memory.context, place, day(0))
-    assert names(told(memory)) == [(first, {second})]
+    assert names(near_duplicates(memory)) == [(first, {second})]
 
 
 @pytest.mark.parametrize(
@@ -108,41 +108,41 @@ def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memo
 def test_what_is_about_something_else_is_no_duplicate(memory: Memory, one: Any, two: Any) -> None:
     memory.add(MOVED, **one)
     memory.add(HAS_MOVED, **two)
-    assert told(memory) == []
+    assert near_duplicates(memory) == []
 
 
 def test_case_of_entity_key_and_value_makes_no_difference(memory: Memory) -> None:
     first = memory.add(MOVED, entity="Mira", key="Home", value="LEIPZIG")
     second = memory.add(HAS_MOVED, entity="MIRA", key="home", value="Leipzig")
-    assert names(told(memory)) == [(first, {second})]
+    assert names(near_duplicates(memory)) == [(first, {second})]
 
 
 def test_texts_that_differ_in_a_figure_or_a_negation_are_never_merged(memory: Memory) -> None:
     memory.store("She does like strong coffee in the morning", "She does not like strong coffee in the morning")
     memory.store(*[f"The guest of room {number} pays for breakfast in advance." for number in range(12)])
-    assert told(memory) == []
+    assert near_duplicates(memory) == []
 
 
 def test_namespaces_are_never_merged_with_each_other(memory: Memory) -> None:
     ours, theirs = memory.add(MOVED, namespace="ours"), memory.add(HAS_MOVED, namespace="theirs")
-    assert told(memory, namespace="ours") == told(memory, namespace="theirs") == []
+    assert near_duplicates(memory, namespace="ours") == near_duplicates(memory, namespace="theirs") == []
     again = memory.add(HAS_MOVED, namespace="ours")
-    assert names(told(memory, namespace="ours")) == [(ours, {again})]
+    assert names(near_duplicates(memory, namespace="ours")) == [(ours, {again})]
     merge(memory, namespace="ours")
     assert live(memory) == {ours, theirs}
-    assert told(memory, namespace="nobody") == []
-    assert merge(memory, namespace="nobody") == Merged()
+    assert near_duplicates(memory, namespace="unknown") == []
+    assert merge(memory, namespace="unknown") == Merged()
 
 
 def test_what_is_forgotten_superseded_or_over_is_no_duplicate_any_more(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     third = memory.add(MOVED_HERE, decay_class="session")
-    assert len(told(memory)[0].merge) == 2
+    assert len(near_duplicates(memory)[0].merge) == 2
     memory.forget(second, at=0.5)
-    assert names(told(memory, at=0.6)) == [(first, {third})]
-    assert told(memory, at=1.1) == []
+    assert names(near_duplicates(memory, at=0.6)) == [(first, {third})]
+    assert near_duplicates(memory, at=1.1) == []
     memory.store({"text": "Mira lives in Porto.", "supersedes": str(first)}, at=1.2)
-    assert told(memory, at=1.2) == []
+    assert near_duplicates(memory, at=1.2) == []
 
 
 @pytest.mark.parametrize("fading", [0, 40, 70, 100, 300])
@@ -151,14 +151,14 @@ def test_faded_facts_are_still_recognised(memory: Memory, fading: float) -> None
     compared(memory)
     memory.decay(fading)
     new = memory.add(HAS_MOVED, at=fading)
-    assert names(told(memory, at=fading)) == [(old, {new})]
+    assert names(near_duplicates(memory, at=fading)) == [(old, {new})]
 
 
 def test_two_signatures_are_enough(memory: Memory) -> None:
     ids = {memory.add(MOVED), memory.add(HAS_MOVED)}
     memory.decay(300)
     assert {memory.row(id_)["fidelity"] for id_ in ids} == {FINGERPRINT}
-    ((kept, merged),) = names(told(memory, at=300))
+    ((kept, merged),) = names(near_duplicates(memory, at=300))
     assert {kept} | merged == ids
 
 
@@ -243,21 +243,21 @@ def test_which_fact_is_kept_follows_from_the_facts_alone(memory: Memory, how: st
     if how == "confirmed":
         memory.rows("update activity set confirmations = 3 where fact = %s", ids[1])
     kept = ids[0] if how == "id" else ids[1]
-    assert [group.keep.id for group in told(memory, at=3)] == [kept]
+    assert [group.keep.id for group in near_duplicates(memory, at=3)] == [kept]
 
 
 def test_pinned_and_permanent_facts_are_never_merged_away(memory: Memory) -> None:
     first, second = memory.add(MOVED, decay_class="permanent"), memory.add(HAS_MOVED)
     memory.pin(second, at=0)
     third = memory.add(MOVED_HERE)
-    assert names(told(memory)) == [(second, {third})]
+    assert names(near_duplicates(memory)) == [(second, {third})]
     merge(memory)
     assert live(memory) == {first, second}
 
 
 def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
     first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_HERE)
-    groups = told(memory)
+    groups = near_duplicates(memory)
     memory.pin(second, at=0.5)
     memory.forget(third, at=0.5)
     assert consolidate.merge(memory.context, "default", uuid4(), groups, day(1)) == Merged()
@@ -269,7 +269,7 @@ def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_i
 def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
     for one, two in ((MOVED, HAS_MOVED), (DARK, DARK_TOO)):
         memory.store({"text": one, "confidence": 0.5}, {"text": two, "confidence": 0.5})
-    groups, run = told(memory), uuid4()
+    groups, run = near_duplicates(memory), uuid4()
     assert len(consolidate.merge(memory.context, "default", run, groups, day(1)).groups) == 2
     before = list(everything(memory))
     for again in (run, uuid4()):
@@ -294,7 +294,7 @@ def test_many_that_merge_at_once_merge_each_fact_once(memory: Memory) -> None:
 
 
 def test_many_that_compare_while_others_store_miss_no_pair(memory: Memory) -> None:
-    def told_and_compared(how: str) -> None:
+    def stored_and_compared(how: str) -> None:
         for begin in range(0, 60, 10):
             numbers = range(begin, begin + 10)
             memory.store(*[f"Guest {number} moved {how} the attic and rents it from Mira" for number in numbers])
@@ -302,11 +302,11 @@ def test_many_that_compare_while_others_store_miss_no_pair(memory: Memory) -> No
 
     memory.add("Tea at four.")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(told_and_compared, ["to", "into", "up to", "on to"]))
+        list(pool.map(stored_and_compared, ["to", "into", "up to", "on to"]))
     pairs = memory.rows("select fact, other from likenesses")
     compared(memory)
     assert memory.rows("select fact, other from likenesses") == pairs
-    groups = names(told(memory))
+    groups = names(near_duplicates(memory))
     assert len(groups) == 60
     assert sum(len(merged) for _, merged in groups) >= 120
 
@@ -317,11 +317,11 @@ def test_what_was_merged_is_restored_and_then_left_alone(memory: Memory) -> None
     memory.restore(second, at=2)
     assert live(memory) == {first, second}
     assert (memory.row(second)["live"], memory.row(second)["fidelity"]) == (True, FULL)
-    assert told(memory, at=3) == []
+    assert near_duplicates(memory, at=3) == []
     assert merge(memory, at=3) == Merged()
     third = memory.add(MOVED_HERE, at=4)
-    assert len(told(memory, at=4)) == 1
-    assert third in names(told(memory, at=4))[0][1]
+    assert len(near_duplicates(memory, at=4)) == 1
+    assert third in names(near_duplicates(memory, at=4))[0][1]
 
 
 def test_a_fact_that_comes_back_is_compared_with_what_was_stored_meanwhile(memory: Memory) -> None:
@@ -329,9 +329,9 @@ def test_a_fact_that_comes_back_is_compared_with_what_was_stored_meanwhile(memor
     compared(memory)
     memory.forget(first, at=1)
     second = memory.add(HAS_MOVED, at=2)
-    assert told(memory, at=2) == []
+    assert near_duplicates(memory, at=2) == []
     memory.restore(first, at=3)
-    assert names(told(memory, at=3)) == [(first, {second})]
+    assert names(near_duplicates(memory, at=3)) == [(first, {second})]
 
 
 def rumours(memory: Memory, count: int) -> None:
@@ -351,7 +351,7 @@ def test_merging_counts_towards_the_forget_limit_and_stops_there(memory: Memory)
     assert memory.value(runs) == 3
 
 
-def test_purging_a_merged_fact_takes_its_likenesses_along(memory: Memory) -> None:
+def test_purging_a_merged_fact_deletes_its_near_duplicate_pairs(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     merge(memory)
     assert memory.value("select count(*) from likenesses") == 1
@@ -361,14 +361,14 @@ def test_purging_a_merged_fact_takes_its_likenesses_along(memory: Memory) -> Non
     assert second not in live(memory)
 
 
-def test_the_same_told_again_after_a_merge_is_stored_and_found_again(memory: Memory) -> None:
+def test_the_same_text_after_a_merge_is_stored_and_found_again(memory: Memory) -> None:
     first = memory.add(MOVED)
     memory.add(HAS_MOVED)
     merge(memory)
     (stored,) = memory.store(HAS_MOVED, at=2)
     assert isinstance(stored, Stored)
     assert stored.action == "added"
-    assert names(told(memory, at=2)) == [(first, {stored.id})]
+    assert names(near_duplicates(memory, at=2)) == [(first, {stored.id})]
 
 
 def test_a_near_duplicate_is_found_by_meaning_after_the_first_of_both_expired(memory: Memory) -> None:

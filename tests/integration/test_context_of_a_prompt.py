@@ -38,7 +38,7 @@ def test_nothing_that_fits_injects_nothing(memory: Memory) -> None:
     assert (done.text, done.tokens, done.lines) == ("", 0, [])
 
 
-def test_the_budget_counts_what_is_injected_and_what_is_cut_is_told(memory: Memory) -> None:
+def test_the_budget_counts_what_is_injected_and_what_is_cut_is_reported(memory: Memory) -> None:
     memory.store(*[f"The lake was calm on day {number} of the journey." for number in range(30)])
     done = inject_from(memory, "How calm was the lake?", shape=Shape(most_tokens=100), limit=30)
     assert 80 < done.tokens <= 100
@@ -151,7 +151,7 @@ def test_many_documents_do_not_crowd_facts_out(memory: Memory) -> None:
 def test_facts_of_the_entities_that_a_prompt_names_are_looked_up(memory: Memory) -> None:
     about_ana = memory.add("Allergic to hazelnuts.", entity="Ana Lima")
     about_kit = memory.add("Born in Porto.", entity="kit")
-    memory.store(*[f"The lake was calm on day {number} for everybody." for number in range(30)])
+    memory.store(*[f"The lake was calm on day {number} for all ships." for number in range(30)])
 
     def gaining(query: str, entities: tuple[str, ...] | None) -> set[Any]:
         lines = inject_from(memory, query, limit=100, entities=entities, explain=True).lines
@@ -159,6 +159,6 @@ def test_facts_of_the_entities_that_a_prompt_names_are_looked_up(memory: Memory)
 
     prompt = "Is ana lima's lake calm, and Kit?"
     assert gaining(prompt, None) == {about_ana, about_kit}
-    assert gaining(prompt, ("Ana  Lima", "Nobody")) == {about_ana}
+    assert gaining(prompt, ("Ana  Lima", "Otto")) == {about_ana}
     assert gaining(prompt, ()) == set()
     assert gaining("The kitchen of the lake", None) == set()

@@ -1,4 +1,4 @@
-"""Facts that cannot both be true are found as the second is stored, whoever stores them, and until it is settled."""
+"""Facts that cannot both be true are found when the second is stored, by any writer, until the conflict is settled."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -76,7 +76,7 @@ def test_namespaces_contradict_only_themselves(memory: Memory) -> None:
     add(memory, PORTO, namespace="ours")
     add(memory, LISBON, namespace="theirs")
     assert pairs(memory, namespace="ours") == pairs(memory, namespace="theirs") == []
-    assert pairs(memory, namespace="nobody's") == []
+    assert pairs(memory, namespace="unknown") == []
 
 
 def test_a_superseding_fact_does_not_contradict_what_it_replaced(memory: Memory) -> None:
@@ -171,7 +171,7 @@ def test_several_are_superseded_by_one_or_none_is(memory: Memory) -> None:
     assert pairs(memory) == []
 
 
-def test_what_is_not_live_cannot_be_kept_nor_superseded_anew(memory: Memory) -> None:
+def test_what_is_not_live_cannot_be_kept_nor_superseded_again(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON)
     third = add(memory, PORTO, text="Ana lives in Braga.", value="Braga")
     keep(memory, new, old)
@@ -179,8 +179,8 @@ def test_what_is_not_live_cannot_be_kept_nor_superseded_anew(memory: Memory) -> 
         keep(memory, third, old)
     with pytest.raises(InvalidInputError, match=f"{old} was superseded by {new} already"):
         keep(memory, old, third)
-    with pytest.raises(InvalidInputError, match="nothing was ever stored in 'nobody'"):
-        supersede.keep(memory.context, "nobody", new, [third], day(10))
+    with pytest.raises(InvalidInputError, match="nothing was ever stored in 'unknown'"):
+        supersede.keep(memory.context, "unknown", new, [third], day(10))
 
 
 def test_of_two_that_keep_opposite_facts_at_once_one_prevails(memory: Memory) -> None:

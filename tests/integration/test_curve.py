@@ -24,16 +24,16 @@ def exported(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("decay_class", [None, "permanent", "stable", "short"])
-def test_a_curve_is_what_an_export_tells_at_each_instant(memory: Memory, decay_class: str | None) -> None:
+def test_a_curve_is_what_an_export_has_at_each_instant(memory: Memory, decay_class: str | None) -> None:
     id_ = memory.add("The brook is low.", decay_class=decay_class, importance=0.7)
     memory.touch(id_, at=1)
     found = drawn(memory, id_, 1)
     assert found["since"] == found["now"] == day(1).timestamp()
     now = found["at"].index(found["since"])
     for i in range(now, len(found["at"]), 24):
-        told = exported(memory, id_, (found["at"][i] - day(0).timestamp()) / DAY)
-        assert found["salience"][i] == pytest.approx(told["salience"], abs=1e-9)
-        assert found["confidence"][i] == pytest.approx(told["effective_confidence"], abs=1e-9)
+        row = exported(memory, id_, (found["at"][i] - day(0).timestamp()) / DAY)
+        assert found["salience"][i] == pytest.approx(row["salience"], abs=1e-9)
+        assert found["confidence"][i] == pytest.approx(row["effective_confidence"], abs=1e-9)
 
 
 def test_passes_do_what_the_curve_foretells_when_it_foretells_it(memory: Memory) -> None:
@@ -80,12 +80,12 @@ def test_a_fact_that_is_pinned_for_good_never_ends(memory: Memory) -> None:
     assert not [one for one in found["changes"] if one["what"] in ("expired", "faded", "culled")]
 
 
-def test_a_forgotten_fact_has_a_curve_and_one_of_somebody_else_has_none(memory: Memory) -> None:
+def test_a_forgotten_fact_has_a_curve_and_one_of_another_namespace_has_none(memory: Memory) -> None:
     id_ = memory.add("The brook is low.")
     memory.forget(id_, at=1)
     assert drawn(memory, id_, 2)["at"]
     memory.add("The tide is out.", namespace="other")
-    for namespace in ("other", "nobody"):
+    for namespace in ("other", "unknown"):
         with pytest.raises(NotFoundError):
             curve.curve(memory.context, namespace, id_, day(2))
     with pytest.raises(NotFoundError):

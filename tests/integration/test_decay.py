@@ -308,8 +308,8 @@ def test_a_dry_run_is_not_logged_as_if_it_had_done_anything(memory: Memory, capl
 def test_a_run_is_finished_and_logged_by_one_caller_only(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     memory.add("Tea at four.")
     run = uuid4()
-    (part,) = decay.plan(memory.context, run, day(100), asked_by="somebody")
-    assert decay.finish(memory.context, run) == Report(Counters(segments=1), finished=False, asked_by="somebody")
+    (part,) = decay.plan(memory.context, run, day(100), asked_by="a-caller")
+    assert decay.finish(memory.context, run) == Report(Counters(segments=1), finished=False, asked_by="a-caller")
     decay.apply(memory.context, part, lambda: None)
     with caplog.at_level(logging.INFO, "workers.decay.passes"), ThreadPoolExecutor(2) as pool_of_two:
         reports = list(pool_of_two.map(lambda _: decay.finish(memory.context, run), range(2)))

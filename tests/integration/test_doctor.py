@@ -88,7 +88,7 @@ def test_a_fault_of_a_forgotten_fact_is_mended_and_the_fact_stays_forgotten(
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_a_fact_whose_activity_is_made_anew_is_counted_as_what_it_is(memory: Memory, forgotten: bool) -> None:
+def test_a_fact_whose_activity_is_rebuilt_is_counted_as_what_it_is(memory: Memory, forgotten: bool) -> None:
     id_ = memory.add("The ferry leaves at six.")
     if forgotten:
         memory.forget(id_, at=1)
@@ -143,7 +143,7 @@ def cut_away(memory: Memory, statement: str, *values: Any) -> None:
         "update facts set forgotten_at = null, forgotten_reason = null where forgotten_reason is not null",
     ],
 )
-def test_what_is_counted_wrongly_is_counted_anew(memory: Memory, statement: str) -> None:
+def test_wrong_counts_are_counted_again(memory: Memory, statement: str) -> None:
     for n in range(4):
         memory.add(f"Note {n} of the log.", decay_class="stable")
     other = memory.add("The lamp is green.", namespace="other")
@@ -156,7 +156,7 @@ def test_what_is_counted_wrongly_is_counted_anew(memory: Memory, statement: str)
     assert memory.row(other)["live"]
 
 
-def test_words_are_counted_anew_after_a_mending(memory: Memory) -> None:
+def test_words_are_counted_again_after_a_mending(memory: Memory) -> None:
     memory.add("The lamp is green.")
     memory.add("The lamp is blue.", namespace="other")
     signals.take_grown(memory.context.redis)
@@ -168,7 +168,7 @@ def test_words_are_counted_anew_after_a_mending(memory: Memory) -> None:
     assert {"default", "other"} <= set(signals.take_grown(memory.context.redis))
 
 
-def test_a_vector_of_other_dimensions_than_the_embedders_is_made_anew(memory: Memory) -> None:
+def test_a_vector_of_other_dimensions_than_the_embedders_is_computed_again(memory: Memory) -> None:
     id_ = memory.add("The mill stands by the river.")
     spoil(memory, "update vectors set full_dims = 32, embedding = subvector(embedding, 1, 32) where fact = %s", id_)
     assert memory.examine(1) == {"wrong dimensions": 1}
@@ -184,11 +184,11 @@ def test_only_the_namespace_that_was_asked_for_is_examined(memory: Memory) -> No
     spoil(memory, SPOILT["hidden"], other)
     assert memory.examine(1, namespace="default", mend=True) == {}
     assert memory.examine(1, namespace="other") == {"hidden": 1}
-    assert memory.examine(1, namespace="nobody's") == {}
+    assert memory.examine(1, namespace="unknown") == {}
     assert memory.examine(1) == {"hidden": 1}
 
 
-def test_facts_of_a_changed_class_or_by_changed_rules_are_told_apart_from_faults(memory: Memory) -> None:
+def test_facts_of_a_changed_class_or_by_changed_rules_are_distinguished_from_faults(memory: Memory) -> None:
     memory.add("The oven needs ten minutes.", decay_class="session")
     memory.decay(0.9)
     assert memory.examine(0.95) == {}

@@ -39,15 +39,15 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
 
 def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows by every text that is embedded for storing from now on."""
-    embedder, told = memory.context.embedder, []
+    embedder, embedded = memory.context.embedder, []
     embed = embedder.embed
 
     def noting(texts: Sequence[str], **options: Any) -> Any:
-        told.extend(texts)
+        embedded.extend(texts)
         return embed(texts, **options)
 
     monkeypatch.setattr(embedder, "embed", noting)
-    return told
+    return embedded
 
 
 def test_a_file_is_found_by_path_section_and_text(memory: Memory) -> None:
@@ -67,10 +67,10 @@ def test_indexing_again_changes_nothing(memory: Memory) -> None:
 
 def test_only_changed_chunks_are_embedded_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     index(memory, "memory/boat.md", BOAT)
-    told = embeddings(memory, monkeypatch)
+    embedded = embeddings(memory, monkeypatch)
     changed = index(memory, "memory/boat.md", "Preface.\n\n" + BOAT.replace("Three", "Four"), at=1)
     assert changed == Indexed(added=2, unchanged=2, removed=1)
-    assert sorted(told) == ["## Sails\n\nFour of them.", "Preface."]
+    assert sorted(embedded) == ["## Sails\n\nFour of them.", "Preface."]
 
 
 def test_what_is_no_longer_in_a_file_leaves_no_trace(memory: Memory) -> None:
@@ -121,7 +121,7 @@ def test_namespaces_have_files_of_their_own(memory: Memory) -> None:
     assert said(memory) == [("a/b.md", None, "Ours.")]
     assert documents.known(memory.context, "other", "a") == []
     assert [one.path for one in documents.known(memory.context, "default", "a")] == ["a/b.md"]
-    assert documents.remove(memory.context, "nobody", ["a/b.md"]) == 0
+    assert documents.remove(memory.context, "unknown", ["a/b.md"]) == 0
 
 
 def test_a_folder_knows_its_own_files_and_those_whose_chunks_were_imported(memory: Memory) -> None:
@@ -148,7 +148,7 @@ def test_an_unread_chunk_fades_but_is_never_culled(memory: Memory) -> None:
     assert index(memory, "a/b.md", BOAT, at=2_001) == Indexed(unchanged=3)
 
 
-def test_a_chunk_that_somebody_forgot_stays_forgotten(memory: Memory) -> None:
+def test_a_chunk_that_was_forgotten_stays_forgotten(memory: Memory) -> None:
     index(memory, "a/b.md", BOAT)
     engine = memory.value("select id from facts where key = 'Boat > Engine'")
     memory.forget(engine, at=1)

@@ -31,8 +31,8 @@ def fact(memory: Memory, id_: UUID) -> edits.Editable:
 
 
 def noted(memory: Memory, id_: UUID) -> list[dict[str, Any]]:
-    told = history.history(memory.context, "default", id_, day(9)).happenings
-    return [one.details for one in told if one.what == "edited"]
+    events = history.history(memory.context, "default", id_, day(9)).happenings
+    return [one.details for one in events if one.what == "edited"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memo
     check_embedder(memory.context)
 
 
-def test_signatures_of_another_version_are_refused_until_they_are_made_anew(memory: Memory) -> None:
+def test_signatures_of_another_version_are_refused_until_they_are_computed_again(memory: Memory) -> None:
     memory.store(*TEXTS)
     memory.rows("update embedders set signature_seed = 1")
     with pytest.raises(EmbedderMismatchError, match=r"signatures of another version of Ebb.*`ebb up --reembed`"):
@@ -67,7 +67,7 @@ def test_reembedding_leaves_every_live_fact_with_the_new_dims(memory: Memory, ot
     assert other.ids("guests number 3 preferred", at=1) != []
 
 
-def test_texts_are_found_by_their_words_while_vectors_are_made_anew(memory: Memory, other: Memory) -> None:
+def test_texts_are_found_by_their_words_while_vectors_are_computed_again(memory: Memory, other: Memory) -> None:
     memory.store(*TEXTS, "The dentist is in Mill Lane.")
     embed.reset(other.context)
     found = other.ask("dentist")

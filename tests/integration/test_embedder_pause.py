@@ -123,7 +123,9 @@ def test_pending_facts_wait_for_the_end_of_the_pause(away: Memory, server: Stand
     assert embed.waiting(away.context) == 0
 
 
-def test_after_the_pause_one_request_tries_and_its_success_is_everybodys(away: Memory, server: StandIn) -> None:
+def test_after_the_pause_one_request_tries_and_its_success_ends_the_pause_for_all(
+    away: Memory, server: StandIn
+) -> None:
     server.replies.append(failure(503))
     away.ask("dentist")
     later(away)
@@ -164,7 +166,7 @@ def test_a_server_that_asks_to_wait_is_given_that_time(away: Memory) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_text_that_the_server_refuses_pauses_nobody(away: Memory, server: StandIn, status: int) -> None:
+def test_a_text_that_the_server_refuses_causes_no_pause(away: Memory, server: StandIn, status: int) -> None:
     server.replies.append(failure(status))
     assert not away.ask("dentist").by_meaning
     assert away.ask("dentist").by_meaning
@@ -195,16 +197,16 @@ def test_a_reset_ends_the_pause_since_an_operator_has_mended_something(away: Mem
     assert embedder_pause.state(away.context.redis).failures == 0
 
 
-def test_health_tells_of_the_pause_and_asks_nobody(away: Memory, server: StandIn) -> None:
+def test_health_reports_the_pause_without_a_request(away: Memory, server: StandIn) -> None:
     server.always = failure(503, "secret words of a text")
     away.ask("dentist")
-    told = health(away.context)["embedder"]
-    assert "1 failures in a row" in told
-    assert "secret" not in told
+    status = health(away.context)["embedder"]
+    assert "1 failures in a row" in status
+    assert "secret" not in status
     assert len(server.requests) == 1
 
 
-def test_a_redis_that_is_away_pauses_nobody(away: Memory) -> None:
+def test_a_redis_that_is_away_causes_no_pause(away: Memory) -> None:
     alone = Context(away.context.settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"}))
     with closing(alone):
         assert alone.queries.embed("dentist").shape == (DIMS,)

@@ -25,22 +25,22 @@ def rules(found: Recalled) -> dict[str, str]:
 
 
 def why(memory: Memory, query: str, id_: UUID, at: float = 0, **question: Any) -> dict[str, Any]:
-    told = memory.ask(query, at=at, why=id_, **question).why
-    assert told is not None
-    return told
+    found = memory.ask(query, at=at, why=id_, **question).why
+    assert found is not None
+    return found
 
 
-def test_a_forgotten_fact_that_would_have_been_found_by_meaning_is_told(memory: Memory) -> None:
+def test_a_forgotten_fact_that_would_have_been_found_by_meaning_is_explained(memory: Memory) -> None:
     id_ = memory.add(CELLO)
     memory.store(*OTHERS)
     memory.forget(id_, at=1)
     found = memory.ask(PARAPHRASE, at=2, explain=True)
     assert CELLO not in [one.text for one in found.results]
-    (told,) = [one for one in found.left_out or [] if one["id"] == str(id_)]
-    assert (told["rule"], told["rank"]) == ("forgotten: asked", 1)
+    (hidden,) = [one for one in found.left_out or [] if one["id"] == str(id_)]
+    assert (hidden["rule"], hidden["rank"]) == ("forgotten: asked", 1)
 
 
-def test_rules_that_filter_before_the_arms_are_told_as_well(memory: Memory) -> None:
+def test_rules_that_filter_before_the_arms_are_explained_as_well(memory: Memory) -> None:
     memory.store(
         {"text": "Tea at four.", "tags": ["home"], "category": "a"},
         {"text": "Tea at five.", "tags": ["work"], "category": "a"},
@@ -55,10 +55,10 @@ def test_rules_that_filter_before_the_arms_are_told_as_well(memory: Memory) -> N
     assert rules(memory.ask("tea", documents=False, explain=True)) == {"Tea at seven.": "of a document"}
 
 
-def test_what_was_found_but_not_read_is_told(memory: Memory) -> None:
+def test_what_was_found_but_not_read_is_explained(memory: Memory) -> None:
     memory.store(*[f"Tea at {number}." for number in range(150)])
-    told = rules(memory.ask("tea at 7", limit=20, explain=True))
-    assert Counter(told.values()) == {"below the limit": 40, "not among the most promising": 50}
+    found = rules(memory.ask("tea at 7", limit=20, explain=True))
+    assert Counter(found.values()) == {"below the limit": 40, "not among the most promising": 50}
 
 
 @pytest.mark.parametrize("question", [{}, {"tag": "x"}, {"category": "y"}, {"documents": False}])
@@ -72,7 +72,7 @@ def test_explaining_changes_no_result(memory: Memory, question: dict[str, Any]) 
 
 
 def purging(memory: Memory, id_: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let somebody purge a fact just before its text is read, as happens while many are at work."""
+    """Have a fact purged just before its text is read, as a concurrent request may do."""
     describe = candidates.describe
 
     def late(*arguments: Any) -> dict[UUID, Description]:
@@ -91,8 +91,8 @@ def test_what_is_purged_while_a_recall_reads_is_answered_as_it_was_when_it_began
     purging(memory, id_, monkeypatch)
     asked = question | ({"why": id_} if "why" in question else {})
     found = memory.ask("the violoncello upstairs", at=3, **asked)
-    told = [one.text for one in found.results] + [one["text"] for one in found.left_out or []]
-    assert CELLO in told
+    texts = [one.text for one in found.results] + [one["text"] for one in found.left_out or []]
+    assert CELLO in texts
     assert memory.value("select count(*) from facts where id = %s", id_) == 0
 
 
@@ -108,17 +108,17 @@ def test_what_is_purged_while_a_name_is_looked_up_is_answered_as_it_was(
 def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: Memory) -> None:
     id_ = memory.add(CELLO, decay_class="checkpoint")
     memory.store(*OTHERS)
-    told = why(memory, "the violoncello upstairs", id_, at=1)
-    assert (told["recalled"], told["rule"], told["rank"]) == (False, "expired", 1)
-    assert told["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
+    found = why(memory, "the violoncello upstairs", id_, at=1)
+    assert (found["recalled"], found["rule"], found["rank"]) == (False, "expired", 1)
+    assert found["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
 
 
 def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory) -> None:
     first, second = memory.add("Tea at four, tea at five."), memory.add("Tea at six with a lot of other things.")
     memory.store(*OTHERS)
-    told = why(memory, "tea", second, limit=1)
-    assert (told["recalled"], told["rule"], told["rank"]) == (False, "below the limit", 2)
-    assert told["words"]["rank"] == 2
+    found = why(memory, "tea", second, limit=1)
+    assert (found["recalled"], found["rule"], found["rank"]) == (False, "below the limit", 2)
+    assert found["words"]["rank"] == 2
     recalled = why(memory, "tea", first, limit=1)
     assert (recalled["recalled"], recalled["rule"], recalled["rank"]) == (True, None, 1)
     (result,) = memory.ask("tea", limit=1, explain=True).results
@@ -128,20 +128,20 @@ def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory)
 def test_why_tells_the_rank_by_meaning_of_what_no_arm_found(memory: Memory) -> None:
     memory.store(*[f"The violoncello has string number {number}." for number in range(250)])
     far = memory.add("12345 67890")
-    told = why(memory, "violoncello strings", far)
-    assert told["rule"] == "found by no arm"
-    assert told["words"] == {
+    found = why(memory, "violoncello strings", far)
+    assert found["rule"] == "found by no arm"
+    assert found["words"] == {
         "asked": ["string", "strings", "violoncello"], "shared": [], "score": None, "rank": None, "of": 250
     }  # fmt: skip
-    assert (told["meaning"]["rank"], told["meaning"]["of"], told["meaning"]["brought"]) == (251, 251, False)
+    assert (found["meaning"]["rank"], found["meaning"]["of"], found["meaning"]["brought"]) == (251, 251, False)
 
 
 def test_why_names_words_that_are_too_common_to_be_found_by(memory: Memory) -> None:
     memory.store(*[f"Tea at {number}." for number in range(600)], "A violoncello for tea.")
     common = memory.value("select id from facts where text = 'Tea at 599.'")
-    told = why(memory, "tea violoncello", common)
-    assert told["words"]["shared"] == ["tea"]
-    assert told["rule"] in {"not among the most promising", "found by no arm", "below the limit"}
+    found = why(memory, "tea violoncello", common)
+    assert found["words"]["shared"] == ["tea"]
+    assert found["rule"] in {"not among the most promising", "found by no arm", "below the limit"}
 
 
 def test_why_needs_a_fact_of_the_namespace(memory: Memory) -> None:
@@ -150,13 +150,13 @@ def test_why_needs_a_fact_of_the_namespace(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match=f"why: no fact {elsewhere} is in namespace 'default'"):
         memory.ask("cello", why=elsewhere)
     with pytest.raises(InvalidInputError, match="why: no fact"):
-        memory.ask("cello", namespace="nobody", why=uuid4())
+        memory.ask("cello", namespace="unknown", why=uuid4())
 
 
 def test_why_finds_a_forgotten_fact_in_the_arms_that_would_have_brought_it(memory: Memory) -> None:
     id_ = memory.add(CELLO)
     memory.store(*OTHERS)
     memory.forget(id_, at=1)
-    told = why(memory, "the violoncello upstairs", id_, at=2)
-    assert (told["rule"], told["rank"], told["words"]["rank"]) == ("forgotten: asked", 1, 1)
-    assert (told["meaning"]["rank"], told["meaning"]["brought"]) == (1, True)
+    found = why(memory, "the violoncello upstairs", id_, at=2)
+    assert (found["rule"], found["rank"], found["words"]["rank"]) == ("forgotten: asked", 1, 1)
+    assert (found["meaning"]["rank"], found["meaning"]["brought"]) == (1, True)

@@ -116,18 +116,18 @@ def test_a_namespace_is_exported_alone_or_all_together(memory: Memory) -> None:
     memory.add("Cake on Sunday.", namespace="theirs")
     assert [line["text"] for line in exported(memory, namespace="ours")] == ["Tea at four."]
     assert [line["namespace"] for line in exported(memory, namespace=None)] == ["ours", "theirs"]
-    assert exported(memory, namespace="nobody") == []
+    assert exported(memory, namespace="unknown") == []
 
 
 def test_an_export_shows_one_state_however_long_it_is_read(memory: Memory) -> None:
     memory.store(*[f"Guest number {number}." for number in range(BATCH + 5)])
     lines = export.export(memory.context, "default", day(0))
     first = next(lines)
-    memory.store("Somebody came later.")
+    memory.store("A guest came later.")
     memory.rows("update facts set text = 'changed' where id <> %s", first["id"])
     rest = list(lines)
     assert len(rest) == BATCH + 4
-    assert {line["text"] for line in rest} & {"changed", "Somebody came later."} == set()
+    assert {line["text"] for line in rest} & {"changed", "A guest came later."} == set()
 
 
 def test_an_export_that_would_lack_a_fact_is_refused(memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""Forgetting at somebody's wish: hidden at once, brought back on demand, and never told again unasked."""
+"""Forgetting on request: hidden at once, restored on request, and not stored again unless asked."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,7 +36,7 @@ def tenant(memory: Memory) -> int:
 # Forget ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_somebody_wishes_forgotten_is_hidden_at_once_and_keeps_its_text(memory: Memory) -> None:
+def test_what_is_forgotten_on_request_is_hidden_at_once_and_keeps_its_text(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     assert memory.forget(id_, at=3) == [Outcome(id_, "forgotten", day(3), "asked")]
     row = memory.row(id_)
@@ -48,18 +48,18 @@ def test_what_somebody_wishes_forgotten_is_hidden_at_once_and_keeps_its_text(mem
 def test_forgetting_again_changes_nothing_and_says_when_and_why_it_was_forgotten(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=3)
-    before, told = memory.row(id_), memory.history(id_)
+    before, events = memory.row(id_), memory.history(id_)
     assert memory.forget(id_, id_, at=5) == [Outcome(id_, "unchanged", day(3), "asked")] * 2
-    assert (memory.row(id_), memory.history(id_)) == (before, told)
+    assert (memory.row(id_), memory.history(id_)) == (before, events)
 
 
 def test_each_of_many_ids_is_answered_for_itself(memory: Memory) -> None:
-    live, gone, nobody = memory.add(TEXT), memory.add("Tea at four."), uuid4()
+    live, gone, unknown = memory.add(TEXT), memory.add("Tea at four."), uuid4()
     theirs = memory.add("Cake on Sunday.", namespace="theirs")
     memory.forget(gone, at=1)
-    assert did(memory.forget(nobody, gone, live, theirs, at=2)) == ["unknown", "unchanged", "forgotten", "unknown"]
+    assert did(memory.forget(unknown, gone, live, theirs, at=2)) == ["unknown", "unchanged", "forgotten", "unknown"]
     assert memory.row(theirs)["forgotten_at"] is None
-    assert did(memory.forget(live, at=2, namespace="nobody")) == ["unknown"]
+    assert did(memory.forget(live, at=2, namespace="unknown")) == ["unknown"]
 
 
 def test_a_wish_weighs_more_than_what_decay_did_by_itself(memory: Memory) -> None:
@@ -105,7 +105,7 @@ def test_a_batch_of_a_pass_notes_all_that_it_forgets_in_one_statement(memory: Me
     ]
 
 
-# Told again -----------------------------------------------------------------------------------------------------
+# Stored again ---------------------------------------------------------------------------------------------------
 
 
 def test_what_was_wished_forgotten_is_not_stored_again(memory: Memory) -> None:
@@ -115,7 +115,7 @@ def test_what_was_wished_forgotten_is_not_stored_again(memory: Memory) -> None:
     assert memory.rows("select text from facts where forgotten_at is null") == [("Tea at four.",)]
 
 
-def test_the_first_telling_that_comes_again_after_the_wish_stores_nothing(memory: Memory) -> None:
+def test_a_first_store_repeated_after_a_deletion_request_stores_nothing(memory: Memory) -> None:
     fact = {"id": str(uuid4()), "text": TEXT}
     memory.store(fact)
     memory.forget(UUID(fact["id"]), at=1)
@@ -131,7 +131,7 @@ def test_who_says_again_stores_it_as_new_and_revokes_the_wish(memory: Memory) ->
     assert [action for action, _ in said(memory, TEXT, at=2)] == ["added"]
 
 
-def test_what_faded_by_itself_is_stored_as_new_when_it_is_told_again(memory: Memory) -> None:
+def test_what_faded_by_itself_is_stored_as_new(memory: Memory) -> None:
     first = memory.add(TEXT, confidence=0.2)
     memory.decay(200)
     ((action, second),) = said(memory, TEXT, at=201)
@@ -165,7 +165,7 @@ def in_another_transaction(memory: Memory, begin: Callable[[Any], object], act: 
     return acting
 
 
-def test_a_telling_at_the_very_moment_of_the_wish_does_not_slip_through(memory: Memory) -> None:
+def test_a_store_at_the_moment_of_a_deletion_request_does_not_slip_through(memory: Memory) -> None:
     id_, number = memory.add(TEXT), tenant(memory)
     acting = in_another_transaction(
         memory,
@@ -227,12 +227,12 @@ def test_restoring_twice_changes_nothing(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=1)
     memory.restore(id_, at=2)
-    before, told = memory.row(id_), memory.history(id_)
+    before, events = memory.row(id_), memory.history(id_)
     assert did(memory.restore(id_, id_, at=2)) == did(memory.restore(id_, id_, at=3)) == ["unchanged", "unchanged"]
-    assert (memory.row(id_), memory.history(id_)) == (before, told)
+    assert (memory.row(id_), memory.history(id_)) == (before, events)
 
 
-def test_a_restored_fact_lives_on_though_nobody_believed_it_any_more(memory: Memory) -> None:
+def test_a_restored_fact_lives_on_though_its_confidence_was_too_low(memory: Memory) -> None:
     id_ = memory.add(TEXT, confidence=0.05)
     memory.decay(1)
     assert memory.row(id_)["forgotten_reason"] == "culled"
@@ -251,7 +251,7 @@ def test_what_soft_decay_took_comes_back_with_the_fact(memory: Memory) -> None:
     assert (memory.row(id_)["expires"], memory.row(id_)["confidence"]) == (24.57, 1.0)
 
 
-def test_a_restored_fact_is_found_by_its_signature_until_its_vector_is_made_anew(memory: Memory) -> None:
+def test_a_restored_fact_is_found_by_its_signature_until_its_vector_is_computed_again(memory: Memory) -> None:
     id_ = memory.add("Grandmother keeps the violoncello upstairs.")
     memory.forget(id_, at=1)
     memory.having(regeneration_enabled=False).restore(id_, at=2)
@@ -291,7 +291,7 @@ def test_ids_that_are_not_there_are_refused_and_the_others_restored(memory: Memo
     memory.forget(ours, at=1)
     memory.forget(theirs, at=1, namespace="theirs")
     assert did(memory.restore(uuid4(), theirs, ours, at=2)) == ["refused", "refused", "restored"]
-    assert did(memory.restore(ours, at=2, namespace="nobody")) == ["refused"]
+    assert did(memory.restore(ours, at=2, namespace="unknown")) == ["refused"]
     assert memory.row(theirs)["forgotten_reason"] == "asked"
 
 

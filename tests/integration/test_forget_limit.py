@@ -127,8 +127,8 @@ def test_what_is_left_is_the_same_in_sql_and_in_python(
             db.execute("insert into endings values (1, %s, %s, %s)", (day(20 + days), facts, asked))
         stored = db.execute("select forget_room(1, %s)", (now,)).fetchone()
         db.execute("update forget_limits set a_day = 0.2, a_week = 0.5")
-    told = [(day(20 + days).timestamp(), *counts) for days, *counts in spent]
-    assert stored == (room(Limit(*shares), live, told, now.timestamp()),)
+    endings = [(day(20 + days).timestamp(), *counts) for days, *counts in spent]
+    assert stored == (room(Limit(*shares), live, endings, now.timestamp()),)
 
 
 @pytest.mark.parametrize("count", [30, 300])

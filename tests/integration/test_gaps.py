@@ -93,8 +93,8 @@ def test_what_ended_while_the_system_was_off_for_a_month_waits_for_confirmation(
     assert memory.rows(live) == [
         ("Tea is at four.", True), ("Tea is at four.", True), ("Tea is green.", False), ("Tea is green.", False),
     ]  # fmt: skip
-    told = stats.stats(memory.context, "a", datetime.now(UTC))
-    assert (told.held, told.facts, told.gap is not None) == (1, 2, True)
+    found = stats.stats(memory.context, "a", datetime.now(UTC))
+    assert (found.held, found.facts, found.gap is not None) == (1, 2, True)
     assert passed(memory, force=True, namespace="a").counters.forgotten == 1
     assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
     assert stats.stats(memory.context, "b", datetime.now(UTC)).held == 1

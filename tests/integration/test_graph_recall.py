@@ -1,4 +1,4 @@
-"""Recall follows links and knows entities by name: both ways, in bounds, and past nobody who must not be seen."""
+"""Recall follows links and knows entities by name: both ways, in bounds, and never past a namespace."""
 
 import itertools
 from typing import Any
@@ -26,7 +26,7 @@ QUESTION = "Why is the cellar flooded?"
 CELLAR = "The cellar is flooded."
 ASIDE = "Aunt Olga sent a postcard from Riga."
 OTHERS = [f"Why is the cabin number {number} heated?" for number in range(150)]
-"""So many, and so like the questions, that what nobody brings is not weighed."""
+"""So many, and so like the questions, that a fact which no arm brings is not scored."""
 
 
 def link(
@@ -254,7 +254,7 @@ def test_what_a_link_leads_to_may_be_unlike_the_question(memory: Memory) -> None
     assert list(shown(memory, min_similarity=0.9)) == [cellar, aside]
 
 
-def test_what_has_ended_leads_nowhere_though_no_pass_has_come(memory: Memory, flooded: tuple[UUID, UUID]) -> None:
+def test_what_has_ended_leads_to_no_fact_though_no_pass_has_come(memory: Memory, flooded: tuple[UUID, UUID]) -> None:
     cellar, aside = flooded
     link(memory, cellar, aside)
     memory.rows("update activity set ends_at = %s, expires_at = %s where fact = %s", day(3), day(3), cellar)

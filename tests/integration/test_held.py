@@ -79,9 +79,9 @@ def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: M
     memory.decay(OVER, namespace="theirs")
     for decide in (held.let_go, held.keep):
         assert decide(memory.context, "default", [*mine, *theirs, uuid4()], day(OVER), inf).ids == []
-        assert decide(memory.context, "nobody", None, day(OVER), inf) == held.Decided([], 0)
+        assert decide(memory.context, "unknown", None, day(OVER), inf) == held.Decided([], 0)
     assert (len(live(memory)), memory.stats(OVER, "theirs").held) == (3, 24)
-    assert held.listed(memory.context, "nobody", 3) == held.Page()
+    assert held.listed(memory.context, "unknown", 3) == held.Page()
 
 
 def test_use_that_does_not_prolong_a_held_fact_leaves_it_visible(memory: Memory) -> None:

@@ -11,11 +11,11 @@ from workers.memory import history
 from workers.memory.history import History
 
 
-def told(memory: Memory, id_: UUID, at: float) -> History:
+def history_of(memory: Memory, id_: UUID, at: float) -> History:
     return history.history(memory.context, "default", id_, day(at))
 
 
-def test_all_that_was_done_to_a_fact_is_told_in_order(memory: Memory) -> None:
+def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     id_ = memory.add("Tea at four.", source="diary")
     memory.pin(id_, at=1, until=20)
     memory.forget(id_, at=2)
@@ -23,7 +23,7 @@ def test_all_that_was_done_to_a_fact_is_told_in_order(memory: Memory) -> None:
     memory.touch(id_, at=4)
     memory.touch(id_, at=5)
     memory.unpin(id_, at=6)
-    assert [(one.what, one.details) for one in told(memory, id_, 7).happenings] == [
+    assert [(one.what, one.details) for one in history_of(memory, id_, 7).happenings] == [
         ("stored", {"source": "diary"}),
         ("pinned", {"until": day(20).isoformat()}),
         ("forgotten", {"reason": "asked"}),
@@ -38,7 +38,7 @@ def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> N
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
     links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
     bare = history.history(memory.context, "default", one, day(2), with_links=False)
-    assert [happening.what for happening in told(memory, one, 2).happenings] == ["stored", "linked"]
+    assert [happening.what for happening in history_of(memory, one, 2).happenings] == ["stored", "linked"]
     assert [happening.what for happening in bare.happenings] == ["stored"]
 
 
@@ -47,7 +47,7 @@ def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> No
     id_ = memory.add("Tea at four.")
     change = "update facts set supersedes_id = %s, superseded_at = %s, superseded_by = %s"
     memory.rows(change, older, day(3), newer)
-    one = told(memory, id_, 4)
+    one = history_of(memory, id_, 4)
     assert one.state == "superseded"
     assert [(each.what, each.details) for each in one.happenings] == [
         ("stored", {}),
@@ -62,21 +62,21 @@ def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> No
 )
 def test_how_a_fact_stands_is_said_as_of_the_instant(memory: Memory, at: float, state: str, *, pinned: bool) -> None:
     id_ = memory.add("Tea at four.", decay_class="session")
-    assert told(memory, id_, 0.5).state == "live"
+    assert history_of(memory, id_, 0.5).state == "live"
     if at >= 1:
         memory.pin(id_, at=0.5, until=10)
-    one = told(memory, id_, at)
+    one = history_of(memory, id_, at)
     assert (one.state, one.pinned, one.text) == (state, pinned, "Tea at four.")
 
 
 def test_a_forgotten_fact_says_why(memory: Memory) -> None:
     id_ = memory.add("Tea at four.", decay_class="checkpoint")
     memory.decay(2)
-    assert told(memory, id_, 3).state == "forgotten: expired"
+    assert history_of(memory, id_, 3).state == "forgotten: expired"
 
 
 def test_a_fact_of_another_namespace_has_no_history_here(memory: Memory) -> None:
     theirs = memory.add("Tea at four.", namespace="theirs")
     for id_ in (theirs, uuid4()):
         with pytest.raises(InvalidInputError, match="no fact"):
-            told(memory, id_, 1)
+            history_of(memory, id_, 1)

@@ -16,7 +16,7 @@ from workers.storage.connection import transaction
 DOOR: dict[str, Any] = {"text": "The code of the door", "entity": "Door", "key": "code"}
 LIVE = "select count(*) from facts where forgotten_at is null and superseded_at is null"
 
-# What the version before told apart by text alone: its hash is the digest of that, and so is what it noted of wishes.
+# The version before compared texts alone: its hash is the digest of the text, also in the rows of deletion requests.
 EARLIER = "update facts set hash = substring(hash for 32)"
 EARLIER_WISHES = """
     with own as (

@@ -1,4 +1,4 @@
-"""The janitor does what is due of one namespace, and tells what was done there since it came before."""
+"""The janitor does what is due of one namespace, and reports what was done there since its last run."""
 
 from uuid import UUID, uuid4
 
@@ -31,16 +31,17 @@ def doubtful(memory: Memory, count: int, namespace: str = "default", prefix: str
     return {one.id for one in memory.store(*facts, namespace=namespace) if isinstance(one, Stored)}
 
 
-def test_it_culls_what_nobody_believes_and_says_what(memory: Memory) -> None:
+def test_it_culls_facts_of_too_low_confidence_and_lists_them(memory: Memory) -> None:
     kept, ids = memory.add("Certainty."), doubtful(memory, 3)
-    told = tidied(memory, FADED)
-    assert (set(told.culled_fact_ids), told.culled_facts, told.total_runs, told.last_run_at) == (ids, 3, 1, day(FADED))
-    assert (told.culled_episode_ids, told.stale_episode_ids) == ([], [])
+    done = tidied(memory, FADED)
+    assert (set(done.culled_fact_ids), done.culled_facts, done.total_runs) == (ids, 3, 1)
+    assert done.last_run_at == day(FADED)
+    assert (done.culled_episode_ids, done.stale_episode_ids) == ([], [])
     assert memory.rows("select id, forgotten_reason from facts where forgotten_at is not null order by id") == [
         (id_, "culled") for id_ in sorted(ids)
     ]
     assert memory.row(kept)["forgotten_at"] is None
-    assert janitor.last(memory.context, "default") == told
+    assert janitor.last(memory.context, "default") == done
 
 
 def test_only_its_namespace_is_passed_over(memory: Memory) -> None:
@@ -71,13 +72,13 @@ def test_each_run_tells_what_is_new_and_counts_on(memory: Memory) -> None:
     doubtful(memory, 3)
     tidied(memory, FADED)
     later = doubtful(memory, 2, prefix="Hearsay")
-    told = tidied(memory, FADED + 1)
-    assert (set(told.culled_fact_ids), told.culled_facts, told.total_runs) == (later, 2, 2)
-    told = tidied(memory, FADED + 2)
-    assert (told.culled_fact_ids, told.culled_facts, told.total_runs) == ([], 0, 3)
+    done = tidied(memory, FADED + 1)
+    assert (set(done.culled_fact_ids), done.culled_facts, done.total_runs) == (later, 2, 2)
+    done = tidied(memory, FADED + 2)
+    assert (done.culled_fact_ids, done.culled_facts, done.total_runs) == ([], 0, 3)
 
 
-def test_what_passes_culled_since_the_last_run_is_told_by_the_next(memory: Memory) -> None:
+def test_what_passes_culled_since_the_last_run_is_reported_by_the_next(memory: Memory) -> None:
     first = doubtful(memory, 3)
     memory.decay(FADED)
     assert set(tidied(memory, FADED + 1).culled_fact_ids) == first
@@ -91,17 +92,17 @@ def test_what_passes_culled_since_the_last_run_is_told_by_the_next(memory: Memor
 def test_a_run_that_comes_again_changes_nothing(memory: Memory) -> None:
     doubtful(memory, 3)
     run = uuid4()
-    told = tidied(memory, FADED, run=run)
-    assert tidied(memory, FADED, run=run) == told
+    done = tidied(memory, FADED, run=run)
+    assert tidied(memory, FADED, run=run) == done
     assert memory.value("select total_runs from janitors") == 1
 
 
 def test_ids_are_capped_and_all_are_counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(janitor, "MOST_IDS", 3)
     ids = doubtful(memory, 5)
-    told = tidied(memory, FADED)
-    assert (len(told.culled_fact_ids), told.culled_facts) == (3, 5)
-    assert set(told.culled_fact_ids) < ids
+    done = tidied(memory, FADED)
+    assert (len(done.culled_fact_ids), done.culled_facts) == (3, 5)
+    assert set(done.culled_fact_ids) < ids
 
 
 def test_it_stops_at_the_forget_limit_as_every_pass_does(memory: Memory) -> None:
@@ -112,10 +113,10 @@ def test_it_stops_at_the_forget_limit_as_every_pass_does(memory: Memory) -> None
     assert tidied(memory, FADED + 3).culled_facts == 24
 
 
-def test_a_namespace_that_nobody_stored_into_has_no_janitor(memory: Memory) -> None:
-    assert janitor.plan(memory.context, "nobody", uuid4(), day(0)) == []
-    assert janitor.conclude(memory.context, "nobody", uuid4(), day(0)) is None
-    assert janitor.last(memory.context, "nobody") is None
+def test_an_unknown_namespace_has_no_janitor(memory: Memory) -> None:
+    assert janitor.plan(memory.context, "unknown", uuid4(), day(0)) == []
+    assert janitor.conclude(memory.context, "unknown", uuid4(), day(0)) is None
+    assert janitor.last(memory.context, "unknown") is None
 
 
 def test_namespaces_with_something_new_or_due_are_untidy(memory: Memory) -> None:
@@ -131,7 +132,7 @@ def test_namespaces_with_something_new_or_due_are_untidy(memory: Memory) -> None
     assert janitor.untidy(memory.context, day(30)) == ["c"]
 
 
-def test_the_namespaces_turn_is_told(memory: Memory) -> None:
+def test_the_turn_of_the_namespace_is_reported(memory: Memory) -> None:
     memory.add("Tea at four.")
     memory.rows("update namespaces set turns = 42")
     assert tidied(memory, 1).last_run_turn == 42

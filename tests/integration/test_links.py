@@ -33,7 +33,7 @@ def pair(memory: Memory, namespace: str = "default") -> tuple[UUID, UUID]:
     return memory.add("The cellar is flooded.", namespace=namespace), memory.add("It rained.", namespace=namespace)
 
 
-def test_a_link_is_kept_once_a_type_with_the_strength_told_last(memory: Memory) -> None:
+def test_a_link_is_kept_once_a_type_with_the_latest_strength(memory: Memory) -> None:
     one, two = pair(memory)
     assert link(memory, one, two) == link(memory, one, two, strength=0.5)
     link(memory, one, two, "PART_OF", 0.2)
@@ -65,10 +65,10 @@ def test_only_facts_that_are_there_and_not_forgotten_can_be_linked(memory: Memor
     assert stored(memory) == []
 
 
-def test_nobody_links_into_another_namespace(memory: Memory) -> None:
+def test_no_link_leads_into_another_namespace(memory: Memory) -> None:
     one, two = pair(memory)
     memory.add("Tea at four.", namespace="other")
-    for name in ("other", "nobody"):
+    for name in ("other", "unknown"):
         with pytest.raises(InvalidInputError, match="source: no live fact"):
             link(memory, one, two, namespace=name)
     link(memory, one, two)
@@ -99,8 +99,8 @@ def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(mem
 def test_the_history_of_a_fact_tells_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
     one, two = pair(memory)
     link(memory, one, two, strength=0.5)
-    told = history.history(memory.context, "default", one, day(0)).happenings
-    assert [(what.what, what.details) for what in told[1:]] == [
+    events = history.history(memory.context, "default", one, day(0)).happenings
+    assert [(what.what, what.details) for what in events[1:]] == [
         ("linked", {"type": "CAUSED_BY", "to": str(two), "strength": 0.5})
     ]
     assert memory.history(two)[1:] == [("linked", 0)]
@@ -145,5 +145,5 @@ def test_what_is_not_alike_enough_gone_or_of_others_is_not_linked(memory: Memory
     memory.add(CATS[3], namespace="other")
     memory.add(CATS[4], decay_class="session", at=-10)
     assert autolinked(memory, own, at=1) == 0
-    assert autolinked(memory, own, at=1, namespace="nobody") == 0
+    assert autolinked(memory, own, at=1, namespace="unknown") == 0
     assert autolinked(memory.having(auto_link_min_score=1.0), memory.add(CATS[4].upper() + "!"), at=1) == 0

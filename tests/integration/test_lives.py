@@ -92,8 +92,8 @@ def test_every_reader_tells_the_same_end(memory: Memory) -> None:
     shown = show.show(memory.context, "default", one.id, day(0))
     (listed,), _ = show.page(memory.context, "default", 10, day(0))
     assert {(line["ends_at"], line["ends_for"]) for line in (exported, shown, listed)} == {expected}
-    told = history.history(memory.context, "default", one.id, day(0)).ending
-    assert (told.at, told.reason) == expected
+    found = history.history(memory.context, "default", one.id, day(0)).ending
+    assert (found.at, found.reason) == expected
 
 
 def test_what_has_ended_has_no_end_before_it(memory: Memory) -> None:
@@ -154,16 +154,16 @@ facts = st.lists(
 
 @examples(10)
 @given(facts)
-def test_the_end_that_is_told_is_the_one_at_which_passes_forget(memory: Memory, given: list[dict[str, Any]]) -> None:
+def test_the_reported_end_is_the_one_at_which_passes_forget(memory: Memory, given: list[dict[str, Any]]) -> None:
     memory.rows(EMPTY)
     named = [{"text": f"Guest {i} takes tea."} | fact for i, fact in enumerate(given)]
-    told = sorted((one for one in stored(memory, *named) if ends(one) < float("inf")), key=ends)
+    ending = sorted((one for one in stored(memory, *named) if ends(one) < float("inf")), key=ends)
     passed = 0.0
-    for one in told:
+    for one in ending:
         at = max(ends(one), 0.0)
         if at - MOMENT > passed:
             memory.decay(at - MOMENT, force=True)
             assert memory.row(one.id)["forgotten_at"] is None
         memory.decay(passed := at + MOMENT, force=True)
         assert (memory.row(one.id)["forgotten_reason"], one.life.ending.reason) == (one.life.ending.reason,) * 2
-    assert memory.value("select count(*) from facts where forgotten_at is null") == len(named) - len(told)
+    assert memory.value("select count(*) from facts where forgotten_at is null") == len(named) - len(ending)

@@ -29,8 +29,8 @@ def test_all_facts_of_a_name_are_returned_whatever_their_case(memory: Memory) ->
     )
     assert found(memory, "USER", "preference") == ["Dark mode"]
     assert sorted(found(memory, "user")) == ["Dark mode", "Leipzig"]
-    assert found(memory, "user", "language") == found(memory, "nobody") == []
-    assert found(memory, "user", namespace="nowhere") == []
+    assert found(memory, "user", "language") == found(memory, "unknown") == []
+    assert found(memory, "user", namespace="unknown") == []
 
 
 def test_the_most_confident_comes_first_and_then_the_newest_by_its_source_date(memory: Memory) -> None:
@@ -82,14 +82,14 @@ def test_a_tag_is_matched_as_a_whole(memory: Memory) -> None:
 
 @given(st.lists(st.tuples(st.floats(0.2, 1), st.integers(0, 400)), min_size=1, max_size=8))
 @many
-def test_the_order_is_by_confidence_and_then_by_date(memory: Memory, told: list[tuple[float, int]]) -> None:
+def test_the_order_is_by_confidence_and_then_by_date(memory: Memory, facts: list[tuple[float, int]]) -> None:
     name = f"user {memory.value('select count(*) from facts')}"
     memory.store(*[
         {"text": f"{name} {i}", "entity": name, "confidence": sure, "source_date": day(-when).isoformat()}
-        for i, (sure, when) in enumerate(told)
+        for i, (sure, when) in enumerate(facts)
     ])  # fmt: skip
-    order = [told[int(text.rsplit(" ", 1)[1])] for text in found(memory, name)]
-    assert sorted(order) == sorted(told)
+    order = [facts[int(text.rsplit(" ", 1)[1])] for text in found(memory, name)]
+    assert sorted(order) == sorted(facts)
     assert all((-a[0], a[1]) <= (-b[0], b[1]) for a, b in pairwise(order))
 
 
@@ -103,7 +103,7 @@ def test_a_name_cannot_reach_beyond_itself(memory: Memory) -> None:
 
 def test_neither_a_lookup_nor_a_recall_with_a_tag_embeds_anything(memory: Memory) -> None:
     memory.store({"text": "Dark mode", "entity": "user", "tags": ["ui"]})
-    # nobody listens there, so embedding would fail
+    # no server listens there, so embedding would fail
     blind = memory.having(embedder="openai", embedding_url="http://127.0.0.1:9/v1", embedding_key="none")
     assert found(blind, "user") == ["Dark mode"]
     assert [one.text for one in blind.ask("dark mode", tag="ui").results] == ["Dark mode"]

@@ -38,7 +38,7 @@ def test_settings_are_kept_and_unset_again(memory: Memory) -> None:
 
 
 def test_looking_at_settings_makes_no_namespace(memory: Memory) -> None:
-    assert namespace_settings.settings_of(memory.context, "nobody").own == {}
+    assert namespace_settings.settings_of(memory.context, "unknown").own == {}
     assert memory.value("select count(*) from namespaces") == 0
 
 
@@ -78,12 +78,12 @@ def test_one_namespaces_limits_never_touch_anothers_facts(memory: Memory) -> Non
     assert memory.stats(40).episodes["stale"] == 0
 
 
-def test_turns_of_one_namespace_age_nobody_elses_episodes(memory: Memory) -> None:
+def test_turns_of_one_namespace_age_no_episodes_of_another(memory: Memory) -> None:
     memory.choose({TURNS: 3}, namespace="chatty")
     for namespace in ("chatty", "default"):
         memory.add(f"{namespace} episode", namespace=namespace, kind="episodic")
-    memory.tell(4, at=1, namespace="chatty")
-    memory.tell(4, at=1)
+    memory.store_turns(4, at=1, namespace="chatty")
+    memory.store_turns(4, at=1)
     memory.decay(1)
     assert {text: reason for text, reason in reasons(memory).items() if reason} == {"chatty episode": "aged"}
 
@@ -106,7 +106,7 @@ def test_the_forecast_goes_by_settings_that_no_pass_has_heeded_yet(memory: Memor
     assert (culled, aged) == ([4], [8])
 
 
-def test_a_change_is_heeded_once_more_when_nobody_can_write_by_the_old_settings_any_longer(memory: Memory) -> None:
+def test_a_change_takes_effect_again_once_no_writer_can_have_the_old_settings(memory: Memory) -> None:
     memory.add("Tea at four.")
     memory.choose({HALF_LIFE: 100})
     assert memory.decay(0.1).counters.processed == 1
@@ -118,19 +118,19 @@ def test_a_change_is_heeded_once_more_when_nobody_can_write_by_the_old_settings_
 
 def test_loosened_settings_let_facts_live_that_were_to_end(memory: Memory) -> None:
     memory.choose({DAYS: 7, TURNS: 3, HALF_LIFE: 1})
-    told = memory.add("An episode.", kind="episodic")
+    aged = memory.add("An episode.", kind="episodic")
     outrun = memory.add("Another one.", kind="episodic", at=1)
-    believed_no_more = memory.add("A fact.")
-    memory.tell(4, at=1)
+    doubted = memory.add("A fact.")
+    memory.store_turns(4, at=1)
     memory.choose({DAYS: 70, TURNS: 300, HALF_LIFE: 100}, at=2)
     memory.decay(9)
-    assert [memory.row(one)["forgotten_reason"] for one in (told, outrun, believed_no_more)] == [None] * 3
+    assert [memory.row(one)["forgotten_reason"] for one in (aged, outrun, doubted)] == [None] * 3
     assert memory.row(outrun)["ends"] == pytest.approx(71)
 
 
 def test_tightened_turns_are_found_by_the_next_pass(memory: Memory) -> None:
     id_ = memory.add("An episode.", kind="episodic")
-    memory.tell(20, at=1)
+    memory.store_turns(20, at=1)
     memory.choose({TURNS: 3}, at=2)
     assert memory.decay(3).counters.aged == 1
     assert memory.row(id_)["forgotten_reason"] == "aged"
@@ -172,7 +172,7 @@ def test_without_the_episodic_branch_no_episode_ages_or_gets_stale(memory: Memor
     memory.choose(given)
     memory.add("An episode.", kind="episodic")
     memory.add("The wedding.", kind="episodic", durability="permanent")
-    memory.tell(501, at=1)
+    memory.store_turns(501, at=1)
     done = memory.decay(3_000).counters
     assert (done.aged, done.stale) == (0, 0)
 

@@ -246,7 +246,7 @@ def test_three_failures_are_survived_with_growing_pauses(
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
-def test_a_failure_that_stays_is_told_after_five_attempts(
+def test_a_failure_that_stays_is_reported_after_five_attempts(
     api: Api, embedder: OpenAIEmbedder, pauses: list[float], status: int
 ) -> None:
     api.always = failure(status, "Overloaded just now.")
@@ -372,7 +372,7 @@ def test_a_server_that_is_away_is_named(make: Callable[..., OpenAIEmbedder], pau
         (raw(b""), "no list of embeddings"),
     ],
 )
-def test_an_unusable_answer_is_told_and_nothing_of_it_used(
+def test_an_unusable_answer_is_reported_and_nothing_of_it_used(
     api: Api, embedder: OpenAIEmbedder, reply: Reply, message: str
 ) -> None:
     api.always = reply

@@ -69,7 +69,7 @@ def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(me
 
 
 def test_what_one_cell_did_to_a_namespace_is_not_taken_for_what_another_did(memory: Memory, twin: Memory) -> None:
-    """Nobody was told whether either was stored; the first one was, which is told of the namespace, too."""
+    """Whether either was stored is unknown; the first one was, and the namespace's rows show it, too."""
     cells, until = [], datetime.now(UTC)
     for place in (1, 2):
         fact = {"id": str(UUID(int=place)), "text": f"Stone {place}.", "session": "s", "turn": place}

@@ -51,7 +51,7 @@ def test_an_entry_comes_back_as_it_was_put(redis_url: str) -> None:
         assert list(outbox.entries(redis)) == []
 
 
-def test_a_namespace_with_as_many_writes_as_it_may_have_is_told_so_and_others_go_on(redis_url: str) -> None:
+def test_a_namespace_with_too_many_waiting_writes_is_refused_and_others_go_on(redis_url: str) -> None:
     with own_keys(redis_url) as redis:
         outbox.publish_bounds(redis, Bounds(2, 10_000))
         for id_ in "ab":

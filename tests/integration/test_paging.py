@@ -1,4 +1,4 @@
-"""Whoever turns the pages of a listing gets each row once and in order, however long the pages are."""
+"""A client that reads all pages of a listing gets each row once and in order, however long the pages are."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,7 +41,7 @@ def turned(page: Callable[[Any], Page], kind: type[Any]) -> Iterator[Any]:
 @few
 @given(st.lists(st.tuples(st.sampled_from("äbC"), st.sampled_from("dé"), st.sampled_from([1, 0.5, 0.05])), max_size=20),
        limits)  # fmt: skip
-def test_relations_are_each_told_once_though_many_weigh_the_same(
+def test_relations_are_each_listed_once_though_many_weigh_the_same(
     memory: Memory, given: list[tuple[str, str, float]], limit: int
 ) -> None:
     name = f"tenant-{uuid4()}"
@@ -61,7 +61,7 @@ def test_relations_are_each_told_once_though_many_weigh_the_same(
 
 @few
 @given(st.lists(st.sampled_from(range(3)), max_size=6), limits)
-def test_contradictions_are_each_told_once(memory: Memory, days: list[int], limit: int) -> None:
+def test_contradictions_are_each_listed_once(memory: Memory, days: list[int], limit: int) -> None:
     name = f"tenant-{uuid4()}"
     for place, at in enumerate(days):
         value = {"entity": "Ana", "key": "city", "value": f"Town {place}"}
@@ -77,7 +77,7 @@ def test_contradictions_are_each_told_once(memory: Memory, days: list[int], limi
 
 @few
 @given(st.lists(st.tuples(st.sampled_from([0.5, 0.9]), st.sampled_from(range(3))), max_size=9), limits)
-def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
+def test_all_about_an_entity_is_listed_once_though_it_is_used_on_the_way(
     memory: Memory, facts: list[tuple[float, int]], limit: int
 ) -> None:
     name = f"tenant-{uuid4()}"
@@ -100,7 +100,7 @@ def test_all_about_an_entity_is_told_once_though_it_is_used_on_the_way(
 
 @few
 @given(st.integers(0, 12), limits)
-def test_facts_are_each_told_once(memory: Memory, count: int, limit: int) -> None:
+def test_facts_are_each_listed_once(memory: Memory, count: int, limit: int) -> None:
     name = f"tenant-{uuid4()}"
     added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
     pages = turned(
@@ -111,7 +111,7 @@ def test_facts_are_each_told_once(memory: Memory, count: int, limit: int) -> Non
 
 @few
 @given(st.integers(1, 12), st.integers(1, 4), st.data())
-def test_facts_that_stay_are_each_told_once_while_others_come_and_go(
+def test_facts_that_stay_are_each_listed_once_while_others_come_and_go(
     memory: Memory, count: int, limit: int, data: st.DataObject
 ) -> None:
     name = f"tenant-{uuid4()}"
@@ -119,29 +119,31 @@ def test_facts_that_stay_are_each_told_once_while_others_come_and_go(
     goes = [memory.add(f"Fact {place}, for now.", namespace=name) for place in range(count)]
 
     def page(place: Any) -> Page:
-        told = show.page(memory.context, name, limit, day(20), before=place and place.before)
+        found = show.page(memory.context, name, limit, day(20), before=place and place.before)
         memory.store({"text": f"New {uuid4()}", "id": str(uuid4())}, f"New {uuid4()}", namespace=name)
         gone = data.draw(st.sampled_from(goes))
         memory.forget(gone, at=1, namespace=name, purge=True)
         memory.touch(*data.draw(st.lists(st.sampled_from(stays))), at=2, namespace=name)
-        return told
+        return found
 
-    told = [one["id"] for one in turned(page, show.Cursor)]
-    assert len(told) == len(set(told))
-    assert set(stays) <= set(told)
+    listed = [one["id"] for one in turned(page, show.Cursor)]
+    assert len(listed) == len(set(listed))
+    assert set(stays) <= set(listed)
 
 
 @few
 @given(st.lists(st.sampled_from(range(1, 4)), max_size=10), limits)
-def test_what_happened_is_told_once_though_much_happened_at_once(memory: Memory, days: list[int], limit: int) -> None:
+def test_events_are_each_listed_once_though_many_have_the_same_instant(
+    memory: Memory, days: list[int], limit: int
+) -> None:
     name = f"tenant-{uuid4()}"
     id_ = memory.add("Tea at four.", namespace=name)
     for place, at in enumerate(sorted(days)):
         (memory.unpin if place % 2 else memory.pin)(id_, at=at, namespace=name)
 
     def page(place: Any, most: int | None = limit) -> Page:
-        told = history.history(memory.context, name, id_, day(5), most, place)
-        return told.happenings, told.rest
+        found = history.history(memory.context, name, id_, day(5), most, place)
+        return found.happenings, found.rest
 
     whole, _ = page(None, None)
     assert len(whole) == len(days) + 1

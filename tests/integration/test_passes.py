@@ -1,4 +1,4 @@
-"""Passes of one namespace, and what is told of past ones."""
+"""Passes of one namespace, and the list of past ones."""
 
 from collections.abc import Callable
 from math import inf
@@ -13,7 +13,7 @@ from workers.errors import InvalidInputError
 from workers.storage.past_runs import Run
 
 
-def told(memory: Memory, namespace: str, **options: bool) -> list[Run]:
+def listed(memory: Memory, namespace: str, **options: bool) -> list[Run]:
     return passes.latest(memory.context, namespace, 10, **options)
 
 
@@ -34,10 +34,10 @@ def test_a_dry_run_of_one_namespace_counts_no_other(memory: Memory) -> None:
     assert memory.decay(100, dry_run=True).counters.processed == 3
 
 
-def test_a_pass_of_a_namespace_that_nobody_stored_into_does_nothing(memory: Memory) -> None:
+def test_a_pass_of_an_unknown_namespace_does_nothing(memory: Memory) -> None:
     memory.add("A meadow.")
-    assert memory.decay(100, namespace="nobody", run=uuid4()).counters.processed == 0
-    assert memory.value("select count(*) from namespaces where name = 'nobody'") == 0
+    assert memory.decay(100, namespace="unknown", run=uuid4()).counters.processed == 0
+    assert memory.value("select count(*) from namespaces where name = 'unknown'") == 0
 
 
 def test_forcing_one_namespace_forces_no_other(memory: Memory) -> None:
@@ -51,19 +51,19 @@ def test_forcing_one_namespace_forces_no_other(memory: Memory) -> None:
     assert held == {"own": False, "other": True}
 
 
-def test_one_namespace_is_not_told_what_passes_did_elsewhere(memory: Memory) -> None:
+def test_one_namespace_does_not_see_what_passes_did_in_others(memory: Memory) -> None:
     memory.add("A meadow.", namespace="own")
     memory.add("A meadow.", namespace="other")
     memory.decay(50, namespace="own")
     memory.decay(60)
     memory.decay(70, namespace="other")
-    runs = told(memory, "own")
+    runs = listed(memory, "own")
     assert [(run.namespace, run.planned_for) for run in runs] == [(None, day(60)), ("own", day(50))]
     assert [run.processed for run in runs] == [None, 1]
-    assert [run.processed for run in told(memory, "own", everything=True)] == [0, 1, 1]
+    assert [run.processed for run in listed(memory, "own", everything=True)] == [0, 1, 1]
 
 
-def test_past_passes_are_told_page_by_page(memory: Memory) -> None:
+def test_past_passes_are_listed_page_by_page(memory: Memory) -> None:
     memory.add("A meadow.")
     for at in range(3):
         memory.decay(at)

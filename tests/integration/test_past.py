@@ -1,4 +1,4 @@
-"""The past of a curve is what an export told at each instant while it was the present; it is bounded, and kept."""
+"""The past of a curve is what an export showed at each instant when that was the present; it is bounded, and kept."""
 
 import json
 from typing import Any
@@ -39,16 +39,18 @@ def height(found: dict[str, Any], at: float) -> float:
 
 @bounded
 @given(gaps=st.lists(st.floats(0.01, 60), min_size=1, max_size=20), strength=st.floats(0.05, 1))
-def test_the_past_is_what_was_told_while_it_was_the_present(memory: Memory, gaps: list[float], strength: float) -> None:
+def test_the_past_of_a_curve_is_what_was_exported_at_each_instant(
+    memory: Memory, gaps: list[float], strength: float
+) -> None:
     memory.rows("truncate facts cascade")
-    id_, at, told = memory.add("The brook is low.", strength=strength), 0.0, []
+    id_, at, exported = memory.add("The brook is low.", strength=strength), 0.0, []
     for gap in gaps:
-        told.append((at + gap / 2, salience(memory, id_, at + gap / 2)))
+        exported.append((at + gap / 2, salience(memory, id_, at + gap / 2)))
         at += gap
         memory.touch(id_, at=at)
     found = drawn(memory, id_, at)
     first = max(0.0, (found["from"] - day(0).timestamp()) / DAY)
-    for when, high in told:
+    for when, high in exported:
         if when > first:
             assert height(found, when) == pytest.approx(high, abs=0.02)
     assert found["at"] == sorted(set(found["at"]))
@@ -67,7 +69,7 @@ def test_touches_that_come_again_or_out_of_order_are_one_spell(memory: Memory) -
     assert [hit["at"] for hit in drawn(memory, id_, 6)["hits"]] == [day(3).timestamp(), day(5).timestamp()]
 
 
-def test_a_fact_that_nobody_used_has_no_past_and_keeps_nothing(memory: Memory) -> None:
+def test_an_unused_fact_has_no_past_and_keeps_nothing(memory: Memory) -> None:
     id_ = memory.add("The brook is low.")
     memory.decay(40)
     found = drawn(memory, id_, 40)

@@ -35,7 +35,7 @@ def test_a_fact_pinned_until_an_instant_fades_on_from_there_as_if_seen_then(memo
     assert memory.row(pinned)["fidelity"] == FINGERPRINT
 
 
-def test_a_pinned_lifetime_begins_anew_when_the_pin_ends(memory: Memory) -> None:
+def test_a_pinned_lifetime_restarts_when_the_pin_ends(memory: Memory) -> None:
     id_ = memory.add("The ticket is in the car.", decay_class="checkpoint")
     memory.pin(id_, at=0.1, until=10)
     assert memory.ids("ticket", at=10 + 3.9 / 24) == [id_]
@@ -81,9 +81,9 @@ def test_pinning_again_the_same_way_changes_nothing(memory: Memory) -> None:
     id_ = memory.add("Tea at four.", decay_class="stable")
     for until in (None, 50.0):
         assert memory.pin(id_, at=1, until=until) == "pinned"
-        before, told = memory.row(id_), memory.history(id_)
+        before, events = memory.row(id_), memory.history(id_)
         assert memory.pin(id_, at=2, until=until) == "unchanged"
-        assert (memory.row(id_), memory.history(id_)) == (before, told)
+        assert (memory.row(id_), memory.history(id_)) == (before, events)
 
 
 def test_a_pin_can_be_moved_and_ended(memory: Memory) -> None:
@@ -121,7 +121,7 @@ def test_what_is_not_live_cannot_be_pinned(memory: Memory) -> None:
         with pytest.raises(InvalidInputError, match="no live fact"):
             memory.pin(id_, at=2)
     with pytest.raises(InvalidInputError, match="no live fact"):
-        memory.pin(over, at=0, namespace="nobody")
+        memory.pin(over, at=0, namespace="unknown")
 
 
 def test_a_pin_must_end_in_the_future(memory: Memory) -> None:

@@ -56,8 +56,8 @@ def test_what_was_purged_at_once_is_gone_and_stays_so(memory: Memory) -> None:
     assert memory.forget(id_, at=1, purge=True) == [Outcome(id_, "purged", day(1), "asked")]
     search_indexes.count_lexemes(memory.context, "default", day(1))
     assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
-    (told,) = memory.store(SECRET, at=2)
-    assert (told.action, told.id) == ("forgotten", id_)  # type: ignore[union-attr]
+    (again,) = memory.store(SECRET, at=2)
+    assert (again.action, again.id) == ("forgotten", id_)  # type: ignore[union-attr]
     assert memory.forget(id_, at=3, purge=True) == [Outcome(id_, "unchanged", day(1), "asked")]
 
 
@@ -70,7 +70,7 @@ def test_tombstones_can_be_purged_at_once_too(memory: Memory, reason: str) -> No
     assert memory.value("select count(*) from facts") == 0
 
 
-def test_what_was_purged_can_neither_be_restored_nor_told_of(memory: Memory) -> None:
+def test_what_was_purged_can_neither_be_restored_nor_shown(memory: Memory) -> None:
     id_ = memory.add(SECRET)
     memory.forget(id_, at=1, purge=True)
     (refused,) = memory.restore(id_, at=2)
@@ -79,7 +79,7 @@ def test_what_was_purged_can_neither_be_restored_nor_told_of(memory: Memory) -> 
         history.history(memory.context, "default", id_, day(2))
 
 
-def test_what_faded_by_itself_is_purged_as_well_and_may_be_told_again(memory: Memory) -> None:
+def test_what_faded_by_itself_is_purged_as_well_and_may_be_stored_again(memory: Memory) -> None:
     memory.add(SECRET, decay_class="session")
     memory.decay(2)
     assert memory.purge(at=33) == 1
@@ -97,7 +97,7 @@ def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: M
     assert {name for batch in batches for name in batch.namespaces} == {"ours", "theirs"}
 
 
-def test_what_somebody_works_on_is_left_for_the_next_purge(memory: Memory) -> None:
+def test_locked_facts_are_left_for_the_next_purge(memory: Memory) -> None:
     id_ = memory.add(SECRET)
     memory.forget(id_, at=1)
     with connect(memory.context.database_url) as db:

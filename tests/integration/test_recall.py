@@ -133,7 +133,7 @@ def test_as_of_sees_what_was_valid_then_whatever_became_of_it(memory: Memory) ->
     assert memory.ids("Where does Ana live?", at=30) == [present]
 
 
-def test_known_as_of_sees_what_had_been_told_by_then_and_nothing_learnt_later(memory: Memory) -> None:
+def test_known_as_of_sees_what_was_stored_by_then_and_nothing_later(memory: Memory) -> None:
     porto = memory.add("Ana lives in Porto.")
     supersede(memory, porto, 20, valid_until=10)
     lisbon = memory.add("Ana lives in Lisbon.", at=20, source_date=day(10).isoformat())
@@ -179,7 +179,7 @@ def test_a_fact_no_longer_believed_is_hidden_from_its_instant_on_without_a_pass(
     }
 
 
-def test_contiguity_brings_the_facts_told_just_before_and_after(memory: Memory) -> None:
+def test_contiguity_brings_the_facts_said_just_before_and_after(memory: Memory) -> None:
     memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(250)])
     asked = memory.add("Did you see the zebra?", session="zoo", turn=7)
     answered = memory.add("12345 67890", session="zoo", turn=8)
@@ -190,7 +190,7 @@ def test_contiguity_brings_the_facts_told_just_before_and_after(memory: Memory) 
     assert apart not in found
 
 
-def test_a_neighbour_gains_the_more_the_nearer_it_was_told(memory: Memory) -> None:
+def test_a_neighbour_gains_the_more_the_nearer_it_was_said(memory: Memory) -> None:
     texts = ["12345 67890", "Did you see the zebra?", "Yes.", "No rain today."]
     memory.store(*[{"text": text, "session": 3, "turn": turn} for turn, text in enumerate(texts)])
     gains = {one.text: (one.explain or {})["contiguity"] for one in memory.ask("zebra", explain=True).results}
@@ -264,7 +264,7 @@ def test_a_name_is_a_word_with_a_capital_that_tells_something(
     assert named_parts(memory, query) == {text: gain}
 
 
-def test_whom_a_fact_is_about_counts_once(memory: Memory) -> None:
+def test_the_entity_of_a_fact_counts_once(memory: Memory) -> None:
     memory.add("Olga moors the boat.", entity="Olga")
     (found,) = memory.ask("Where is Olga's boat?", explain=True).results
     assert (found.explain or {})["graph"] + (found.explain or {})["named"] == pytest.approx(NAMED)
@@ -359,7 +359,7 @@ def test_equal_scores_go_to_the_warmer_and_then_to_the_newer_fact(memory: Memory
 
 def test_an_unknown_namespace_answers_nothing(memory: Memory) -> None:
     memory.add("Tea at four.")
-    found = memory.ask("tea", namespace="nobody", explain=True)
+    found = memory.ask("tea", namespace="unknown", explain=True)
     assert (found.results, found.left_out) == ([], [])
     assert memory.value("select count(*) from namespaces") == 1
 
@@ -407,20 +407,20 @@ def test_a_fact_without_vector_gets_no_advantage_from_that(memory: Memory) -> No
 
 @bounded
 @given(
-    told=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), min_size=1, max_size=15),
+    facts=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), min_size=1, max_size=15),
     asked=st.sampled_from(["tea", "guest 3", PARAPHRASE, "the of"]),
     question=st.sampled_from([{}, {"as_of": day(1)}, {"category": "x"}, {"tag": "y"}]),
 )
 def test_no_namespace_ever_shows_what_belongs_to_another(
-    memory: Memory, told: list[tuple[str, int]], asked: str, question: dict[str, object]
+    memory: Memory, facts: list[tuple[str, int]], asked: str, question: dict[str, object]
 ) -> None:
     prefix = uuid4().hex
-    for name, guest in told:
+    for name, guest in facts:
         fact = {"text": f"Guest {guest} takes tea.", "source": name, "category": "x", "tags": ["y"]}
         memory.store(fact | {"session": 1, "turn": guest}, namespace=prefix + name)
     for name in "abc":
         found = memory.ask(asked, at=1, namespace=prefix + name, explain=True, **question)
-        own = {guest for place, guest in told if place == name}
+        own = {guest for place, guest in facts if place == name}
         assert {one.source for one in found.results} <= {name}
         assert len(found.results) + len(found.left_out or []) <= len(own)
 

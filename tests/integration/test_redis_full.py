@@ -117,7 +117,7 @@ def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) ->
     assert without.loses() == "all that are not stored"
 
 
-def test_a_disk_that_is_full_is_told_from_a_server_that_is_away() -> None:
+def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     unsaved = ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
     assert refused(unsaved)
     assert "make room on its disk" in trouble(unsaved)

@@ -59,7 +59,7 @@ def test_of_two_regenerations_at_once_one_does_it(faded: Memory) -> None:
     assert sorted(done) == [[], [id_]]
 
 
-def test_a_regenerated_fact_that_nobody_touched_shrinks_again_at_the_next_pass(faded: Memory) -> None:
+def test_a_regenerated_fact_without_a_touch_shrinks_again_at_the_next_pass(faded: Memory) -> None:
     (id_,) = faded.ids("spare keys", at=365)
     faded.regenerate(id_, at=365)
     faded.decay(365)
@@ -84,7 +84,7 @@ def test_a_fact_forgotten_meanwhile_is_not_brought_back(memory: Memory) -> None:
 
 def test_who_is_not_there_is_not_regenerated(faded: Memory) -> None:
     (id_,) = faded.ids("spare keys", at=365)
-    assert faded.regenerate(id_, at=365, namespace="nobody") == []
+    assert faded.regenerate(id_, at=365, namespace="unknown") == []
     faded.add("Tea at four.", namespace="theirs")
     assert faded.regenerate(id_, at=365, namespace="theirs") == []
 

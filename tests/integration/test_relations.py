@@ -37,14 +37,14 @@ def relate(
     return relations.relate(memory.context, namespace, source, target, kind, day(at), **given)
 
 
-def told(memory: Memory, at: float, *, decayed: bool = False, entity: str | None = None, **more: Any) -> list[Listed]:
+def listed(memory: Memory, at: float, *, decayed: bool = False, entity: str | None = None, **more: Any) -> list[Listed]:
     options = {"namespace": "default", "limit": 100} | more
     found, _ = relations.told(memory.context, now=day(at), decayed=decayed, entity=entity, **options)
     return found
 
 
 def weights(memory: Memory, at: float, **options: Any) -> dict[str, float]:
-    return {one.target: one.weight for one in told(memory, at, **options)}
+    return {one.target: one.weight for one in listed(memory, at, **options)}
 
 
 def passed(memory: Memory, at: float, *, namespace: str | None = None, **options: Any) -> Passed:
@@ -188,7 +188,7 @@ def test_a_pass_goes_on_batch_by_batch(memory: Memory, monkeypatch: pytest.Monke
         relate(memory, target=str(place), namespace="ab"[place % 2])
     assert counters(passed(memory, 90)) == (10, 10, 0, 0)
     assert counters(passed(memory, 180, namespace="a")) == (5, 5, 0, 0)
-    assert counters(passed(memory, 180, namespace="nobody")) == (0, 0, 0, 0)
+    assert counters(passed(memory, 180, namespace="unknown")) == (0, 0, 0, 0)
 
 
 def test_what_is_observed_while_a_pass_writes_keeps_its_new_weight(memory: Memory) -> None:
@@ -204,22 +204,22 @@ def test_two_namespaces_with_equal_entities_never_mix(memory: Memory) -> None:
     passed(memory, 90, namespace="a")
     assert weights(memory, 90, namespace="a") == {"ProjectAlpha": pytest.approx(0.5)}
     assert weights(memory, 90, namespace="b") == {"ProjectAlpha": 0.3}
-    assert told(memory, 90, namespace="c") == []
+    assert listed(memory, 90, namespace="c") == []
     assert relations.unrelate(memory.context, "a", "alex", "PROJECTALPHA", "works_on")
     assert not relations.unrelate(memory.context, "a", "alex", "PROJECTALPHA", "works_on")
     assert weights(memory, 90, namespace="b") == {"ProjectAlpha": 0.3}
 
 
-def test_relations_of_an_entity_are_told_whichever_end_it_is_strongest_first(memory: Memory) -> None:
+def test_relations_of_an_entity_at_either_end_are_listed_strongest_first(memory: Memory) -> None:
     relate(memory)
     relate(memory, "ProjectAlpha", "OldFramework", "uses", weight=0.5)
     relate(memory, "Bea", "Cello", "plays")
-    found = told(memory, 0, entity="projectalpha")
+    found = listed(memory, 0, entity="projectalpha")
     assert [(one.source, one.target, one.weight, one.total) for one in found] == [
         ("Alex", "ProjectAlpha", 1.0, 2),
         ("ProjectAlpha", "OldFramework", 0.5, 2),
     ]
-    assert [one.total for one in told(memory, 0, limit=1)] == [3]
+    assert [one.total for one in listed(memory, 0, limit=1)] == [3]
 
 
 @pytest.mark.parametrize("half_life", [1.0, 365.0])

@@ -182,7 +182,7 @@ def test_forgotten_facts_are_listed_newest_first_in_pages_with_their_run(memory:
     memory.decay(9)
     assert memory.forgotten(limit=2) == memory.forgotten() == memory.forgotten(limit=1)
     assert set(memory.forgotten()[3:]) == set(memory.forgotten(run=run)) == set(facts[:2])
-    assert memory.forgotten(run=uuid4()) == memory.forgotten(namespace="nobody") == []
+    assert memory.forgotten(run=uuid4()) == memory.forgotten(namespace="unknown") == []
 
 
 def test_a_selection_is_by_time_and_reason(memory: Memory) -> None:
@@ -215,7 +215,7 @@ def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date
 
 def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_or_run(memory: Memory) -> None:
     facts = [memory.add(f"Note {i}.", decay_class="session") for i in range(450)]
-    asked, run = memory.add("What nobody shall know."), uuid4()
+    asked, run = memory.add("The secret recipe."), uuid4()
     memory.forget(asked, at=0.5)
     memory.decay(3_650, run=run, force=True)
     assert restore.selected(memory.context, "default", restore.Selection(BY_ITSELF, since=day(1))) == 450
@@ -249,7 +249,7 @@ def test_merged_facts_come_back_by_the_run_that_merged_them(memory: Memory) -> N
 
 
 def test_a_selection_of_nothing_restores_nothing(memory: Memory) -> None:
-    assert memory.restore_selected(at=1, since=0) == memory.restore_selected(at=1, since=0, namespace="nobody") == []
+    assert memory.restore_selected(at=1, since=0) == memory.restore_selected(at=1, since=0, namespace="unknown") == []
     assert not any(isinstance(one, InvalidInputError) for one in memory.restore_selected(at=1, since=0))
 
 

@@ -87,7 +87,7 @@ def test_a_needless_fact_is_forgotten_and_its_text_kept(tidy: Memory) -> None:
     assert ids[1] not in tidy.ids("fact number", at=10, limit=10)
 
 
-def test_it_is_off_unless_somebody_wants_it(memory: Memory, llm: StandIn) -> None:
+def test_it_is_off_by_default(memory: Memory, llm: StandIn) -> None:
     filled(memory, 30)
     assert reviewed(memory) == reviewed(memory.having(llm_url=llm.url)) == Progress()
     assert llm.requests == []
@@ -138,11 +138,11 @@ def test_of_a_hundred_pairs_that_say_the_same_all_meet(tidy: Memory, llm: StandI
     rng = random.Random(1)
     topics = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=16)) for _ in range(100)]
     tidy.store(*[f"The {topic} was painted." for topic in topics])
-    tidy.store(*[f"Somebody painted the {topic}." for topic in reversed(topics)])
+    tidy.store(*[f"An artist painted the {topic}." for topic in reversed(topics)])
     llm.always = naming(lambda _: [])
     assert reviewed(tidy).reviewed == 200
     together = {frozenset(pair) for batch in shown(llm) for pair in combinations((one["text"] for one in batch), 2)}
-    pairs = {frozenset((f"The {topic} was painted.", f"Somebody painted the {topic}.")) for topic in topics}
+    pairs = {frozenset((f"The {topic} was painted.", f"An artist painted the {topic}.")) for topic in topics}
     assert len(pairs) == 100
     assert pairs <= together
     assert all(len(batch) <= review.AT_ONCE for batch in shown(llm))

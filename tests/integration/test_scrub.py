@@ -1,4 +1,4 @@
-"""Scrub and cleaning: what they may not or cannot do now is told, or done later."""
+"""Scrub and cleaning: what they may not do is reported, and what they cannot do now is done later."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +17,18 @@ from workers.storage import connection, pages
 from workers.storage.connection import Connection, connect
 
 
-def test_a_role_that_owns_nothing_is_told_what_it_cannot_reach(memory: Memory) -> None:
+def test_a_role_that_owns_nothing_learns_what_it_cannot_reach(memory: Memory) -> None:
     role = f"plain_{uuid4().hex}"
     with psycopg.connect(memory.context.database_url, autocommit=True) as db:
         db.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
         db.execute(sql.SQL("grant all on all tables in schema public to {}").format(sql.Identifier(role)))
         try:
             stranger = memory.having(database_url=memory.context.database_url.replace("postgres@", f"{role}@"))
-            told = purge.scrub(stranger.context, day(1)).left
+            left = purge.scrub(stranger.context, day(1)).left
         finally:
             db.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
             db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
-    assert told == [purge.TABLES_ARE_KEPT, purge.LOG_IS_KEPT, purge.OUT_OF_REACH]
+    assert left == [purge.TABLES_ARE_KEPT, purge.LOG_IS_KEPT, purge.OUT_OF_REACH]
 
 
 def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:
@@ -59,7 +59,9 @@ def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
     assert not purge.clean(memory.context, day(1))
 
 
-def test_whoever_dies_while_cleaning_leaves_it_to_the_next(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_task_left_uncleaned_is_cleaned_by_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     erase_facts(memory, 1)
     monkeypatch.setattr(purge, "compact", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -89,7 +91,7 @@ def test_words_that_erased_facts_alone_had_are_gone_at_once_though_redis_lost_it
     assert memory.value("select count(*) from lexemes") == 0
 
 
-def test_words_that_somebody_died_counting_are_counted_by_the_next(memory: Memory) -> None:
+def test_what_a_killed_task_left_uncounted_is_counted_by_the_next(memory: Memory) -> None:
     memory.add("Zebulon feeds a quokka.")
     signals.mark_grown(memory.context.redis, "default")
     assert signals.take_grown(memory.context.redis) == ["default"]

@@ -50,7 +50,7 @@ def test_forgotten_facts_are_not_counted(memory: Memory) -> None:
     memory.store("Tea at four.", {"text": "Tea in the car.", "decay_class": "checkpoint"})
     memory.decay(1)
     assert search_indexes.count_lexemes(memory.context, "default", day(1)) == 1
-    assert search_indexes.count_lexemes(memory.context, "nobody", day(1)) == 0
+    assert search_indexes.count_lexemes(memory.context, "unknown", day(1)) == 0
 
 
 def test_rare_words_count_for_more_whether_or_not_they_were_counted(memory: Memory) -> None:

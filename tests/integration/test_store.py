@@ -1,4 +1,4 @@
-"""Storing on a real database: each thing once, whoever says it at the same time, and nothing lost."""
+"""Storing on a real database: each text once, also under concurrent writes, and nothing lost."""
 
 import json
 import random
@@ -158,7 +158,7 @@ def test_of_one_id_given_twice_the_first_text_has_it_and_the_second_is_stored_wi
     assert memory.row(UUID(id_))["text"] == "Tea at four."
 
 
-def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
+def test_what_was_forgotten_can_be_stored_again(memory: Memory) -> None:
     first = memory.add("The code is 4711.", decay_class="checkpoint")
     memory.decay(2)
     second = memory.add("The code is 4711.", at=3)
@@ -169,7 +169,7 @@ def test_what_was_forgotten_can_be_said_anew(memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("fields", "ended", "reason"), [({"decay_class": "session"}, 1, "faded"), ({"confidence": 0.2}, 180.01, "culled")]
 )
-def test_what_has_ended_can_be_said_anew_before_any_pass(
+def test_what_has_ended_can_be_stored_again_before_any_pass(
     memory: Memory, fields: dict[str, Any], ended: float, reason: str
 ) -> None:
     first = memory.add("The code is 4711.", **fields)

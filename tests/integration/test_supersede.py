@@ -63,7 +63,7 @@ def test_the_old_fact_is_closed_and_the_new_one_points_at_it(memory: Memory) -> 
     }  # fmt: skip
 
 
-def test_what_was_true_earlier_than_it_was_told_ends_the_old_validity_then(memory: Memory) -> None:
+def test_what_was_true_before_it_was_stored_ends_the_old_validity_then(memory: Memory) -> None:
     old = memory.add(PORTO)
     replaced(memory, LISBON, old, at=20, source_date=day(5).isoformat())
     assert (history(memory, old)["valid_until"], history(memory, old)["superseded_at"]) == (day(5), day(20))

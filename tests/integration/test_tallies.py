@@ -1,4 +1,4 @@
-"""Counters tell what a count would, whoever writes what at the same time, and never make anybody wait."""
+"""Counters equal a count under concurrent writes, and never make a writer wait."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -121,7 +121,7 @@ def test_settling_that_dies_has_changed_nothing(memory: Memory) -> None:
     assert memory.value("select count(*) from tallies") == 0
 
 
-def test_whoever_writes_waits_neither_for_settling_nor_for_other_writers(memory: Memory) -> None:
+def test_a_writer_waits_neither_for_settling_nor_for_other_writers(memory: Memory) -> None:
     fact, other = memory.add("Tea at four."), memory.add("Cake on Sunday.")
     with connect(memory.context.database_url) as db, connect(memory.context.database_url) as writer:
         tallies.settle(db, 100)
@@ -168,7 +168,7 @@ def test_readers_never_see_a_fact_come_or_go_while_others_touch_and_settle(memor
     assert_counted(memory)
 
 
-def test_tallies_that_were_passed_by_are_counted_anew(memory: Memory) -> None:
+def test_tallies_that_a_write_bypassed_are_counted_again(memory: Memory) -> None:
     memory.store(*TEXTS)
     memory.forget(memory.add("Nuts are forbidden."), at=1)
     before = memory.rows(TALLIED)

@@ -1,4 +1,4 @@
-"""The course of a namespace: noted as its tallies are settled, told over time, and thinned with age."""
+"""Time series of a namespace: noted as its tallies are settled, listed, and thinned with age."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from workers.admin import stats
 MINUTE = 1 / 1440
 
 
-def told(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
+def series(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
     return stats.course(memory.context, namespace, days, day(at))
 
 
@@ -20,31 +20,31 @@ def settled(memory: Memory, at: float) -> None:
     stats.settle(memory.context, day(at))
 
 
-def test_a_course_tells_what_there_was_when(memory: Memory) -> None:
+def test_a_time_series_has_the_values_of_each_instant(memory: Memory) -> None:
     memory.add("The brook is low.", decay_class="stable")
     settled(memory, 0)
     memory.add("The tide is out.", at=1, decay_class="permanent")
     settled(memory, 1)
-    found = told(memory, 2)
+    found = series(memory, 2)
     assert found["at"] == [day(at).timestamp() for at in (0, 1, 2)]
     assert found["tiers"]["warm"] == [1, 2, 2]
     assert found["fidelity"]["full"] == [1, 2, 2]
     assert found["classes"] == {"permanent": [0, 1, 1], "stable": [1, 1, 1]}
 
 
-def test_what_was_forgotten_is_told_by_its_reason(memory: Memory) -> None:
+def test_what_was_forgotten_is_counted_by_its_reason(memory: Memory) -> None:
     id_ = memory.add("The brook is low.")
     settled(memory, 0)
     memory.forget(id_, at=1)
     settled(memory, 1)
-    found = told(memory, 2)
+    found = series(memory, 2)
     assert found["forgotten"] == {"asked": [0, 1, 1]}
     assert found["tiers"] == {"hot": [0, 0, 0], "warm": [1, 0, 0], "cold": [0, 0, 0]}
 
 
-def test_the_present_is_told_though_nobody_has_settled_it(memory: Memory) -> None:
+def test_the_present_is_reported_before_it_is_settled(memory: Memory) -> None:
     memory.add("The brook is low.")
-    found = told(memory, 1)
+    found = series(memory, 1)
     assert (found["at"], found["tiers"]["warm"]) == ([day(1).timestamp()], [1])
 
 
@@ -53,7 +53,7 @@ def test_changes_within_five_minutes_are_one_and_the_last_one_counts(memory: Mem
         memory.add(f"It is {minute} past.", at=minute * MINUTE)
         settled(memory, minute * MINUTE)
     assert memory.value("select count(*) from tally_history") == 1
-    assert told(memory, 1)["tiers"]["warm"] == [5, 5]
+    assert series(memory, 1)["tiers"]["warm"] == [5, 5]
 
 
 def test_settling_when_nothing_changed_notes_nothing(memory: Memory) -> None:
@@ -63,14 +63,14 @@ def test_settling_when_nothing_changed_notes_nothing(memory: Memory) -> None:
     assert memory.value("select count(*) from tally_history") == 1
 
 
-def test_what_is_due_is_told_from_the_minute_on_until_a_pass_has_been(memory: Memory) -> None:
+def test_what_is_due_is_counted_from_its_minute_until_a_pass(memory: Memory) -> None:
     for number in range(3):
         memory.add(f"Ticket {number}.", decay_class="session")
     settled(memory, 0)
     settled(memory, 2)
     memory.decay(3)
     settled(memory, 3)
-    found = told(memory, 4)
+    found = series(memory, 4)
     assert (found["at"], found["due"]) == ([day(at).timestamp() for at in (0, 2, 3, 4)], [0, 3, 0, 0])
     assert found["tiers"]["warm"] == [3, 3, 0, 0]
 
@@ -82,13 +82,13 @@ def test_what_is_due_is_noted_only_where_it_has_changed(memory: Memory) -> None:
         settled(memory, at)
     noted = "select count(*) from tally_history join namespaces on id = namespace where name = %s"
     assert (memory.value(noted, "theirs"), memory.value(noted, "default")) == (1, 1)
-    assert told(memory, 5, namespace="theirs")["due"] == [1, 1]
+    assert series(memory, 5, namespace="theirs")["due"] == [1, 1]
 
 
 def test_a_course_begins_with_how_it_was_then(memory: Memory) -> None:
     memory.add("The brook is low.")
     settled(memory, 0)
-    found = told(memory, 100, days=7)
+    found = series(memory, 100, days=7)
     assert found["at"] == [day(93).timestamp(), day(100).timestamp()]
     assert found["tiers"]["warm"] == [1, 1]
 
@@ -97,8 +97,8 @@ def test_a_course_is_that_of_its_own_namespace(memory: Memory) -> None:
     memory.add("The brook is low.")
     memory.add("The tide is out.", namespace="other", decay_class="session")
     settled(memory, 0)
-    assert told(memory, 1)["classes"] == {"none": [1, 1]}
-    assert told(memory, 1, namespace="nobody")["at"] == []
+    assert series(memory, 1)["classes"] == {"none": [1, 1]}
+    assert series(memory, 1, namespace="unknown")["at"] == []
 
 
 @examples(15)
@@ -110,11 +110,11 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
     for number, at in enumerate(sorted(moments)):
         memory.add(f"Number {number}.", at=at)
         settled(memory, at)
-    before = dict(zip(told(memory, 400)["at"], told(memory, 400)["tiers"]["warm"], strict=True))
-    first = told(memory, 400)["tiers"]["warm"][0]
+    before = dict(zip(series(memory, 400)["at"], series(memory, 400)["tiers"]["warm"], strict=True))
+    first = series(memory, 400)["tiers"]["warm"][0]
     stats.thin(memory.context, day(400))
     assert stats.thin(memory.context, day(400)) == 0
-    after = told(memory, 400)
+    after = series(memory, 400)
     assert set(after["at"]) <= set(before) | {day(34).timestamp()}
     assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["warm"], strict=True) if at in before)
     assert after["tiers"]["warm"][-1] == len(moments)

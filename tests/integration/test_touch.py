@@ -192,7 +192,7 @@ def test_two_threads_that_deliver_the_same_touch_count_it_once(memory: Memory) -
 
 
 @pytest.mark.parametrize("decay_class", LIFETIMES)
-def test_use_starts_the_lifetime_anew_for_four_classes_only(memory: Memory, decay_class: str) -> None:
+def test_use_restarts_the_lifetime_of_four_classes_only(memory: Memory, decay_class: str) -> None:
     id_ = memory.add("Tea at four.", decay_class=decay_class)
     before = memory.row(id_)["expires"]
     memory.touch(id_, at=0.1)
@@ -216,12 +216,12 @@ def test_without_reinforcement_on_query_a_recall_counts_and_leaves_the_strength(
     assert row["expires"] == 91
 
 
-def test_touching_who_is_not_there_changes_nobody(memory: Memory) -> None:
+def test_touching_an_unknown_fact_changes_no_other(memory: Memory) -> None:
     ended = memory.add("Tea at four.", decay_class="session")
     memory.decay(2)
     theirs = memory.add("Cake on Sunday.", namespace="theirs")
     assert memory.touch(ended, theirs, uuid4(), at=3).changed == []
-    assert memory.touch(theirs, at=3, namespace="nobody").changed == []
+    assert memory.touch(theirs, at=3, namespace="unknown").changed == []
 
 
 def test_a_touch_names_those_that_have_less_than_the_full_vector(memory: Memory) -> None:
@@ -329,4 +329,4 @@ def test_what_is_held_stays_visible_when_a_use_cannot_prolong_it(memory: Memory)
 def test_reinforcing_who_is_not_there_answers_nothing(memory: Memory) -> None:
     memory.add("Tea at four.")
     assert touch.reinforce(memory.context, "default", uuid4(), 0.2, day(0)) is None
-    assert touch.reinforce(memory.context, "nobody", uuid4(), 0.2, day(0)) is None
+    assert touch.reinforce(memory.context, "unknown", uuid4(), 0.2, day(0)) is None

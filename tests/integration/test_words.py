@@ -70,7 +70,7 @@ def test_a_word_is_found_in_whatever_script_and_spelling(memory: Memory, said: s
 
 def test_a_namespace_of_nearly_all_facts_finds_the_same_words_and_none_of_others(memory: Memory) -> None:
     memory.store("The violoncello stands upstairs.", *(f"Invoice {number} was paid." for number in range(200)))
-    memory.add("The violoncello of somebody else.", namespace="other")
+    memory.add("The violoncello of a neighbour.", namespace="other")
     asked = ["violoncello", "paid invoice 7"]
     before = [scored(memory, query) for query in asked]
     memory.rows("analyze facts")
@@ -82,7 +82,7 @@ def test_a_namespace_of_nearly_all_facts_finds_the_same_words_and_none_of_others
     assert (own.alone, other.alone) == (True, False)
     assert list(before[0]) == ["The violoncello stands upstairs."]
     assert [list(scored(memory, query)) for query in asked] == [list(one) for one in before]
-    assert by_words(memory, "violoncello", namespace="other") == ["The violoncello of somebody else."]
+    assert by_words(memory, "violoncello", namespace="other") == ["The violoncello of a neighbour."]
 
 
 def test_who_has_the_word_as_it_is_written_comes_before_who_has_only_its_stem(memory: Memory) -> None:
@@ -213,7 +213,7 @@ def test_an_unknown_language_is_refused_with_those_that_are_known(memory: Memory
         check_language(memory.having(language="klingon").context)
 
 
-def test_reindexing_makes_all_words_anew_and_can_be_repeated(memory: Memory) -> None:
+def test_reindexing_rebuilds_all_words_and_can_be_repeated(memory: Memory) -> None:
     memory.store("Die Häuser stehen im Garten.", namespace="ours")
     memory.store("The houses", namespace="theirs")
     german = memory.having(language="german")

@@ -41,13 +41,13 @@ def test_a_spell_that_goes_on_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize(("pinned", "fades_from"), [(AT + 50, AT + 50), (np.inf, np.inf), (AT - 50, AT)])
-def test_a_pin_that_held_a_fact_is_told(pinned: float, fades_from: float) -> None:
+def test_a_pin_that_held_a_fact_is_reported(pinned: float, fades_from: float) -> None:
     (packed,) = decay_intervals.over(anchors(0.5, 0, AT, pinned), anchors(1, 1, AT + 100))
     assert decay_intervals.read(packed) == [
         decay_intervals.DecayInterval(AT, fades_from, pytest.approx(0.5, abs=1e-5), 0)
     ]
 
 
-def test_spells_are_told_from_the_oldest_on() -> None:
+def test_decay_intervals_are_listed_oldest_first() -> None:
     packed = b"".join(decay_intervals.over(anchors(0.5, 0, AT + n), anchors(1, 1, AT + n + 1))[0] for n in (3, 2, 1))
     assert [spell.begins - AT for spell in decay_intervals.read(packed)] == [1, 2, 3]

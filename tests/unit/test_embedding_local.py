@@ -82,7 +82,7 @@ def test_a_text_that_the_model_does_not_know_gets_its_own_axis(tmp_path: Path) -
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
 
 
-def test_a_damaged_model_is_told(tmp_path: Path) -> None:
+def test_a_damaged_model_is_reported(tmp_path: Path) -> None:
     weights = WEIGHTS.copy()
     weights[1, 0] = np.nan
     embedder = make_embedder(settings(save_model(tmp_path / "tiny", weights)))
@@ -91,7 +91,7 @@ def test_a_damaged_model_is_told(tmp_path: Path) -> None:
         embedder.embed(["cat"])
 
 
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     embedder = make_embedder(settings(str(tmp_path)))
 
     with pytest.raises(EmbeddingError, match=r"cannot be loaded.*EBB_EMBEDDING_MODEL"):

@@ -341,7 +341,7 @@ def test_a_fact_that_lives_four_hours_expires_before_soft_decay_removes_it() -> 
     assert ending(fact(lifetime=4 * 3600.0)) == (4 * 3600, "expired")
 
 
-def test_a_fact_without_lifetime_is_culled_when_nobody_confirms_it() -> None:
+def test_a_fact_without_lifetime_is_culled_when_it_is_not_confirmed() -> None:
     seconds, reason = ending(fact(), RULES)
 
     assert reason == "culled"
@@ -353,7 +353,7 @@ def test_a_fact_that_only_its_halvings_take_below_the_floor_fades_and_is_not_cul
     assert ending(fact(lifetime=90 * DAY), RULES) == (67.5 * DAY + 2 * 3600, "faded")
 
 
-def test_a_fact_that_nobody_confirmed_is_culled_before_its_lifetime_ends() -> None:
+def test_an_unconfirmed_fact_is_culled_before_its_lifetime_ends() -> None:
     doubtful = fact(belief=0.11, lifetime=90 * DAY)
     seconds, reason = ending(doubtful, RULES)
 
@@ -523,7 +523,7 @@ def test_a_permanent_episode_never_ends_and_is_stale_when_it_was_silent_for_long
     assert bool(faded.stale[0]) == (silent > rules.stale_days * DAY)
 
 
-def test_only_a_pass_finds_an_episode_stale_and_whoever_hears_of_it_again_ends_that() -> None:
+def test_only_a_pass_marks_an_episode_stale_and_its_next_use_ends_that() -> None:
     one = fact(branch=Branch.PERMANENT)
     assert not written(one, NOW + 181 * DAY, RULES).stale
     assert written(one, NOW + 181 * DAY, RULES).due_at == NOW + 181 * DAY

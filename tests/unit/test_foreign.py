@@ -238,7 +238,7 @@ def test_a_document_is_the_same_however_little_is_read_at_once(value: Any, inden
     assert found == whole["items"]
 
 
-def test_a_memory_that_is_too_long_is_told_with_its_place() -> None:
+def test_a_memory_that_is_too_long_is_reported_with_its_place() -> None:
     content = json.dumps([OPENMEMORY, OPENMEMORY | {"content": "a" * 2 * LONGEST}, OPENMEMORY], indent=1).encode()
     with pytest.raises(InvalidInputError, match=r"behind its memory 1: the next has more than 8,388,608 characters"):
         list(records(io.BytesIO(content)))

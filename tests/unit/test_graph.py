@@ -29,7 +29,7 @@ def test_a_fact_counts_as_a_share_of_what_it_is_linked_with() -> None:
 
 @given(st.lists(shares, min_size=8, max_size=8), walks)
 @properties
-def test_nobody_loses_and_nobody_gets_ahead_of_the_best(
+def test_no_score_falls_and_none_gets_ahead_of_the_best(
     relevance: list[float], walked: list[tuple[int, int, int, float]]
 ) -> None:
     after = lifted(relevance, walked)

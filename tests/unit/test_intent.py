@@ -35,7 +35,7 @@ def test_two_that_concern_the_same_are_cut() -> None:
     assert cut((A, "a", C), (B, "b", C), known={C: "c"}) == [[0], [1]]
 
 
-def test_what_says_the_same_as_somebody_concerned_before_or_after_it_is_cut() -> None:
+def test_a_text_equal_to_that_of_a_concerned_fact_before_or_after_it_is_cut() -> None:
     assert cut((A, "c", None), (B, "b", C), known={C: "c"}) == [[0], [1]]
     assert cut((B, "b", C), (A, "c", None), known={C: "c"}) == [[0], [1]]
     assert cut((B, "b", C), (A, "b", None), known={C: "c"}) == [[0], [1]]

@@ -38,7 +38,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 @examples(150)
 @given(content=st.one_of(CONTENTS, spoilt({"offset": 5, "lines": 2}).map(lambda one: json.dumps(one).encode())))
-def test_any_note_of_how_far_an_import_came_is_one_or_it_begins_anew(tmp_path: Path, content: bytes) -> None:
+def test_any_note_of_the_progress_of_an_import_is_read_or_it_starts_again(tmp_path: Path, content: bytes) -> None:
     source = tmp_path / "facts.jsonl"
     source.write_text("{}")
     checkpoint = Checkpoint(tmp_path, source, "default")

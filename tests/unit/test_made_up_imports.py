@@ -167,7 +167,7 @@ def test_a_document_with_a_value_that_python_cannot_read_is_refused(value: str) 
         pass
 
 
-def test_lines_with_a_number_that_python_cannot_read_are_told() -> None:
+def test_lines_with_a_number_that_python_cannot_read_are_reported() -> None:
     export = f'[\n{{"memory": 1{"0" * 5_000}}}\n]'.encode()
     with foreign.lines(io.BytesIO(export), "mem0", NOW) as lines:
         assert [taken(line) for line in lines] == [False] * 3

@@ -16,7 +16,7 @@ def sample() -> conversations.Conversation:
     return one
 
 
-def test_the_sample_is_told_within_the_year_and_every_question_has_its_answer_in_it(
+def test_the_sample_lies_within_the_year_and_every_question_has_its_answer_in_it(
     sample: conversations.Conversation,
 ) -> None:
     told = {turn.fact.text: turn.at for turn in sample.turns}

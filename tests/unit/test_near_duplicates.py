@@ -72,7 +72,7 @@ def ids(*numbers: int) -> list[UUID]:
     return [UUID(int=number) for number in numbers]
 
 
-def test_likeness_in_a_chain_merges_only_what_is_alike_to_the_kept() -> None:
+def test_a_chain_of_near_duplicates_merges_only_those_of_the_kept_one() -> None:
     one, two, three = ids(1, 2, 3)
     assert near_duplicates.groups([one, two, three], [(one, two), (two, three)], frozenset()) == [(one, [two])]
     assert near_duplicates.groups([two, one, three], [(one, two), (two, three)], frozenset()) == [(two, [one, three])]

@@ -38,7 +38,7 @@ def test_relations_fade_every_sunday_at_half_past_four_by_default() -> None:
     assert sent == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
 
 
-def test_without_relation_decay_only_somebody_who_asks_has_them_fade() -> None:
+def test_without_relation_decay_relations_fade_only_on_request() -> None:
     assert "relations.decay" not in schedule(EBB_RELATION_DECAY="false")
 
 

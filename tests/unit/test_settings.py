@@ -93,7 +93,7 @@ def test_a_key_is_not_shown() -> None:
     assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret"))
 
 
-def test_no_llm_is_asked_unless_somebody_wants_it() -> None:
+def test_no_llm_is_asked_by_default() -> None:
     given = read(EBB_LLM_KEY="key")
 
     assert (given.classify_before_write, given.prune_by_llm, given.prune_threshold) == (False, False, 20)

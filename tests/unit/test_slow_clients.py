@@ -63,7 +63,7 @@ def test_a_body_that_never_comes_is_refused() -> None:
         asyncio.run(read())
 
 
-def test_whoever_waits_for_the_end_of_a_connection_is_not_hurried() -> None:
+def test_a_client_that_waits_for_the_end_of_a_connection_is_not_hurried() -> None:
     async def read() -> list[str]:
         messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"a", "more_body": False}]
 

@@ -73,7 +73,7 @@ def test_samples_are_read_back_as_they_were_taken_but_for_a_line_that_was_cut_of
     assert read(file) == Samples([5.0], [taken.processes], [taken.servers], [(5.0, taken.sizes)])
 
 
-def test_a_sample_that_cannot_be_taken_is_told_and_costs_no_other(tmp_path: Path) -> None:
+def test_a_sample_that_cannot_be_taken_is_reported_and_costs_no_other(tmp_path: Path) -> None:
     absent = System(tmp_path, "postgresql://127.0.0.1:1/x", "redis://127.0.0.1:1", "", os.getpid(), {})
     with sampled(absent, tmp_path / "samples.jsonl") as samples:
         while not samples.missed:

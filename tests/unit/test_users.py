@@ -18,7 +18,7 @@ users = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @example("Ana Lee")
 @example("+20")
 @example("团队/安娜")
-def test_a_user_is_told_by_their_namespace(user: str) -> None:
+def test_a_user_is_known_by_their_namespace(user: str) -> None:
     assert user_of(namespace_name(namespace_of(user))) == user
 
 
@@ -39,6 +39,6 @@ def test_a_namespace_that_no_user_was_given_is_its_own_user(namespace: str) -> N
     assert user_of(namespace) == namespace
 
 
-def test_who_has_too_long_a_name_is_told_so() -> None:
+def test_a_user_with_too_long_a_name_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"user_id: .* is too long"):
         namespace_of("安" * 20)
