@@ -42,12 +42,14 @@ EXEMPT = (
 """Files that hold words for a reason: this list, what was recorded, and migrations, which are history."""
 
 NOT_YET: dict[str, set[str]] = {
-    "api/": {"anew", "likeness", "nobody", "somebody", "told", "whoever", "whom"},
+    "api/": {"anew", "nobody", "somebody", "told", "whoever", "whom"},
     "api/contrib/": set(),
     "api/docs/": set(),
     "api/http/": set(),
     "api/up/": set(),
-    "tests/": set(WORDS) - {"to no avail", "remembering"},
+    "tests/benchmarks/": {"nobody", "somebody", "told", "whom"},
+    "tests/integration/": {"outrunning", "told"},
+    "tests/unit/": {"telling"},
     "workers/": {*WORDS, ROW} - {"remembering"},
 }
 """Words that are still to be replaced, by folder; the longest name that fits counts."""
@@ -78,8 +80,12 @@ def files() -> list[str]:
 
 
 def found(text: str) -> list[tuple[int, str, str]]:
-    """Return line number, word and what to write instead, for each word in a text that is not allowed."""
-    pattern = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+    """Return line number, word and what to write instead, for each word in a text that is not allowed.
+
+    A word alone in quotes is a value, such as a key of the export format.
+    """
+    word = rf"\b(?:{'|'.join(WORDS)})\b"
+    pattern = re.compile(rf"(?<![\"']){word}|{word}(?![\"'])", re.IGNORECASE)
     hits = []
     for number, line in enumerate(text.splitlines(), start=1):
         hits += [(number, word.lower(), WORDS[word.lower()]) for word in pattern.findall(line)]

@@ -123,7 +123,7 @@ def idle(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSyst
 
 @pytest.fixture
 def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[[], str]]:
-    """Return a function that copies the test's database, to which nobody may be connected then."""
+    """Return a function that copies the test's database, to which nothing may be connected then."""
     copies = []
 
     def copy() -> str:

@@ -1,4 +1,4 @@
-"""New facts are linked with those that say the like, by real workers that are told to."""
+"""New facts are linked with similar ones, by real workers with that setting."""
 
 import json
 from collections.abc import Iterator

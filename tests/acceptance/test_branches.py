@@ -52,8 +52,8 @@ def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: L
     assert client.drop_branch("30d")["dropped"] == [f"{client.namespace}-older-30d"]
     with pytest.raises(NotFoundError, match="is no branch and has none of that age"):
         client.drop_branch()
-    with pytest.raises(NotFoundError, match="there is no 'nowhere'"), real.client("nowhere") as nowhere:
-        nowhere.branch(30)
+    with pytest.raises(NotFoundError, match="there is no 'unknown'"), real.client("unknown") as unknown:
+        unknown.branch(30)
     with pytest.raises(InvalidInputError, match="older: '1y' is not allowed; give whole days"):
         client.branch("1y")
 

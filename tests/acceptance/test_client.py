@@ -1,4 +1,4 @@
-"""The Python client: a method for every task, writes that nobody waits for, and deadlines."""
+"""The Python client: a method for every task, writes without waiting, and deadlines."""
 
 import inspect
 import re

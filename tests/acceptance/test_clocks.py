@@ -150,8 +150,8 @@ def test_a_gap_between_passes_is_said_by_stats_doctor_and_log_until_it_is_confir
     real.rows("update pass_clock set at = clock_timestamp() - interval '40 days'")
     assert client.decay(everywhere=True)["held"] >= 1
     assert "NO PASS CAME from" in real.logs()
-    told = client.stats()
-    assert (told["facts"], told["held"], set(told["gap"])) == (1, 1, {"from", "until"})
+    stats = client.stats()
+    assert (stats["facts"], stats["held"], set(stats["gap"])) == (1, 1, {"from", "until"})
     (clock,) = (one for one in checks(real) if one["name"] == "clock")
     assert (clock["ok"], "ebb decay --force" in clock["says"]) == (False, True)
     assert client.decay(force=True)["forgotten"] == 1

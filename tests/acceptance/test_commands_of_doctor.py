@@ -10,25 +10,25 @@ def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem
         client.store("The boat is moored at the third pier.")
     assert idle.ebb("doctor").returncode == 0
     idle.rows("delete from vectors")
-    told = idle.ebb("doctor")
-    assert told.returncode == 1
-    assert "1 facts, no vector" in told.stdout
+    diagnosis = idle.ebb("doctor")
+    assert diagnosis.returncode == 1
+    assert "1 facts, no vector" in diagnosis.stdout
     mended = idle.ebb_json("doctor", "--mend")
     assert [(one["fault"], one["facts"]) for one in mended["facts"]["faults"]] == [("no vector", 1)]
-    eventually(lambda: not idle.incomplete(), "the vector is made anew")
+    eventually(lambda: not idle.incomplete(), "the vector is computed again")
     assert idle.ebb_json("doctor", "--all")["facts"] == {"examined": 1, "faults": [], "mended": False}
 
 
 def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     idle.start("worker")
-    told = idle.ebb("doctor")
-    assert told.returncode == 1
-    assert "no worker serves maintenance" in told.stdout
-    assert "Facts were not examined" in told.stdout
+    diagnosis = idle.ebb("doctor")
+    assert diagnosis.returncode == 1
+    assert "no worker serves maintenance" in diagnosis.stdout
+    assert "Facts were not examined" in diagnosis.stdout
 
 
 def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
     idle.settings["EBB_DATABASE_URL"] = "postgresql://127.0.0.1:9/ebb"
-    told = idle.ebb("doctor")
-    assert told.returncode == 1
-    assert "PostgreSQL does not answer" in told.stdout
+    diagnosis = idle.ebb("doctor")
+    assert diagnosis.returncode == 1
+    assert "PostgreSQL does not answer" in diagnosis.stdout

@@ -45,11 +45,11 @@ def test_relations_are_observed_shown_and_fade(live: LiveSystem, namespace: str)
 
 
 def test_names_in_brackets_are_shown_as_they_were_given(live: LiveSystem, namespace: str) -> None:
-    told = live.ebb("relate", "[/red] team", "owns", "lists[bold]", "--namespace", namespace)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "[/red] team owns lists[bold], weight 1" in told.stdout
-    asked = live.ebb("lookup", "[/red] nobody", "--namespace", namespace)
-    assert "is about [/red] nobody." in asked.stdout, asked.stderr
+    related = live.ebb("relate", "[/red] team", "owns", "lists[bold]", "--namespace", namespace)
+    assert (related.returncode, related.stderr) == (0, "")
+    assert "[/red] team owns lists[bold], weight 1" in related.stdout
+    asked = live.ebb("lookup", "[/red] unknown", "--namespace", namespace)
+    assert "is about [/red] unknown." in asked.stdout, asked.stderr
 
 
 def test_a_pass_as_of_an_instant_says_what_it_would_say_then(live: LiveSystem, namespace: str) -> None:

@@ -19,7 +19,7 @@ def ago(days: float) -> str:
 
 
 def doubtful(client: Client, text: str) -> str:
-    """Store what nobody believes any more; return its id."""
+    """Store a fact of too low confidence; return its id."""
     (stored,) = client.store_many([{"text": text, "confidence": 0.2, "last_seen_at": ago(300)}], classify=False)[
         "results"
     ]
@@ -31,9 +31,9 @@ def test_near_duplicates_are_listed_merged_and_restored_at_the_command_line(live
         return live.ebb_json(*arguments, "--namespace", namespace)
 
     first, second = (ebb("store", text)["id"] for text in (MOVED, HAS_MOVED))
-    told = ebb("consolidate")
-    assert (told["applied"], told["total"], told["facts"], told["merged"]) == (False, 1, 1, 0)
-    (group,) = told["groups"]
+    listed = ebb("consolidate")
+    assert (listed["applied"], listed["total"], listed["facts"], listed["merged"]) == (False, 1, 1, 0)
+    (group,) = listed["groups"]
     assert group["keep"] == {"id": first, "text": MOVED}
     assert (group["merge"][0]["id"], group["merge"][0]["similarity"] >= 0.92) == (second, True)
     assert ebb("stats")["facts"] == 2
@@ -66,10 +66,10 @@ def test_a_consolidation_hands_over_to_successors_and_answers_once(live: LiveSys
     with live.client(namespace) as client:
         client.store_many([{"text": text} for text in (MOVED, HAS_MOVED)])
     earlier = {"compared": 20, "merged": 3, "groups": []}
-    going_on = {"so_far": earlier, "asked_by": "somebody-who-consolidates", "apply": True}
+    going_on = {"so_far": earlier, "asked_by": "the-task-that-consolidates", "apply": True}
     answer = live.send("memory.consolidate", {"namespace": namespace, **going_on}).get(timeout=60)
     assert (answer["compared"], answer["merged"], len(answer["groups"])) == (22, 4, 1)
-    assert live.control.AsyncResult("somebody-who-consolidates").get(timeout=10) == answer
+    assert live.control.AsyncResult("the-task-that-consolidates").get(timeout=10) == answer
 
 
 def test_a_second_delivery_merges_nothing_more(live: LiveSystem, namespace: str) -> None:
@@ -88,14 +88,14 @@ def test_the_janitor_tells_what_it_culled_in_the_words_of_its_document(live: Liv
     with live.client(namespace) as client:
         culled = doubtful(client, "A rumour.")
         client.store("A certainty.")
-    told = ebb()
-    assert told == ebb("--show")
-    assert {name: value for name, value in told.items() if name != "lastRunAt"} == {
+    listed = ebb()
+    assert listed == ebb("--show")
+    assert {name: value for name, value in listed.items() if name != "lastRunAt"} == {
         "namespace": namespace, "lastRunTurn": 0, "totalRuns": 1, "lastCulledFactIds": [culled], "lastCulledFacts": 1,
         "lastCulledEpisodeIds": [], "lastCulledEpisodes": 0, "lastMarkedStaleEpisodeIds": [],
         "lastMarkedStaleEpisodes": 0,
     }  # fmt: skip
-    assert datetime.fromisoformat(told["lastRunAt"]) < datetime.now(UTC)
+    assert datetime.fromisoformat(listed["lastRunAt"]) < datetime.now(UTC)
     assert live.ebb_json("stats", "-n", namespace)["forgotten_by_reason"] == {"culled": 1}
     assert (ebb()["lastCulledFactIds"], ebb("--show")["totalRuns"]) == ([], 2)
     said = live.ebb("janitor", "--show", "-n", namespace).stdout
@@ -115,9 +115,9 @@ def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: s
         doubtful(client, "A rumour.")
         assert client.janitor() == {"namespace": namespace, "totalRuns": 0, "skipped": "hygiene is switched off here"}
         assert client.stats()["forgotten"] == 0
-    going_on = {"namespace": namespace, "asked_by": "somebody-who-tidies"}
+    going_on = {"namespace": namespace, "asked_by": "the-task-that-tidies"}
     answer = live.send("memory.janitor", going_on).get(timeout=60)
-    assert live.control.AsyncResult("somebody-who-tidies").get(timeout=10) == answer
+    assert live.control.AsyncResult("the-task-that-tidies").get(timeout=10) == answer
     said = live.ebb("janitor", "-n", namespace)
     assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
 
@@ -127,9 +127,9 @@ def test_episodes_that_age_out_or_get_stale_are_listed_apart_from_facts(live: Li
     facts = [{"text": "Ana came to tea.", **old}, {"text": "Ana was born.", "durability": "permanent", **old}]
     with live.client(namespace) as client:
         aged, stale = (one["id"] for one in client.store_many(facts, classify=False)["results"])
-        told = client.janitor()
-    assert (told["lastCulledFactIds"], told["lastCulledEpisodeIds"]) == ([], [aged])
-    assert (told["lastMarkedStaleEpisodeIds"], told["lastMarkedStaleEpisodes"]) == ([stale], 1)
+        listed = client.janitor()
+    assert (listed["lastCulledFactIds"], listed["lastCulledEpisodeIds"]) == ([], [aged])
+    assert (listed["lastMarkedStaleEpisodeIds"], listed["lastMarkedStaleEpisodes"]) == ([stale], 1)
 
 
 def test_janitors_are_sent_to_all_namespaces_in_which_something_is_due(live: LiveSystem, namespace: str) -> None:

@@ -99,10 +99,10 @@ def test_why_explains_at_the_command_line_and_touches_nothing(live: LiveSystem, 
     id_ = client.store("The keel of the boat is oak.")["id"]
     client.store("The sails of the boat are red.")
     client.forget([id_])
-    told = live.ebb("recall", "What is the keel made of?", "--why", id_, "-n", namespace)
-    assert told.returncode == 0, told.stderr
-    assert "not recalled: forgotten: asked" in told.stdout
-    assert "would be 1 of 1" in told.stdout
+    explained = live.ebb("recall", "What is the keel made of?", "--why", id_, "-n", namespace)
+    assert explained.returncode == 0, explained.stderr
+    assert "not recalled: forgotten: asked" in explained.stdout
+    assert "would be 1 of 1" in explained.stdout
     explained = live.ebb("recall", "What is the keel made of?", "--explain", "--no-touch", "-n", namespace)
     assert "forgotten: asked: 1" in explained.stdout
     assert id_ in explained.stdout

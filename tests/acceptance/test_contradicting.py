@@ -11,7 +11,7 @@ from workers.errors import InvalidInputError
 pytestmark = pytest.mark.acceptance
 
 
-def told(live: LiveSystem, namespace: str, *values: str) -> list[str]:
+def stored(live: LiveSystem, namespace: str, *values: str) -> list[str]:
     """Store a fact for each value of one key; return their ids."""
     with live.client(namespace) as client:
         return [client.store(f"Ana lives in {value}.", entity="Ana", key="city", value=value)["id"] for value in values]
@@ -24,7 +24,7 @@ def listed(live: LiveSystem, namespace: str) -> list[set[str]]:
 
 
 def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, namespace: str) -> None:
-    old, new = told(live, namespace, "Porto", "Lisbon")
+    old, new = stored(live, namespace, "Porto", "Lisbon")
     assert listed(live, namespace) == [{old, new}]
     shown = live.ebb("contradictions", "--namespace", namespace).stdout
     assert shown.index("Porto") < shown.index("Lisbon")
@@ -37,7 +37,7 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
 
 
 def test_both_facts_may_be_accepted(live: LiveSystem, namespace: str) -> None:
-    one, two = told(live, namespace, "Porto", "Lisbon")
+    one, two = stored(live, namespace, "Porto", "Lisbon")
     assert live.ebb_json("resolve", one, two, "--both", "--namespace", namespace) == {"accepted": [one, two]}
     assert listed(live, namespace) == []
 
@@ -62,13 +62,13 @@ def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: li
 def test_what_cannot_be_settled_is_refused(
     live: LiveSystem, namespace: str, arguments: dict[str, Any], fault: str
 ) -> None:
-    told(live, namespace, "Porto")
+    stored(live, namespace, "Porto")
     with live.client(namespace) as client, pytest.raises(InvalidInputError, match=fault):
         client.call("memory.resolve", arguments | {"namespace": namespace}, 30)
 
 
 def test_a_resolution_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str) -> None:
-    old, new = told(live, namespace, "Porto", "Lisbon")
+    old, new = stored(live, namespace, "Porto", "Lisbon")
     answers = live.delivered("memory.resolve", {"ids": [old], "keep": new, "namespace": namespace}, 2)
     assert answers == [{"kept": new, "superseded": [old]}] * 2
     assert live.rows("select superseded_by::text from facts where id = %s", [old]) == [(new,)]

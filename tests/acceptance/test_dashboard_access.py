@@ -1,4 +1,4 @@
-"""Who sees what on the dashboard: a key opens its own namespace there, and what was told is shown and never run."""
+"""Who sees what on the dashboard: a key opens its own namespace there, and stored text is shown and never run."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ def client(url: str) -> Iterator[httpx2.Client]:
 
 @pytest.fixture(scope="module")
 def ours(live: LiveSystem) -> tuple[str, str]:
-    """Return a namespace with a fact, and its key; somebody else has a fact as well."""
+    """Return a namespace with a fact, and its key; another namespace has a fact as well."""
     name = f"ours-{uuid4()}"
     for owner, text in ((name, OURS), (f"theirs-{uuid4()}", THEIRS)):
         with live.client(owner) as memory:

@@ -24,7 +24,7 @@ PATHS = (
     "/dashboard/forecast?days=366",
     "/dashboard/relations",
     "/dashboard/relations?show=decayed",
-    "/dashboard/relations?entity=" + "Nobody" * 30,
+    "/dashboard/relations?entity=" + "Unknown" * 30,
 )
 RELATIONS = 120
 FADED = 30
@@ -65,7 +65,7 @@ def headers(filled: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_fits_its_window_filled_or_empty(browser: Browser, url: str, filled: str, path: str) -> None:
-    for name in (filled, "nobody"):
+    for name in (filled, "unknown"):
         for width, dark in ((NARROW, True), (WIDE, False)):
             with looking(browser, url, width=width, dark=dark, headers={"X-Ebb-Namespace": name}) as tab:
                 answer = tab.goto(path)

@@ -121,8 +121,8 @@ def test_every_door_tells_of_the_pause(system: LiveSystem, embedder: Embedder) -
     system.own_keys.expire(PAUSED, 1_000)
     assert "Only words were matched" in system.ebb("context", "my dentist").stderr
     assert "Only words were matched" not in system.ebb("recall", "dentist", "--tag", "health").stderr
-    told = json.loads(system.ebb("doctor", "--json").stdout)
-    (check,) = [one for one in told["checks"] if one["name"] == "embedder"]
+    diagnosis = json.loads(system.ebb("doctor", "--json").stdout)
+    (check,) = [one for one in diagnosis["checks"] if one["name"] == "embedder"]
     assert (check["ok"], "words alone" in check["says"]) == (False, True)
     told_by_metrics = metrics(system)
     assert "ebb_embedder_failures 1.0" in told_by_metrics

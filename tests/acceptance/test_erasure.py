@@ -1,4 +1,4 @@
-"""Erasure: what was purged is in no row, index, statistic, queue, result, log or file, whoever tells it again."""
+"""Erasure: what was purged is in no row, index, statistic, queue, result, log or file, also when it is sent again."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ NAME = "erasure"
 SECRET = "Zebulon pays 47110815 for the quokka at Brzeszczot."
 LONG = "Zebulon remembers " + " ".join(f"brzeszczot{n} weighs {n * 7919}" for n in range(200))
 NEARLY = f"{LONG} today"
-TOLD = (SECRET, LONG, NEARLY)
+AGAIN = (SECRET, LONG, NEARLY)
 QUOTE = "brzeszczot1 weighs 7919"
 UNFETCHED = "Ottokar hides the amphora below the mill."
 WORDS = ("zebulon", "Zebulon", "47110815", "quokka", "brzeszczot", "Brzeszczot")
@@ -64,14 +64,14 @@ SILENT = (
 
 @dataclass(frozen=True)
 class Purged:
-    """A system in which facts were purged, told again in every way, and all jobs were run."""
+    """A system in which facts were purged, stored again in every way, and all jobs were run."""
 
     system: LiveSystem
     ids: list[str]
     traces: dict[str, bytes]
     before: dict[str, set[str]]
     kept: set[str]
-    told_again: list[str]
+    stored_again: list[str]
     archive: Path
 
 
@@ -180,20 +180,20 @@ def tell(system: LiveSystem, api: httpx2.Client) -> list[str]:
     return [one, two, three, four]
 
 
-def tell_again(system: LiveSystem, api: httpx2.Client, archive: Path, folder: Path) -> list[str]:
-    """Tell a secret again by every door; return what each of them answered."""
+def store_again(system: LiveSystem, api: httpx2.Client, archive: Path, folder: Path) -> list[str]:
+    """Store a secret again by every door; return what each of them answered."""
     (folder / "new.jsonl").write_text(json.dumps({"text": SECRET, "namespace": NAME}) + "\n")
     with system.client(NAME) as memory:
-        answers = [memory.store(text)["action"] for text in TOLD]
-        answers += [one["action"] for one in memory.store_many([{"text": text} for text in TOLD])["results"]]
+        answers = [memory.store(text)["action"] for text in AGAIN]
+        answers += [one["action"] for one in memory.store_many([{"text": text} for text in AGAIN])["results"]]
         task = memory.store(SECRET, wait=False)["task"]
         system.settle()
         answers.append(memory.state(task)["result"]["action"])  # type: ignore[index]
         posted = api.post("/memory/facts", json={"text": SECRET}, headers={"X-Ebb-Namespace": NAME})
         answers.append(posted.json()["action"])
     for file in (archive, folder / "new.jsonl"):
-        told = system.ebb("import", str(file), "--namespace", NAME, "--json")
-        counts = json.loads(told.stdout)
+        done = system.ebb("import", str(file), "--namespace", NAME, "--json")
+        counts = json.loads(done.stdout)
         answers += ["forgotten"] * counts["forgotten"] + ["added"] * counts["added"]
     return answers
 
@@ -213,11 +213,11 @@ def purged(alone: LiveSystem, server_folder: Path, tmp_path_factory: pytest.Temp
         kept = held_by_redis(alone, [QUOTE.encode(), UNFETCHED.encode()])
         with alone.client(NAME) as memory:
             assert [one["action"] for one in memory.forget(ids, purge=True)["results"]] == ["purged"] * len(ids)
-        told_again = tell_again(alone, api, archive, outside)
+        stored_again = store_again(alone, api, archive, outside)
         for task, arguments in (*BACKGROUND, ("memory.regenerate", {"ids": ids, "namespace": NAME})):
             run(alone, task, arguments)
         alone.settle()
-        yield Purged(alone, ids, traces, before, kept, told_again, archive)
+        yield Purged(alone, ids, traces, before, kept, stored_again, archive)
 
 
 def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None:
@@ -229,8 +229,8 @@ def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None
 
 
 def test_storing_it_again_is_answered_with_forgotten(purged: Purged) -> None:
-    assert set(purged.told_again) == {"forgotten"}
-    assert len(purged.told_again) >= 9
+    assert set(purged.stored_again) == {"forgotten"}
+    assert len(purged.stored_again) >= 9
 
 
 def test_after_every_job_no_row_of_it_is_left_but_that_it_was_wished_forgotten(purged: Purged) -> None:
@@ -246,8 +246,8 @@ def test_before_the_purge_redis_keeps_answers_that_quote_it(purged: Purged) -> N
 
 def test_every_job_that_beat_sends_was_run(purged: Purged) -> None:
     environment = os.environ | purged.system.environment()
-    told = subprocess.run([sys.executable, "-c", BEAT], env=environment, capture_output=True, text=True, check=True)
-    assert set(json.loads(told.stdout)) - {"memory.clean"} <= {task for task, _ in BACKGROUND}
+    sent = subprocess.run([sys.executable, "-c", BEAT], env=environment, capture_output=True, text=True, check=True)
+    assert set(json.loads(sent.stdout)) - {"memory.clean"} <= {task for task, _ in BACKGROUND}
 
 
 def test_no_log_of_workers_and_no_later_export_has_a_word_of_it(purged: Purged, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_cleaning_takes_it_out_of_redis_file_of_the_statistics_and_of_pages(
     purged.system.settle()
     assert held_by_redis(purged.system, purged.traces.values()) == set()
     assert {kind_of(key) for key in held_by_redis(purged.system, [UNFETCHED.encode()])} == {"celery-task-meta"}
-    eventually(lambda: not found_in([server_folder / "redis"], purged.traces), "Redis' file is written anew")
+    eventually(lambda: not found_in([server_folder / "redis"], purged.traces), "Redis' file is rewritten")
     ((statistics,),) = purged.system.rows("select coalesce(string_agg(one::text, ' '), '') from pg_stats as one")
     assert not [word for word in WORDS if word in statistics]
     dead = purged.system.rows(

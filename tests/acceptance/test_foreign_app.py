@@ -18,7 +18,7 @@ PROGRAM = """
 import json, sys
 from celery import Celery
 
-app = Celery("somebody-else", broker=sys.argv[1], backend=sys.argv[2])
+app = Celery("foreign", broker=sys.argv[1], backend=sys.argv[2])
 answers = []
 for task, queue, arguments in json.load(sys.stdin):
     try:

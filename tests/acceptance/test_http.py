@@ -44,10 +44,10 @@ def stored(api: httpx2.Client, text: str = TEXT, **fact: Any) -> str:
 def problem(answer: httpx2.Response, status: int) -> str:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    told = answer.json()
-    assert told["status"] == status
-    assert told["instance"] == answer.request.url.path
-    return str(told["detail"])
+    found = answer.json()
+    assert found["status"] == status
+    assert found["instance"] == answer.request.url.path
+    return str(found["detail"])
 
 
 def over_a_day(live: LiveSystem) -> None:
@@ -140,9 +140,9 @@ def test_all_about_an_entity_is_looked_up(api: httpx2.Client) -> None:
 
 def test_a_context_fits_its_budget(api: httpx2.Client) -> None:
     stored(api)
-    told = api.post("/memory/context", json={"query": "Where is the spare key?", "max_tokens": 100}).json()
-    assert TEXT.rstrip(".") in told["context"]
-    assert 0 < told["tokens"] <= 100
+    answered = api.post("/memory/context", json={"query": "Where is the spare key?", "max_tokens": 100}).json()
+    assert TEXT.rstrip(".") in answered["context"]
+    assert 0 < answered["tokens"] <= 100
 
 
 def test_a_pass_takes_the_own_namespace_and_is_listed_afterwards(api: httpx2.Client) -> None:
@@ -160,19 +160,19 @@ def test_near_duplicates_are_listed_and_merged_and_the_janitor_lists_what_it_cul
     assert (group["keep"]["id"], [one["id"] for one in group["merge"]]) == (first, [second])
     assert api.post("/memory/consolidate", json={"apply": True}).json()["merged"] == 1
     assert api.get("/memory/janitor").json()["totalRuns"] == 0
-    told = api.post("/memory/janitor").json()
-    assert (told["totalRuns"], told["lastCulledFactIds"]) == (1, [])
-    assert api.get("/memory/janitor").json() == told
+    answered = api.post("/memory/janitor").json()
+    assert (answered["totalRuns"], answered["lastCulledFactIds"]) == (1, [])
+    assert api.get("/memory/janitor").json() == answered
 
 
 def test_an_accepted_write_is_done_and_its_task_says_so(api: httpx2.Client) -> None:
     answer = api.post("/memory/facts", params={"wait": False}, json={"text": TEXT})
     assert answer.status_code == 202
-    told = answer.json()
-    assert answer.headers["location"] == f"/tasks/{told['task']}"
-    eventually(lambda: api.get(f"/tasks/{told['task']}").json()["state"] == "done", "the write is done")
-    assert api.get(f"/tasks/{told['task']}").json()["result"]["id"] == told["id"]
-    assert api.get(f"/memory/facts/{told['id']}").status_code == 200
+    answered = answer.json()
+    assert answer.headers["location"] == f"/tasks/{answered['task']}"
+    eventually(lambda: api.get(f"/tasks/{answered['task']}").json()["state"] == "done", "the write is done")
+    assert api.get(f"/tasks/{answered['task']}").json()["result"]["id"] == answered["id"]
+    assert api.get(f"/memory/facts/{answered['id']}").status_code == 200
 
 
 def test_every_write_can_be_accepted_without_waiting(live: LiveSystem, api: httpx2.Client) -> None:
@@ -188,10 +188,10 @@ def test_every_write_can_be_accepted_without_waiting(live: LiveSystem, api: http
 def test_an_accepted_write_that_cannot_be_says_why_and_leaves_the_outbox(live: LiveSystem, api: httpx2.Client) -> None:
     unknown = uuid4()
     task = api.post(f"/memory/facts/{unknown}/reinforce", params={"wait": "false"}).json()["task"]
-    told = eventually(
+    failed = eventually(
         lambda: (now := api.get(f"/tasks/{task}").json())["state"] == "failed" and now, "the task has failed"
     )
-    assert str(unknown) in told["error"]
+    assert str(unknown) in failed["error"]
     eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
@@ -282,7 +282,7 @@ def test_an_idempotency_key_is_its_namespaces_own(api: httpx2.Client) -> None:
         ("GET", f"/memory/facts/{NOBODYS}/history", None, 404, "no fact"),
         ("POST", f"/memory/facts/{NOBODYS}/pin", {}, 404, "no live fact"),
         ("GET", f"/tasks/{NOBODYS}", None, 404, "no task"),
-        ("GET", "/nowhere", None, 404, "/docs"),
+        ("GET", "/unknown", None, 404, "/docs"),
         ("PUT", "/memory/facts", None, 405, "/docs"),
         ("POST", "/memory/facts/batch", {"facts": [{"text": "A" * 300_000}]}, 413, "EBB_MAX_BODY"),
     ],

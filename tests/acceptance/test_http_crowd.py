@@ -1,4 +1,4 @@
-"""The API under what nobody foresaw: made-up requests to every route, and fifty clients at once."""
+"""The API under unforeseen load: made-up requests to every route, and fifty clients at once."""
 
 import subprocess
 import sys

@@ -126,5 +126,5 @@ def test_each_route_shows_an_answer_that_it_gives(api: httpx2.Client) -> None:
         schema = content["schema"] | {"components": document["components"]}
         faults = [fault.message for fault in Draft202012Validator(schema).iter_errors(content["example"])]
         assert faults == [], route
-    told = dict(answers(api))
-    assert [route for route in WALK if unlike(told[route], shown[route]["example"])] == []
+    actual = dict(answers(api))
+    assert [route for route in WALK if unlike(actual[route], shown[route]["example"])] == []

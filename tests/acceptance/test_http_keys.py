@@ -77,12 +77,12 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     # last, for from then on the stranger has a fact of the same id
     ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
 }  # fmt: skip
-"""Each route's scope, and how somebody would try to get at the owner's memory by it."""
+"""Each route's scope, and a request by which a stranger would try to reach the owner's memory."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose memory is tried, by which ids, and with which key they reach it themselves."""
+    """Whose memory a stranger tries to reach, by which ids, and the owner's key."""
 
     namespace: str
     key: dict[str, str]
@@ -118,7 +118,7 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
 
 @pytest.fixture(scope="module")
 def owner(live: LiveSystem, served: httpx2.Client) -> Owner:
-    """Return somebody with memory of every kind."""
+    """Return an owner with memory of every kind."""
     name = f"owner-{uuid4()}"
     key = make_key(live, name, "read", "write", "admin")
 

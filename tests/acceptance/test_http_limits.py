@@ -1,4 +1,4 @@
-"""What the API answers where nobody works, or too much waits."""
+"""What the API answers when no worker runs, or too much waits."""
 
 import json
 import platform
@@ -34,9 +34,9 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
         assert answer.status_code == 200
         assert api.post("/memory/facts", json={"text": ""}, headers={"X-Ebb-Namespace": namespace}).status_code == 422
     lines = [json.loads(line) for line in (idle.folder / "api.log").read_text().splitlines()]
-    (told,) = [line for line in lines if line.get("path") == "/memory/recall"]
-    assert (told["level"], told["namespace"], told["status"], told["method"]) == ("INFO", namespace, 200, "POST")
-    assert told["task"]
+    (entry,) = [line for line in lines if line.get("path") == "/memory/recall"]
+    assert (entry["level"], entry["namespace"], entry["status"], entry["method"]) == ("INFO", namespace, 200, "POST")
+    assert entry["task"]
     worker = [json.loads(line) for line in (idle.folder / "worker.log").read_text().splitlines()]
     assert all(line["level"] and line["message"] for line in worker)
 

@@ -23,7 +23,7 @@ ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targe
 
 
 @pytest.fixture(scope="module")
-def told(alone: LiveSystem) -> str:
+def metrics(alone: LiveSystem) -> str:
     """Return the metrics of a system in which everything has happened once."""
     with serving(alone) as api:
         made = api.post("/memory/facts", json={"text": "The spare key hangs behind the kitchen clock."})
@@ -37,10 +37,10 @@ def told(alone: LiveSystem) -> str:
         return answer.text
 
 
-def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(alone: LiveSystem, told: str) -> None:
+def test_the_metrics_cover_facts_queues_workers_and_how_long_things_take(alone: LiveSystem, metrics: str) -> None:
     figures = {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
-        for line in told.splitlines()
+        for line in metrics.splitlines()
         if not line.startswith("#")
     }
     ((facts,),) = alone.rows("select count(*) from activity where not retired")
@@ -58,10 +58,10 @@ def test_the_metrics_tell_of_facts_queues_workers_and_how_long_things_take(alone
 
 
 @pytest.fixture(scope="module")
-def exposed(told: str) -> dict[str, set[str]]:
+def exposed(metrics: str) -> dict[str, set[str]]:
     """Return each series' name with its labels."""
     labels: dict[str, set[str]] = defaultdict(set)
-    for family in text_string_to_metric_families(told):
+    for family in text_string_to_metric_families(metrics):
         for sample in family.samples:
             labels[sample.name] |= set(sample.labels)
     return labels

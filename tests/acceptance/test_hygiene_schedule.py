@@ -20,7 +20,7 @@ RUNS = "select coalesce(sum(total_runs), 0)::int from janitors"
 
 
 def doubtful(client: Client) -> str:
-    """Store what nobody believes any more; return its id."""
+    """Store a fact of too low confidence; return its id."""
     long_ago = (datetime.now(UTC) - timedelta(days=300)).isoformat()
     rumour = {"text": "A rumour.", "confidence": 0.2, "last_seen_at": long_ago}
     (stored,) = client.store_many([rumour], classify=False)["results"]
@@ -63,7 +63,7 @@ def reviewed(idle: LiveSystem) -> Iterator[LiveSystem]:
 
 
 def fill(system: LiveSystem) -> None:
-    """Store two near-duplicates, something else, and what nobody believes any more."""
+    """Store two near-duplicates, something else, and a fact of too low confidence."""
     with system.client() as client:
         client.store_many([{"text": text} for text in (MOVED, HAS_MOVED, "Tea is at four.")])
         doubtful(client)
@@ -109,8 +109,10 @@ def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem, chose
         for number in range(40):
             client.store(f"Guest {number} has tea.")
         client.store_many([{"text": f"Guest {number} has cake."} for number in range(1_000)])
-        told = eventually(lambda: client.janitor_snapshot().get("lastRunAt") and client.janitor_snapshot(), "it came")
+        snapshot = eventually(
+            lambda: client.janitor_snapshot().get("lastRunAt") and client.janitor_snapshot(), "it came"
+        )
     idle.settle()
-    assert told["lastCulledFactIds"] == [rumour]
+    assert snapshot["lastCulledFactIds"] == [rumour]
     assert idle.rows(RUNS) == [(1,)]
     assert idle.begun()["memory.janitor"] == 1

@@ -103,9 +103,9 @@ def test_standard_input_is_imported_as_well(live: LiveSystem, namespace: str) ->
 
 
 def test_a_file_that_is_not_there_is_an_error(live: LiveSystem) -> None:
-    done = live.ebb("import", "nowhere.jsonl", "--json")
+    done = live.ebb("import", "absent.jsonl", "--json")
     assert done.returncode == 1
-    assert "nowhere.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
+    assert "absent.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
 
 
 def test_a_killed_import_goes_on_where_it_was_and_doubles_nothing(
@@ -270,6 +270,6 @@ def test_an_archive_that_has_lost_lines_says_so(live: LiveSystem, namespace: str
 
 def test_an_export_that_fails_leaves_the_one_before(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "archive.jsonl", ["the backup of yesterday"])
-    away = replace(live, database_url="postgresql://nobody@127.0.0.1:1/ebb")
+    away = replace(live, database_url="postgresql://no-role@127.0.0.1:1/ebb")
     assert away.ebb("export", file, "--namespace", namespace).returncode == 1
     assert [one.read_text() for one in tmp_path.iterdir()] == ["the backup of yesterday\n"]

@@ -45,7 +45,7 @@ def test_an_export_of_openmemory_goes_into_the_given_namespace(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "openmemory.json"
-    item = {"id": "1", "content": "An otter", "user_id": "somebody", "salience": 0.9, "last_seen_at": 1_790_000_000_000}
+    item = {"id": "1", "content": "An otter", "user_id": "a-user", "salience": 0.9, "last_seen_at": 1_790_000_000_000}
     file.write_text(json.dumps({"items": [item]}))
 
     assert live.ebb_json("import", str(file), "--from", "openmemory", "--namespace", namespace)["added"] == 1

@@ -67,7 +67,7 @@ def test_tasks_do_what_the_llm_says_and_a_second_delivery_the_same(judging: Live
 
 
 def test_a_worker_that_cannot_ask_says_so_and_does_not_start(idle: LiveSystem) -> None:
-    idle.settings |= {"EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_LLM_URL": "nowhere"}
-    with pytest.raises(AssertionError, match=r"EBB_LLM_URL='nowhere' is no URL"):
+    idle.settings |= {"EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_LLM_URL": "elsewhere"}
+    with pytest.raises(AssertionError, match=r"EBB_LLM_URL='elsewhere' is no URL"):
         idle.start("worker")
     idle.workers.clear()

@@ -42,7 +42,7 @@ def test_what_is_forgotten_is_gone_stays_so_when_stored_again_and_comes_back_who
     assert client.store(TEXT).items() >= {"id": id_, "action": "forgotten", "embedded": False}.items()
     assert client.restore([id_]) == {"results": [{"id": id_, "action": "restored"}]}
     assert found(client) == [id_]
-    eventually(lambda: fidelity(live, id_) == FULL, "the vector is made anew")
+    eventually(lambda: fidelity(live, id_) == FULL, "the vector is computed again")
     assert [one["what"] for one in client.history(id_)["events"]] == ["stored", "forgotten", "restored"]
 
 
@@ -109,14 +109,14 @@ def test_what_people_read_says_what_became_of_each(live: LiveSystem, namespace: 
         done = live.ebb(*arguments, "--namespace", namespace)
         return done.returncode, done.stdout + done.stderr
 
-    id_, nobody = live.ebb_json("store", TEXT, "--namespace", namespace)["id"], str(uuid4())
+    id_, unknown = live.ebb_json("store", TEXT, "--namespace", namespace)["id"], str(uuid4())
     assert ebb("pin", id_) == (0, f"pinned {id_}, pinned for good\n")
-    assert ebb("forget", id_, nobody) == (1, f"forgotten {id_}\nunknown {nobody}\n")
+    assert ebb("forget", id_, unknown) == (1, f"forgotten {id_}\nunknown {unknown}\n")
     code, said = ebb("forget", id_)
     assert (code, said.split(", forgotten ")[0], said.strip().endswith(": asked")) == (0, f"unchanged {id_}", True)
     assert ebb("store", TEXT)[1].startswith(f"not stored: it was forgotten on request as {id_}")
-    code, said = ebb("restore", id_, nobody)
-    assert (code, f"restored {id_}" in said, f"no fact {nobody}" in said) == (1, True, True)
+    code, said = ebb("restore", id_, unknown)
+    assert (code, f"restored {id_}" in said, f"no fact {unknown}" in said) == (1, True, True)
     code, said = ebb("history", id_)
     assert (code, said.splitlines()[:2]) == (0, [TEXT, "live, pinned for good"])
 

@@ -43,7 +43,7 @@ def working_child(system: LiveSystem, task: str) -> int:
 
 
 def writes(system: LiveSystem) -> bool:
-    """Tell whether somebody is in the middle of a transaction that writes facts."""
+    """Return whether a transaction that writes facts is open."""
     return bool(
         system.rows(
             """

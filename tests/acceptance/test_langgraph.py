@@ -126,7 +126,7 @@ def test_search_goes_below_a_path_and_not_beside_it(store: EbbStore) -> None:
     assert keys(store.search(("users", "1"))) == ["users/1/deep", "users/1"]
     assert len(store.search(("users",))) == 4
     assert len(store.search(())) == 5
-    assert store.search(("nobody",)) == []
+    assert store.search(("unknown",)) == []
     assert keys(store.search(('us"ers',))) == ['us"ers/1']
 
 

@@ -1,4 +1,4 @@
-"""Messages that come again late, after what they said was taken back, or after somebody gave up on them."""
+"""Messages delivered again late: after their effect was undone, or after their caller stopped waiting."""
 
 import json
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_a_link_that_was_made_again_is_not_removed_by_a_late_message(
 
 
 def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: LiveSystem, namespace: str) -> None:
-    """As the HTTP API sends it, where somebody repeats a request with the same idempotency key."""
+    """As the HTTP API sends it when a client repeats a request with the same idempotency key."""
     task_id, id_ = str(uuid4()), str(uuid4())
     given = {"text": "The lantern is lit.", "namespace": namespace, "id": id_}
     live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=1e-6)
@@ -147,9 +147,9 @@ def test_a_pin_that_found_no_fact_does_not_pin_it_with_a_late_message(
 def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:
     """Return what a task answers to this delivery of it, whatever it answered to an earlier one."""
     result = live.send(task, arguments, task_id)
-    told: dict[str, object] = result.get(timeout=60)
+    answered: dict[str, object] = result.get(timeout=60)
     result.forget()
-    return told
+    return answered
 
 
 def read_file(namespace: str) -> dict[str, object]:

@@ -154,8 +154,8 @@ def test_a_backfill_hands_over_to_successors_and_answers_once(live: LiveSystem, 
     middle = live.facts(client.namespace)[19][0]
     ((tenant,),) = live.rows("select id from namespaces where name = %s", [client.namespace])
     earlier = {"examined": 20, "changes": [{"from": "none", "to": "stable", "facts": 20}], "overdue": 0}
-    successor = {"after": [tenant, middle], "so_far": earlier, "asked_by": "somebody-who-waits"}
+    successor = {"after": [tenant, middle], "so_far": earlier, "asked_by": "the-task-that-waits"}
     answer = live.send("decay.backfill", {"namespace": client.namespace, **successor}).get(timeout=60)
     assert answer == {"examined": 40, "changes": [{"from": "none", "to": "stable", "facts": 40}], "overdue": 0}
-    assert live.control.AsyncResult("somebody-who-waits").get(timeout=10) == answer
+    assert live.control.AsyncResult("the-task-that-waits").get(timeout=10) == answer
     assert client.stats()["decay_classes"] == {"none": 20, "stable": 20}

@@ -79,9 +79,9 @@ COMMANDS: dict[str, list[str]] = {
     "prune": ["--dry-run", "--now", "2026-01-01"],
     "purge": ["--dry-run", "--now", "2026-01-01"],
     "settings": ["--set", "hygiene.schedule=manual", "--unset", "hygiene.episodicTTL"],
-    "import": ["/nowhere.jsonl", "--from", "mem0"],
-    "export": ["/nowhere/out.jsonl", "--now", "2026-01-01"],
-    "index": ["/nowhere"],
+    "import": ["/absent.jsonl", "--from", "mem0"],
+    "export": ["/absent/out.jsonl", "--now", "2026-01-01"],
+    "index": ["/absent"],
     "consolidate": ["--limit", "3"],
     "janitor": [],
     "stats": [],
@@ -108,7 +108,7 @@ def api(live: LiveSystem) -> Iterator[httpx2.Client]:
 @given(data=st.data())
 def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, route: str, data: st.DataObject) -> None:
     method, path = route.split(" ")
-    id_ = data.draw(st.sampled_from([ONE, USER, "nobody", "%00", "%2F", "x" * 300, "%ED%A0%80"]))
+    id_ = data.draw(st.sampled_from([ONE, USER, "no-id", "%00", "%2F", "x" * 300, "%ED%A0%80"]))
     given = data.draw(st.one_of(JSON, spoilt(REQUESTS[route]))) if method in ("POST", "PATCH") else None
     asked = {} if given is not None else data.draw(spoilt(REQUESTS[route], TEXTS.filter(_is_unicode)))
     asked = {name: value for name, value in asked.items() if _is_unicode(name)}
@@ -170,12 +170,12 @@ def test_servers_that_are_away_are_reported_in_words(command: list[str], tmp_pat
 
 def test_nothing_failed_unseen(live: LiveSystem) -> None:
     live.settle()
-    told = "".join(log.read_text(errors="replace") for log in live.folder.glob("*.log"))
-    assert "Traceback" not in told, told[told.index("Traceback") - 500 :][:3_000]
+    logs = "".join(log.read_text(errors="replace") for log in live.folder.glob("*.log"))
+    assert "Traceback" not in logs, logs[logs.index("Traceback") - 500 :][:3_000]
 
 
 def is_folder(word: str) -> bool:
-    """Tell whether a word names a folder of this machine, which nobody should index by chance."""
+    """Return whether a word names a folder of this machine, which must not be indexed by chance."""
     try:
         return Path(word).is_dir()
     except (OSError, ValueError):

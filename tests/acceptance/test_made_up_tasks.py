@@ -29,7 +29,7 @@ pytestmark = pytest.mark.acceptance
 AT = "2026-01-01T00:00:00Z"
 NAME = "made-up"
 WITNESS = "witness"
-KEPT = ["The lighthouse keeper counts ships.", "Rye bread needs a night.", "Nobody loses this."]
+KEPT = ["The lighthouse keeper counts ships.", "Rye bread needs a night.", "Tea is at four."]
 ONE, TWO, NONE = (f"0198c0de-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
 
 HERE = {"namespace": NAME, "now": AT}
@@ -125,7 +125,7 @@ COUNTED = {"id": ONE, "text": "a"}
 GOING_ON: dict[str, dict[str, Any]] = {
     "memory.consolidate": {
         "run": ONE,
-        "asked_by": "somebody",
+        "asked_by": "a-caller",
         "so_far": {
             "compared": 1,
             "merged": 1,
@@ -134,17 +134,17 @@ GOING_ON: dict[str, dict[str, Any]] = {
     },
     "memory.restore": {
         "after": cursors.following(Cursor(datetime(2026, 1, 1, tzinfo=UTC), UUID(ONE))),
-        "asked_by": "somebody",
+        "asked_by": "a-caller",
         "so_far": {"restored": 1, "pinned": 0, "unchanged": 0, "refused": 1, "errors": [{"id": ONE, "error": "a"}]},
     },
-    "memory.janitor": {"run": ONE, "asked_by": "somebody"},
-    "memory.branch": {"after": ONE, "pairs": True, "asked_by": "somebody"},
-    "memory.drop_branch": {"asked_by": "somebody"},
+    "memory.janitor": {"run": ONE, "asked_by": "a-caller"},
+    "memory.branch": {"after": ONE, "pairs": True, "asked_by": "a-caller"},
+    "memory.drop_branch": {"asked_by": "a-caller"},
     "memory.prune_by_llm": {"run": ONE, "after": ONE},
     "memory.embed_pending": {"after": [1, ONE]},
     "memory.doctor": {
         "after": [1, ONE],
-        "asked_by": "somebody",
+        "asked_by": "a-caller",
         "so_far": {
             "examined": 1,
             "mended": True,
@@ -153,12 +153,12 @@ GOING_ON: dict[str, dict[str, Any]] = {
     },
     "decay.backfill": {
         "after": [1, ONE],
-        "asked_by": "somebody",
+        "asked_by": "a-caller",
         "so_far": {"examined": 1, "overdue": 0, "changes": [{"from": "none", "to": "stable", "facts": 1}]},
     },
     "relations.decay": {
         "after": [1, 1],
-        "asked_by": "somebody",
+        "asked_by": "a-caller",
         "so_far": {
             "processed": 1,
             "decayed": 1,
@@ -184,7 +184,7 @@ SILENT = (
     "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all", "memory.embed_pending",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
-"""What nobody waits for; how such a task fares stands in the log."""
+"""Tasks without a waiting caller; their outcome is in the log."""
 
 
 ANY_OF: dict[str, st.SearchStrategy[Any]] = {
@@ -253,9 +253,9 @@ def test_a_successor_goes_on_and_answers_the_waiting_caller(known: LiveSystem, t
     given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
     assert answer(known, task, given) is None
     if "asked_by" in given:
-        told = known.control.AsyncResult(waiting).get(timeout=10)
+        counts = known.control.AsyncResult(waiting).get(timeout=10)
         for name, before in given.get("so_far", {}).items():
-            assert name == "mended" or told[name] or told[name] == before
+            assert name == "mended" or counts[name] or counts[name] == before
 
 
 @pytest.mark.parametrize("task", sorted(GOING_ON))
@@ -322,6 +322,6 @@ def test_an_argument_that_was_taken_wrongly_once_is_refused_by_its_name(
 
 def test_nothing_failed_unseen_and_nothing_was_lost(known: LiveSystem) -> None:
     known.settle()
-    told = "".join(log.read_text(errors="replace") for log in known.folder.glob("*.log"))
-    assert "Traceback" not in told, told[told.index("Traceback") - 500 :][:3_000]
+    logs = "".join(log.read_text(errors="replace") for log in known.folder.glob("*.log"))
+    assert "Traceback" not in logs, logs[logs.index("Traceback") - 500 :][:3_000]
     assert sorted(text for _, text in known.facts(WITNESS)) == sorted(KEPT)

@@ -1,4 +1,4 @@
-"""The main job at the command line: somebody's year is imported, recalled, aged by a year, recalled again."""
+"""The main job at the command line: a year of a user is imported, recalled, aged by a year, recalled again."""
 
 import json
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ def modern_doors(request: pytest.FixtureRequest, live: LiveSystem, api: httpx2.C
     return Doors(live, api, request.param, "auto")
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
+def answered(result: CallToolResult) -> dict[str, Any]:
     """Return what a tool answered, which stands in the text as well, for agents that read only that."""
     assert not result.is_error, result.content
     (content,) = result.content
@@ -114,11 +114,11 @@ def rows_of(live: LiveSystem, namespace: str) -> dict[str, Any]:
 def test_an_agent_stores_recalls_and_forgets(doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with doors.open(namespace) as agent:
-            stored = told(await agent.call_tool("store", {"text": f"Mira sails to {SECRET}", "tags": ["travel"]}))
-            found = told(await agent.call_tool("recall", {"query": f"Who sails to {SECRET}?"}))
-            block = told(await agent.call_tool("context", {"query": f"Who sails to {SECRET}?"}))
-            gone = told(await agent.call_tool("forget", {"ids": [stored["id"]]}))
-            nothing = told(await agent.call_tool("recall", {"query": f"Who sails to {SECRET}?"}))
+            stored = answered(await agent.call_tool("store", {"text": f"Mira sails to {SECRET}", "tags": ["travel"]}))
+            found = answered(await agent.call_tool("recall", {"query": f"Who sails to {SECRET}?"}))
+            block = answered(await agent.call_tool("context", {"query": f"Who sails to {SECRET}?"}))
+            gone = answered(await agent.call_tool("forget", {"ids": [stored["id"]]}))
+            nothing = answered(await agent.call_tool("recall", {"query": f"Who sails to {SECRET}?"}))
 
         assert stored["action"] == "added"
         assert [one["id"] for one in found["results"]] == [stored["id"]]
@@ -138,7 +138,7 @@ def test_a_lookup_is_bounded_and_says_what_it_cut(modern_doors: Doors, namespace
         seen, cursor = [], {}
         async with modern_doors.open(namespace) as agent:
             for shown in (20, 20, 5):
-                page = told(await agent.call_tool("lookup", {"entity": "Mira", **cursor}))
+                page = answered(await agent.call_tool("lookup", {"entity": "Mira", **cursor}))
                 assert len(page["results"]) == shown
                 assert ("cut" in page, "next" in page) == (shown == 20, shown == 20)
                 seen += [one["id"] for one in page["results"]]
@@ -171,7 +171,7 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
         async with modern_doors.open(namespace) as agent:
             said = fault(await agent.call_tool("store", {"text": "Mira moved to Halle.", "superseeds": "x"}))
             assert "superseeds" in said
-            assert told(await agent.call_tool("stats", {}))["facts"] == 0
+            assert answered(await agent.call_tool("stats", {}))["facts"] == 0
 
     anyio.run(talk)
 
@@ -179,14 +179,14 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
 def test_what_cannot_be_is_answered_in_words(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
-            nobody = fault(await agent.call_tool("reinforce", {"id": str(uuid4())}))
+            unknown = fault(await agent.call_tool("reinforce", {"id": str(uuid4())}))
             no_id = fault(await agent.call_tool("forget", {"ids": ["the one about Mira"]}))
             no_number = fault(await agent.call_tool("recall", {"query": "Mira", "limit": "many"}))
             no_type = fault(
                 await agent.call_tool("link", {"source": str(uuid4()), "target": str(uuid4()), "type": "X"})
             )
 
-        assert "look for it with `recall`" in nobody
+        assert "look for it with `recall`" in unknown
         assert "'the one about Mira' is no UUID" in no_id
         assert "limit" in no_number
         assert "give one of SUPERSEDES" in no_type
@@ -226,7 +226,7 @@ def test_a_key_without_the_scope_may_not_write(live: LiveSystem, api: httpx2.Cli
     async def talk() -> None:
         async with Doors(live, api, "http", "auto").open(namespace, "read") as agent:
             refused = fault(await agent.call_tool("store", {"text": "An otter"}))
-            assert told(await agent.call_tool("recall", {"query": "otter"}))["results"] == []
+            assert answered(await agent.call_tool("recall", {"query": "otter"}))["results"] == []
         assert "the scope 'write'" in refused
 
     anyio.run(talk)
@@ -238,8 +238,8 @@ def test_a_key_that_only_reads_does_not_strengthen(live: LiveSystem, api: httpx2
 
     async def talk() -> None:
         async with Doors(live, api, "http", "auto").open(namespace, "read") as agent:
-            assert told(await agent.call_tool("recall", {"query": SECRET}))["results"]
-            assert told(await agent.call_tool("context", {"query": SECRET}))["facts"]
+            assert answered(await agent.call_tool("recall", {"query": SECRET}))["results"]
+            assert answered(await agent.call_tool("context", {"query": SECRET}))["facts"]
 
     anyio.run(talk)
     live.settle()

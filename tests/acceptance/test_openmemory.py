@@ -238,11 +238,11 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "GET /users/{user_id:path}/memories": lambda _user, _id: {},
     "DELETE /users/{user_id:path}/memories": lambda _user, _id: {},
 }
-"""For each route how somebody would try to get at another's memory; a new route needs its line here."""
+"""For each route a request by which a stranger would try to reach another's memory; a new route needs its line here."""
 
 
 def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    """One of the last two tests: from the first key on nobody is let in without one."""
+    """One of the last two tests: from the first key on, every request needs one."""
     with live.client(user) as owner:
         id_ = owner.store(f"Mira sails to {SECRET}")["id"]
     key, before = make_key(live, f"{user}-stranger", "read", "write"), live.state()["facts"]
@@ -259,15 +259,15 @@ def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Cl
 
 
 def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    """The last of the tests: from the first key on nobody is let in without one."""
+    """The last of the tests: from the first key on, every request needs one."""
     key = make_key(live, user, "read", "write")["x-api-key"]
     for headers in ({"x-api-key": key}, {"authorization": f"Bearer {key}"}):
         own = posted(api, "/memory/add", {"content": "Mira sails"}, headers=headers)["id"]
         assert "~" not in own
         assert posted(api, "/memory/query", {"query": "Mira", "user_id": user}, headers=headers)["matches"]
-        for stranger in ({"json": {"content": "x", "user_id": "somebody"}, "url": "/memory/add"},):
+        for stranger in ({"json": {"content": "x", "user_id": "another"}, "url": "/memory/add"},):
             assert api.post(**stranger, headers=headers).status_code == 403
-        assert api.get(f"/memory/{own}~somebody", headers=headers).status_code == 403
-        assert api.get("/users/somebody/memories", headers=headers).status_code == 403
-        assert api.delete("/users/somebody/memories", headers=headers).status_code == 403
+        assert api.get(f"/memory/{own}~another", headers=headers).status_code == 403
+        assert api.get("/users/another/memories", headers=headers).status_code == 403
+        assert api.delete("/users/another/memories", headers=headers).status_code == 403
     assert api.post("/memory/add", json={"content": "x"}).status_code == 401

@@ -1,4 +1,4 @@
-"""A Redis with little memory under a whole system: callers are told, workers go on, and nothing accepted is lost."""
+"""A whole system on a Redis with little memory: callers get an error, workers go on, nothing accepted is lost."""
 
 import signal
 from collections.abc import Iterator
@@ -74,10 +74,10 @@ def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_whe
         refused = api.post("/memory/facts", params={"wait": "false"}, json={"text": "An otter."})
         assert refused.status_code in (429, 503), refused.text
         assert int(refused.headers["retry-after"]) > 0
-        told = small.ebb("doctor")
-        assert told.returncode == 1
-        assert "nine tenths" in told.stdout or "Redis is full" in told.stdout
-        assert "Traceback" not in told.stdout + told.stderr
+        diagnosis = small.ebb("doctor")
+        assert diagnosis.returncode == 1
+        assert "nine tenths" in diagnosis.stdout or "Redis is full" in diagnosis.stdout
+        assert "Traceback" not in diagnosis.stdout + diagnosis.stderr
         keys.delete("ballast")
         eventually(lambda: supervise(small) or api.get("/health/ready").status_code == 200, "it is ready again", 120)
         assert api.post("/memory/facts", json={"text": "An otter."}).status_code == 201

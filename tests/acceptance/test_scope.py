@@ -180,8 +180,8 @@ def test_what_is_erased_is_counted_first_and_wants_a_yes(live: LiveSystem, names
     assert asked.returncode == 2
     assert "1 facts would be erased for good; nothing was erased" in asked.stderr
     assert "--yes" in asked.stderr
-    told = live.ebb("forget", gone, "--purge", "-n", namespace, "--json")
-    assert (told.returncode, "1 facts would be erased" in told.stdout) == (2, True)
+    refused = live.ebb("forget", gone, "--purge", "-n", namespace, "--json")
+    assert (refused.returncode, "1 facts would be erased" in refused.stdout) == (2, True)
     assert live.rows("select count(*) from facts where id = %s", [gone]) == [(1,)]
     assert live.ebb("forget", gone, "--purge", "--yes", "-n", namespace).returncode == 0
     assert live.rows("select count(*) from facts where id = %s", [gone]) == [(0,)]

@@ -34,7 +34,7 @@ def collecting(live: LiveSystem, tmp_path: Path) -> Iterator[LiveSystem]:
 
 def test_a_full_collection_in_a_child_copies_little_of_what_its_parent_has_loaded(collecting: LiveSystem) -> None:
     result = collecting.control.send_task("tests.collect", queue="recall")
-    told = result.get(timeout=60)
+    sizes = result.get(timeout=60)
     result.forget()
-    assert told["frozen"] > 100_000
-    assert told["private"] * 1.5 < told["shared"]
+    assert sizes["frozen"] > 100_000
+    assert sizes["private"] * 1.5 < sizes["shared"]

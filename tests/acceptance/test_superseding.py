@@ -28,10 +28,10 @@ def test_the_command_line_supersedes_and_looks_back(live: LiveSystem, namespace:
     )  # fmt: skip
     with live.client(namespace) as client:
         old = client.store(PORTO, created_at=month_ago)["id"]
-    told = live.ebb_json(
+    stored = live.ebb_json(
         "store", LISBON, "--supersedes", old, "--source-date", week_ago, "--namespace", namespace
     )  # fmt: skip
-    assert told.items() >= {"id": told["id"], "action": "updated", "embedded": True}.items()
+    assert stored.items() >= {"id": stored["id"], "action": "updated", "embedded": True}.items()
     assert recalled(live, namespace) == [LISBON]
     assert recalled(live, namespace, "--as-of", month_ago) == [PORTO]
     assert recalled(live, namespace, "--as-of", week_ago) == [LISBON]
@@ -42,14 +42,14 @@ def test_the_command_line_supersedes_and_looks_back(live: LiveSystem, namespace:
 
 
 def test_superseding_what_is_not_there_is_an_error_at_every_door(live: LiveSystem, namespace: str) -> None:
-    nobody = str(uuid4())
-    done = live.ebb("store", LISBON, "--supersedes", nobody, "--namespace", namespace, "--json")
+    unknown = str(uuid4())
+    done = live.ebb("store", LISBON, "--supersedes", unknown, "--namespace", namespace, "--json")
     assert done.returncode == 1
-    assert f"no fact {nobody} is in this namespace" in json.loads(done.stdout)["error"]["message"]
+    assert f"no fact {unknown} is in this namespace" in json.loads(done.stdout)["error"]["message"]
     with live.client(namespace) as client:
         with pytest.raises(InvalidInputError, match="no fact"):
-            client.store(LISBON, supersedes=nobody)
-        answers = client.store_many([{"text": LISBON, "supersedes": nobody}, {"text": PORTO}])["results"]
+            client.store(LISBON, supersedes=unknown)
+        answers = client.store_many([{"text": LISBON, "supersedes": unknown}, {"text": PORTO}])["results"]
     assert [one.get("action", "refused") for one in answers] == ["refused", "added"]
 
 

@@ -59,7 +59,7 @@ def fidelity(live: LiveSystem, id_: str) -> tuple[int, int | None]:
 
 
 def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
-    """Store facts that nobody used for so long that their vectors are due to go; return their ids."""
+    """Store facts unused for so long that their vectors are due to go; return their ids."""
     facts = [
         {"text": f"The {WORDS[i % 12]} number {i} of {client.namespace}.", "last_seen_at": ago(days), "salience": 0.3}
         for i in range(count)
@@ -99,7 +99,7 @@ def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client:
     before, touches = live.state(), live.settle().get("memory.touch", 0)
     assert client.lookup("home assistant", "Login", touch=False)["results"]
     assert client.lookup("home assistant", as_of=ago(-1))["results"]
-    assert client.lookup("nobody")["results"] == []
+    assert client.lookup("unknown")["results"] == []
     assert live.settle().get("memory.touch", 0) == touches
     assert live.state() == before
     (found,) = client.lookup("home assistant", tag="API")["results"]

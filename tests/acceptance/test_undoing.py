@@ -1,4 +1,4 @@
-"""What was forgotten comes back, whoever forgot it and at whatever instant, through every door, on real workers."""
+"""What was forgotten, by any cause and at any instant, can be restored through every door, on real workers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,9 +45,9 @@ def test_what_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_and_by_an
     assert live.ebb("export", str(backup), *own).returncode == 0
     client.decay(YEARS_LATER, force=True, everywhere=False)
     assert texts(client) == []
-    told = live.ebb_json("forgotten", "--since", before, "--limit", "10", *own)
-    assert len(told["facts"]) == 10
-    assert len({one["run"] for one in told["facts"]}) == 1
+    found = live.ebb_json("forgotten", "--since", before, "--limit", "10", *own)
+    assert len(found["facts"]) == 10
+    assert len({one["run"] for one in found["facts"]}) == 1
     assert live.ebb("restore", "--since", before, *own).returncode == 2
     assert live.ebb_json("restore", "--since", before, "--dry-run", *own) == {"matching": 30}
     assert live.ebb_json("restore", "--since", before, "--yes", *own)["restored"] == 30
@@ -74,8 +74,8 @@ def test_a_selection_is_restored_over_http_and_by_a_tool(client: Client, api: ht
     asked = client.facts(1)["facts"][0]["id"]
     client.forget([asked])
     client.decay(YEARS_LATER, force=True, everywhere=False)
-    told = api.get("/memory/forgotten", params={"reason": "asked"}, headers=headers).json()["facts"]
-    assert [one["id"] for one in told] == [asked]
+    found = api.get("/memory/forgotten", params={"reason": "asked"}, headers=headers).json()["facts"]
+    assert [one["id"] for one in found] == [asked]
     run = api.get("/memory/forgotten", params={"limit": 1}, headers=headers).json()["facts"][0]["run"]
     assert api.post("/memory/restore", json={"run": run, "dry_run": True}, headers=headers).json()["matching"] == 29
     assert api.post("/memory/restore", json={"run": run}, headers=headers).json()["restored"] == 29

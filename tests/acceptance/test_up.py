@@ -32,7 +32,7 @@ COMMAND = [sys.executable, "-m", "api.cli"]
 
 
 class Place:
-    """A home under test, and the command line as somebody there would use it."""
+    """A home under test, and the command line as a user there has it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

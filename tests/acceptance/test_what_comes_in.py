@@ -67,8 +67,8 @@ def test_the_command_line_says_how_long_a_fact_lives_and_changes_it(live: LiveSy
     edited = ebb("edit", first["id"], "--decay-class", "session", "--tag", "keys", "--importance", "0.9")
     assert (edited["action"], edited["changed"]) == ("updated", ["tags", "importance", "decay_class"])
     assert ebb("edit", first["id"], "--clear", "decay_class")["decay_class"] == "stable"
-    told = [event["details"] for event in ebb("history", first["id"])["events"] if event["what"] == "edited"]
-    assert [one["was"].get("decay_class") for one in told] == ["stable", "permanent", "session"]
+    events = [event["details"] for event in ebb("history", first["id"])["events"] if event["what"] == "edited"]
+    assert [one["was"].get("decay_class") for one in events] == ["stable", "permanent", "session"]
     shown = live.ebb("store", TEXT.upper(), "--namespace", namespace).stdout
     assert f"duplicate {first['id']}" in shown
     assert "stable (no rule matched), ends " in shown

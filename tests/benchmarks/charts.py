@@ -58,13 +58,13 @@ def _pairs(answers: Answers, path: Path) -> bool:
 
 
 def _recall_stages(answers: Answers, path: Path) -> bool:
-    told = {name.removeprefix(STAGES): one for name, one in answers.details.items() if name.startswith(STAGES)}
-    if not told:
+    parts = {name.removeprefix(STAGES): one for name, one in answers.details.items() if name.startswith(STAGES)}
+    if not parts:
         return False
     parts = {
         where: {stage: ms for stage, ms in stages.items() if not stage.startswith("—") and stage not in LEFT_OUT}
         | {"rest": stages["rest"]}
-        for where, stages in told.items()
+        for where, stages in parts.items()
     }
     return _stacked(parts, "milliseconds a recall, mean", path)
 

@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that can be asked for since an instant: by a question, or by some words of what was told."""
+    """Something that can be asked for since an instant: by a question, or by some words of a fact."""
 
     since: datetime
     text: str
@@ -33,7 +33,7 @@ Recall: TypeAlias = tuple[datetime, str]
 
 
 def of_facts(conversation: Conversation) -> list[Topic]:
-    """Return what was told as topics: whoever asks by them knows nothing of the questions."""
+    """Return facts as topics: asking by them is independent of the questions."""
     return [Topic(turn.at, turn.fact.text, whole=False) for turn in conversation.turns]
 
 

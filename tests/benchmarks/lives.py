@@ -39,7 +39,7 @@ PICK = """
     order by md5(fact::text) offset %(skipped)s limit %(facts)s
 """
 
-# As whoever stores them with that class and that confirmation would write it, and the last pass before would leave it.
+# As a store with that class and that confirmation would write it, and the last pass before would leave it.
 GIVE_LIFETIME = """
     update activity
     set decay_class = %(decay_class)s, decay_class_source = 'explicit', last_confirmed_at = to_timestamp(new.confirmed_at),

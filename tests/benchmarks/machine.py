@@ -55,7 +55,7 @@ class Machine:
             return db.execute("select from pg_database where datname = %s", [database]).fetchone() is not None
 
     def create(self, database: str, **settings: str) -> Context:
-        """Make a database anew, with Ebb's schema and embedder."""
+        """Make a new database, with Ebb's schema and embedder."""
         self.drop(database)
         context = self.context(database, **settings)
         schema.apply(servers.ensure_database(self.postgres, database))
@@ -63,7 +63,7 @@ class Machine:
         return context
 
     def copy(self, original: str, database: str) -> Context:
-        """Make a database anew as a copy of another, to which nobody may be connected but this process's pool."""
+        """Make a new database as a copy of another, to which only this process's pool may be connected."""
         close_pools()
         self.drop(database)
         self._administer("create database {} template {} strategy file_copy", database, original)

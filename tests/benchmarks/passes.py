@@ -165,8 +165,8 @@ def _stages(context: Context, due: int) -> dict[str, float]:
     restore(context)
     with split(STAGES) as spent:
         whole = seconds(lambda: run_pass(context, data.AT, due))
-    told = {stage: round(value * 1000, 1) for stage, value in spent.items()}
-    return told | {"rest": round((whole - sum(spent.values())) * 1000, 1), "whole": round(whole * 1000, 1)}
+    stages = {stage: round(value * 1000, 1) for stage, value in spent.items()}
+    return stages | {"rest": round((whole - sum(spent.values())) * 1000, 1), "whole": round(whole * 1000, 1)}
 
 
 def _nothing_due(answers: Answers, context: Context, size: Size) -> None:

@@ -86,10 +86,10 @@ def _price(details: Mapping[str, Any], path: Path) -> None:
     """Draw what each way of living a year saves in bytes and loses in recall, beside forgetting at random."""
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     kinds: dict[str, list[tuple[float, float]]] = {}
-    for name, told in details.items():
-        for one in told if isinstance(told, list) else [told]:
+    for name, detail in details.items():
+        for one in detail if isinstance(detail, list) else [detail]:
             if isinstance(one, dict) and "bytes" in one:
-                kind = RANDOM if isinstance(told, list) else name.split(" asked")[0]
+                kind = RANDOM if isinstance(detail, list) else name.split(" asked")[0]
                 kinds.setdefault(kind, []).append((one["bytes saved, %"], one["points lost at 10"]))
     for kind, points in sorted(kinds.items()):
         marks = "kx" if kind == RANDOM else "o-"

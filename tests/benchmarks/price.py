@@ -28,7 +28,7 @@ WHOLE = "bench_price_whole"
 RANKINGS = ("default", "documented")
 LIMITS = (5, 10, 20)
 PLACEBOS = 3
-OFF, FADING = "decay off", "fading, nobody asks"
+OFF, FADING = "decay off", "fading, no recalls"
 A_DAY = {"once a week": 1 / 7, "once a day": 1.0}
 USUAL = "once a day"
 ASKING: tuple[year.Asking, ...] = ("words of facts", "other questions", "the same questions")
@@ -50,7 +50,7 @@ BYTES = """
     where relname = any(%s) and relnamespace = 'public'::regnamespace
 """
 
-FADING_NOTE = "kept without lifetimes, as `ebb import` does: nothing is forgotten, the vectors of what nobody uses go"
+FADING_NOTE = "kept without lifetimes, as `ebb import` does: nothing is forgotten, the vectors of unused facts go"
 NOTES = {
     "lifetimes, words of facts": "3 to 8 words of facts, drawn by Zipf and recency without sight of the questions",
     "lifetimes, other questions": "asked every second question during the year, measured by the others, and conversely",
@@ -82,7 +82,7 @@ class State:
         """Return how many facts are left."""
         return sum(self.live.values())
 
-    def told(self, without: "State") -> dict[str, Any]:
+    def summary(self, without: "State") -> dict[str, Any]:
         """Return the state in words, beside that without decay."""
         return {
             **{
@@ -105,23 +105,27 @@ def measure(machine: Machine, size: Size, answers: Answers, path: Path | None) -
     Each year has a database of its own, and as many run at once as there are cores. A quick run asks as often as usual
     only, and forgets at random fewer times.
     """
-    name, told = conversations.read(path)
-    questions = sum(len(one.asked) for one in told)
-    facts = sum(len(one.turns) for one in told)
-    console.print(f"  {name}: {len(told)} namespaces, {facts} facts, {questions} questions; seed {year.SEED}")
-    answers.details["of"] = {"what": name, "namespaces": len(told), "facts": facts, "questions": questions}
+    name, all_conversations = conversations.read(path)
+    questions = sum(len(one.asked) for one in all_conversations)
+    facts = sum(len(one.turns) for one in all_conversations)
+    console.print(
+        f"  {name}: {len(all_conversations)} namespaces, {facts} facts, {questions} questions; seed {year.SEED}"
+    )
+    answers.details["of"] = {"what": name, "namespaces": len(all_conversations), "facts": facts, "questions": questions}
     answers.details["seed"] = year.SEED
     with ProcessPoolExecutor(cpu_count(), mp_context=get_context("spawn")) as processes:
         lives = _lives(quick=size == QUICK)
-        running = {what: processes.submit(_lived, machine, told, life) for what, life in lives.items()}
+        running = {what: processes.submit(_lived, machine, all_conversations, life) for what, life in lives.items()}
         states = {what: one.result() for what, one in _each(answers, running)}
         chance = {
-            what: [processes.submit(_placebo, machine, told, states[what], seed) for seed in range(PLACEBOS)]
+            what: [
+                processes.submit(_placebo, machine, all_conversations, states[what], seed) for seed in range(PLACEBOS)
+            ]
             for what, life in lives.items()
-            if life.keeping == "lifetimes" and life.asking != "nobody"
+            if life.keeping == "lifetimes" and life.asking != "none"
         }
         random = {what: [one.result() for one in seeds] for what, seeds in chance.items()}
-    _tell(answers, states, random, f"{name}, {questions} questions")
+    _add_figures(answers, states, random, f"{name}, {questions} questions")
     machine.drop(WHOLE)
 
 
@@ -133,7 +137,7 @@ def _lives(*, quick: bool) -> dict[str, Life]:
         f"decay off, {INDEPENDENT} asked {USUAL}": Life("off", INDEPENDENT, usual),
         FADING: Life("fading"),
         f"fading, {INDEPENDENT} asked {USUAL}": Life("fading", INDEPENDENT, usual),
-        "lifetimes, nobody asks": Life("lifetimes"),
+        "lifetimes, no recalls": Life("lifetimes"),
     }
     for asking, often in product(ASKING, [USUAL] if quick else A_DAY):
         lives[f"lifetimes, {asking} asked {often}"] = Life("lifetimes", asking, A_DAY[often])
@@ -145,13 +149,13 @@ def _each(answers: Answers, running: Mapping[str, Future[State]]) -> Iterator[tu
     off = running[OFF].result()
     for name, one in running.items():
         state = one.result()
-        answers.details[name] = state.told(off)
+        answers.details[name] = state.summary(off)
         shown = ", ".join(f"@{limit} {share:.4f}" for limit, share in zip(LIMITS, state.recall["default"], strict=True))
         console.print(f"  {name}: {shown}; {state.facts} facts, {state.bytes:,} bytes")
         yield name, one
 
 
-def _tell(answers: Answers, states: Mapping[str, State], random: Mapping[str, Sequence[State]], of: str) -> None:
+def _add_figures(answers: Answers, states: Mapping[str, State], random: Mapping[str, Sequence[State]], of: str) -> None:
     off, faded = states[OFF], states[FADING]
     answers.add("recall@10 after a year, decay off", "", [off.at_10], note=of)
     answers.add("recall@10 after a year, decay off, documented ranking", "", [off.documented_at_10])
@@ -166,7 +170,7 @@ def _tell(answers: Answers, states: Mapping[str, State], random: Mapping[str, Se
                 f"points lost, {name}", "points", [lost(off, state)], note=NOTES.get(name.split(" asked")[0], "")
             )
         if placebos := random.get(name):
-            answers.details[f"as many forgotten at random as by {name}"] = [one.told(off) for one in placebos]
+            answers.details[f"as many forgotten at random as by {name}"] = [one.summary(off) for one in placebos]
             chance = [lost(off, one) for one in placebos]
             answers.add(f"points lost, as many facts forgotten at random as by {name}", "points", chance)
 
@@ -181,33 +185,35 @@ def saved(off: State, state: State) -> float:
     return 100 * (1 - state.bytes / off.bytes)
 
 
-def _placebo(machine: Machine, told: Sequence[Conversation], left: State, seed: int) -> State:
+def _placebo(machine: Machine, all_conversations: Sequence[Conversation], left: State, seed: int) -> State:
     """Return what is left where of each namespace as many facts are forgotten as in that state, at random."""
     context = machine.copy(WHOLE, _database())
     rng = np.random.default_rng([year.SEED, seed])
-    for one in told:
+    for one in all_conversations:
         ids = _live(context).get(one.name, [])
         gone = rng.permutation(len(ids))[: max(len(ids) - left.live.get(one.name, 0), 0)]
         forget.forget(context, one.name, [ids[i] for i in gone.tolist()], AT, purge=True)
         search_indexes.count_lexemes(context, one.name, AT)
-    return _state(machine, context, _unasked(told, None), RANKINGS[:1])
+    return _state(machine, context, _unasked(all_conversations, None), RANKINGS[:1])
 
 
-def _lived(machine: Machine, told: Sequence[Conversation], life: Life) -> State:
+def _lived(machine: Machine, all_conversations: Sequence[Conversation], life: Life) -> State:
     """Return the state after a year; where half of the questions are asked, the mean of both halves."""
     states = []
     for one in year.halves(life):
         context = _empty(machine)
-        year.live(context, told, one)
+        year.live(context, all_conversations, one)
         if life == Life("off"):
             machine.copy(_database(), WHOLE)
-        states.append(_state(machine, context, _unasked(told, one.fold)))
+        states.append(_state(machine, context, _unasked(all_conversations, one.fold)))
     return states[0] if len(states) == 1 else _mean(states)
 
 
-def _unasked(told: Sequence[Conversation], fold: int | None) -> list[Asked]:
+def _unasked(all_conversations: Sequence[Conversation], fold: int | None) -> list[Asked]:
     """Return the questions that were not asked during the year: all, or every second one."""
-    return [question for one in told for question in (one.asked if fold is None else one.asked[1 - fold :: 2])]
+    return [
+        question for one in all_conversations for question in (one.asked if fold is None else one.asked[1 - fold :: 2])
+    ]
 
 
 def _mean(states: Sequence[State]) -> State:

@@ -205,10 +205,10 @@ def _stages(context: Context, asked: Sequence[Asked]) -> dict[str, float]:
     with split(STAGES) as spent:
         whole = sum(seconds(lambda one=one: ask(context, one)) for one in asked)  # type: ignore[misc]
     parts = sum(value for stage, value in spent.items() if not stage.startswith("—"))
-    told = {stage: round(value / len(asked) * 1000, 3) for stage, value in spent.items()}
-    told |= {"rest": round((whole - parts) / len(asked) * 1000, 3), "whole": round(whole / len(asked) * 1000, 3)}
-    console.print("  " + " · ".join(f"{stage} {value:g}" for stage, value in told.items()))
-    return told
+    stages = {stage: round(value / len(asked) * 1000, 3) for stage, value in spent.items()}
+    stages |= {"rest": round((whole - parts) / len(asked) * 1000, 3), "whole": round(whole / len(asked) * 1000, 3)}
+    console.print("  " + " · ".join(f"{stage} {value:g}" for stage, value in stages.items()))
+    return stages
 
 
 def _flat(answers: Answers, by_namespaces: dict[str, list[float]]) -> None:

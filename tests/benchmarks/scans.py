@@ -130,12 +130,12 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     for facts in (size.small, size.facts):
         context = prepared(machine, size, facts)
         ebb = [_pass(context, size.due) for _ in range(size.rounds)]
-        told = _tell(answers, f"Ebb's pass, {facts:,} facts, {size.due:,} due", ebb)
+        seconds = _tell(answers, f"Ebb's pass, {facts:,} facts, {size.due:,} due", ebb)
         for name, way in _ways().items():
             rounds = 1 if name == ROW_BY_ROW else max(size.rounds // 2, 1)
             runs = [_rolled_back(context, way, size.due) for _ in range(rounds)]
             _tell(answers, f"{name}, {facts:,} facts", runs)
-            ratios = [took / told for took, _ in runs]
+            ratios = [took / seconds for took, _ in runs]
             answers.add(f"{name} ÷ Ebb's pass, {facts:,} facts, {size.due:,} to change in both", "times", ratios)
         close_pools()
 

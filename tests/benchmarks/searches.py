@@ -30,7 +30,7 @@ Way = Callable[[Asked], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """Somebody's own searches over the same tables, by a connection of their own; each embeds its question anew."""
+    """Hand-written searches over the same tables, on a connection of their own; each embeds its question itself."""
 
     context: Context
     db: Connection

@@ -60,7 +60,7 @@ def slice_of(rng: np.random.Generator, facts: int) -> Bools:
 
 
 def follow(anchors: Anchors, seen_by: Pass | None) -> Year:
-    """Follow facts that nobody uses through a year; without `seen_by`, a cycle sees just what is due."""
+    """Follow unused facts through a year; without `seen_by`, a cycle sees just what is due."""
     rules, began = FadingRules(), data.AT.timestamp()
     state = fade(anchors, began, rules)
     stored, due_at = (state.tier, state.fidelity), state.due_at

@@ -1,4 +1,4 @@
-"""How many bytes a fact takes: by table, by fidelity, and before and after a year in which nobody recalls anything."""
+"""How many bytes a fact takes: by table, by fidelity, and before and after a year without recalls."""
 
 from datetime import timedelta
 from uuid import uuid4

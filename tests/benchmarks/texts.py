@@ -43,7 +43,7 @@ class Language:
 
 @lru_cache(maxsize=1)
 def language() -> Language:
-    """Return the one language of all benchmarks, made anew in each process."""
+    """Return the one language of all benchmarks, made again in each process."""
     rng = np.random.default_rng(SEED)
     made_up = _made_up(rng)
     words = FUNCTION_WORDS + made_up

@@ -1,4 +1,4 @@
-"""A year of an agent's life: facts are told when they were told, recalls touch them, a pass runs every night."""
+"""A year of an agent's life: facts are stored when they were said, recalls touch them, a pass runs every night."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ SEED = 2026
 Keeping: TypeAlias = Literal["off", "fading", "lifetimes"]
 """How facts are kept: for ever and whole; without a lifetime, but fading; with the lifetime that their words give."""
 
-Asking: TypeAlias = Literal["nobody", "words of facts", "other questions", "the same questions"]
+Asking: TypeAlias = Literal["none", "words of facts", "other questions", "the same questions"]
 """What is recalled in that year."""
 
 
@@ -30,13 +30,13 @@ class Life:
     """How a year is lived: how facts are kept, by what and how often a day each namespace is asked."""
 
     keeping: Keeping
-    asking: Asking = "nobody"
+    asking: Asking = "none"
     a_day: float = 0.0
     fold: int | None = None
 
 
 Event: TypeAlias = tuple[datetime, int, str, "Sequence[Turn] | str"]
-"""When, which comes first of one instant, in which namespace, and what: turns that are told, or a question."""
+"""When, which comes first of one instant, in which namespace, and what: turns, or a question."""
 
 
 def live(context: Context, conversations: Sequence[Conversation], life: Life) -> None:
@@ -48,7 +48,7 @@ def live(context: Context, conversations: Sequence[Conversation], life: Life) ->
             evening += DAY
             _night(context, life, evening)
         if not isinstance(what, str):
-            _tell(context, name, what, life, at)
+            _store(context, name, what, life, at)
         elif what:
             _ask(context, name, what, at)
     for one in conversations:
@@ -61,11 +61,11 @@ def _when(event: Event) -> tuple[datetime, int]:
 
 def _events(conversation: Conversation, number: int, life: Life) -> list[Event]:
     turns = groupby(conversation.turns, lambda turn: turn.at)
-    told: list[Event] = [(at, 0, conversation.name, list(told)) for at, told in turns if at < AT]
+    stored: list[Event] = [(at, 0, conversation.name, list(said)) for at, said in turns if at < AT]
     topics = _topics(conversation, life)
     seed = [SEED, number, life.fold or 0]
     asked = hits.recalls(topics, life.a_day, BEGIN, (AT - BEGIN).days, seed) if topics else []
-    return [*told, *((at, 1, conversation.name, text) for at, text in asked)]
+    return [*stored, *((at, 1, conversation.name, text) for at, text in asked)]
 
 
 def _topics(conversation: Conversation, life: Life) -> list[hits.Topic]:
@@ -77,7 +77,7 @@ def _topics(conversation: Conversation, life: Life) -> list[hits.Topic]:
     return []
 
 
-def _tell(context: Context, name: str, turns: Sequence[Turn], life: Life, at: datetime) -> None:
+def _store(context: Context, name: str, turns: Sequence[Turn], life: Life, at: datetime) -> None:
     given = [turn.fact for turn in turns]
     if life.keeping == "off":
         given = [fact.model_copy(update={"decay_class": "permanent"}) for fact in given]

@@ -352,7 +352,7 @@ def test_a_server_that_is_away_is_named(make: Callable[..., OpenAIEmbedder], pau
     ("reply", "message"),
     [
         (answer(lambda items: items.pop()), "1 embeddings, numbered 0, for 2 texts"),
-        (answer(lambda items: items.clear()), "0 embeddings, numbered nowhere, for 2 texts"),
+        (answer(lambda items: items.clear()), "0 embeddings, numbered none, for 2 texts"),
         (answer(lambda items: items.append(items[0])), "3 embeddings"),
         (answer(lambda items: items[1].update(index=0)), "numbered 0, 0"),
         (answer(lambda items: items[1].update(index=7)), "numbered 0, 7"),

@@ -120,7 +120,7 @@ def test_a_part_of_a_word_decides_nothing(key: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Ben is undecided.", "The multitodo app.", "She sprinted home.", "A bright nowhere.", "The todo_list file."],
+    ["Ben is undecided.", "The multitodo app.", "She sprinted home.", "A bright nothing.", "The todo_list file."],
 )
 def test_a_part_of_a_word_in_the_text_decides_nothing(text: str) -> None:
     assert by_text(text) == "stable"

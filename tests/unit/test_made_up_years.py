@@ -19,11 +19,11 @@ def sample() -> conversations.Conversation:
 def test_the_sample_lies_within_the_year_and_every_question_has_its_answer_in_it(
     sample: conversations.Conversation,
 ) -> None:
-    told = {turn.fact.text: turn.at for turn in sample.turns}
-    assert min(told.values()) == BEGIN
-    assert max(told.values()) < AT
+    said = {turn.fact.text: turn.at for turn in sample.turns}
+    assert min(said.values()) == BEGIN
+    assert max(said.values()) < AT
     for one in sample.asked:
-        assert one.answerable_since == max(told[text] for text in one.evidence)
+        assert one.answerable_since == max(said[text] for text in one.evidence)
 
 
 def test_nothing_is_asked_before_it_can_be_answered(sample: conversations.Conversation) -> None:

@@ -12,7 +12,7 @@ properties = examples(100)
 SHORT = "User debugging timeout issue in production"
 STORY = (
     "The cat sat by the window. Rain fell all day. The cat watched the rain on the window. "
-    "Somebody rang. The cat slept by the window in the rain."
+    "Tom rang. The cat slept by the window in the rain."
 )
 
 

@@ -11,6 +11,7 @@ from tests.words import ROW, found
         ("It is Told\nanew.", [(1, "told"), (2, "anew")]),
         ("A hotold renewal of beholders.", []),
         ("The reason stands in a document (C-D11, H39).", [(1, ROW), (1, ROW)]),
+        ('A "wish" was told "anew", "nobody knows".', [(1, "told"), (1, "nobody")]),
         ("# noqa: S101", []),
         ("E501, utf-8 and sha256", []),
     ],
