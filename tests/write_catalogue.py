@@ -6,7 +6,7 @@ from pathlib import Path
 
 import workers.storage
 from api.up import servers
-from workers.storage import catalogue, schema
+from workers.storage import schema
 from workers.storage.connection import connect
 
 TARGET = Path(workers.storage.__file__).with_name("catalogue.json")
@@ -23,7 +23,7 @@ def main() -> None:
             connect(servers.ensure_database(server, "snapshot")) as db,
         ):
             db.execute(schema.snapshot().encode())
-            TARGET.write_text(catalogue.written(catalogue.live(db)), encoding="utf-8")
+            TARGET.write_text(schema.catalogue_json(schema.live_catalogue(db)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, by_passes, effective, numbers
 from workers.settings import Settings
-from workers.storage import clock, embedders
+from workers.storage import embedders, server
 from workers.storage.connection import close_pools, transaction
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Context:
 
     @cached_property
     def _clock(self) -> Clock:
-        return Clock(lambda: clock.read(self.settings.database_url))
+        return Clock(lambda: server.read_clock(self.settings.database_url))
 
     def now(self) -> datetime:
         """Return the present instant by the database's clock; called where a task or command begins.

@@ -184,11 +184,11 @@ def _workers(_: "Settings", memory: "Client") -> str:
 
 def _clock(settings: "Settings", _: "Client") -> str:
     """Compare this machine's clock with the database's, and raise `UnavailableError` where a gap waits."""
-    from workers.storage import clock, pass_clock  # noqa: PLC0415
+    from workers.storage import pass_clock, server  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
-        shown, waiting = clock.now(db), pass_clock.waiting(db)
+        shown, waiting = server.now(db), pass_clock.waiting(db)
     if waiting:
         raise UnavailableError(
             f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "
@@ -201,11 +201,11 @@ def _clock(settings: "Settings", _: "Client") -> str:
 
 def _held(settings: "Settings", _: "Client") -> str:
     """Say how many facts wait for their owners, which is a warning and no fault."""
-    from workers.storage import held  # noqa: PLC0415
+    from workers.storage import limits  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
-        waiting = held.waiting(db)
+        waiting = limits.held_by_namespace(db)
     if not waiting:
         return "no fact is held by the forget limit"
     named = ", ".join(list(waiting)[:3])

@@ -20,7 +20,7 @@ from workers.decay import held
 from workers.memory import facts as show
 from workers.memory import history
 from workers.memory.recall import lookups
-from workers.storage import contradictions, relations
+from workers.storage import relations, supersession
 from workers.storage.tombstones import Cursor
 from workers.validation import cursors
 
@@ -173,7 +173,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Cursor, {"id": ONE}),
     "memory.lookup": (lookups.Cursor, {"entity": "Mira"}),
-    "memory.contradictions": (contradictions.Cursor, {}),
+    "memory.contradictions": (supersession.ContradictionCursor, {}),
     "memory.relations": (relations.Cursor, {}),
     "memory.facts": (show.Cursor, {}),
     "memory.forgotten": (Cursor, {}),

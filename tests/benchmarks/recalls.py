@@ -16,7 +16,7 @@ from workers.context import Context
 from workers.core import signature
 from workers.memory import recall
 from workers.memory.recall import answer, arms, pipeline, scoring
-from workers.storage import candidates, facts, lexemes, namespaces, signatures
+from workers.storage import candidates, facts, namespaces, signatures, words
 from workers.storage.connection import Connection, close_pools, connect
 
 SAMPLE = """
@@ -33,7 +33,7 @@ SAMPLED = 400
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
     "text arm": (arms, "text_arm"),
-    "— its words": (lexemes, "of_query"),
+    "— its words": (words, "of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),
     "reading candidates": (candidates, "weigh"),

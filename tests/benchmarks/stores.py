@@ -12,7 +12,7 @@ from tests.benchmarks.scale import Size
 from workers import validation
 from workers.context import Context
 from workers.memory import embed, store
-from workers.storage import activity, facts, pending, signatures, vectors
+from workers.storage import activity, facts, signatures, statements, vectors
 from workers.storage.connection import Connection, close_pools, connect
 
 COLUMNS = """
@@ -24,7 +24,7 @@ EMBEDDING_NOTE = "store_many embeds the texts as well, which alone takes about a
 
 STAGES: dict[str, tuple[Any, str]] = {
     "checking and hashing": (store, "_row"),
-    "known by hash": (facts, "known_by_hash"),
+    "known by hash": (statements, "known_by_hash"),
     "known by id": (facts, "known_by_id"),
     "embedding": (store, "embed"),
     "facts": (facts, "add"),
@@ -32,7 +32,7 @@ STAGES: dict[str, tuple[Any, str]] = {
     "vectors": (vectors, "write"),
     "encoding signatures": (embed, "encode"),
     "signatures": (signatures, "add"),
-    "unembedded": (pending, "among"),
+    "without vector": (vectors, "pending_among"),
 }
 
 

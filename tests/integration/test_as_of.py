@@ -19,7 +19,7 @@ from workers.errors import NotFoundError
 from workers.memory import context, recall, touch
 from workers.memory import facts as show
 from workers.memory.add import Stored
-from workers.storage import remembered
+from workers.storage import visible
 from workers.storage.connection import transaction
 
 bounded = examples(20)
@@ -104,7 +104,7 @@ class Lives:
         with transaction(self.memory.context.database_url) as db:
             row = db.execute("select id from namespaces where name = %s", [self.name]).fetchone()
             assert row is not None
-            return set(remembered.among(db, row[0], self.ids, day(self.at)))
+            return set(visible.among(db, row[0], self.ids, day(self.at)))
 
     def readers(self) -> dict[str, set[UUID]]:
         return {

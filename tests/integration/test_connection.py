@@ -15,7 +15,7 @@ from memory import Memory
 from psycopg.conninfo import make_conninfo
 
 from workers.errors import NoConnectionError, UnavailableError
-from workers.storage import clock
+from workers.storage import server
 from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
@@ -176,7 +176,7 @@ def test_the_clock_is_read_within_the_time_that_a_reader_may_wait(memory: Memory
         for _ in range(POOL_SIZE):
             held.enter_context(transaction(url))
         with pytest.raises(NoConnectionError, match=f"free for {READ_WAIT_SECONDS:g} s"):
-            clock.read(url)
+            server.read_clock(url)
 
 
 def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:

@@ -11,7 +11,7 @@ from workers.errors import InvalidInputError
 from workers.memory import supersede
 from workers.memory.add import Stored
 from workers.storage.connection import connect
-from workers.storage.contradictions import COUNT
+from workers.storage.supersession import COUNT_CONTRADICTIONS
 
 PORTO = {"text": "Ana lives in Porto.", "entity": "Ana", "key": "city", "value": "Porto"}
 LISBON = {"text": "Ana lives in Lisbon.", "entity": "Ana", "key": "city", "value": "Lisbon"}
@@ -212,7 +212,9 @@ def test_accepting_both_settles_it_for_good(memory: Memory) -> None:
 def test_counting_looks_facts_up_by_their_ids_even_before_the_tables_are_analysed(memory: Memory) -> None:
     memory.store(*[LISBON | {"text": f"{i}", "value": f"{i}"} for i in range(300)])
     with connect(memory.context.database_url) as db:
-        plan = "\n".join(row for (row,) in db.execute("explain " + COUNT, {"namespace": 1, "now": day(1)}))
+        plan = "\n".join(
+            row for (row,) in db.execute("explain " + COUNT_CONTRADICTIONS, {"namespace": 1, "now": day(1)})
+        )
     assert "facts_pkey" in plan
     assert "facts_said_once" not in plan
 

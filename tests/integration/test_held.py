@@ -9,7 +9,7 @@ from workers.core.fading import REASONS
 from workers.decay import held
 from workers.memory.add import Stored
 from workers.storage.connection import transaction
-from workers.storage.held import waiting
+from workers.storage.limits import held_by_namespace
 
 OVER = 68
 """Days after which a fact of a default user is over."""
@@ -44,7 +44,7 @@ def test_how_many_facts_are_held_where_is_known_for_the_doctor(memory: Memory) -
     default(memory, 3, namespace="theirs")
     memory.decay(OVER)
     with transaction(memory.context.database_url) as db:
-        assert waiting(db) == {"default": 24}
+        assert held_by_namespace(db) == {"default": 24}
 
 
 def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Memory) -> None:

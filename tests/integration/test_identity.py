@@ -10,7 +10,7 @@ from workers.core.text import digest
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
 from workers.memory.supersede import contradicting
-from workers.storage import facts
+from workers.storage import statements
 from workers.storage.connection import transaction
 
 DOOR: dict[str, Any] = {"text": "The code of the door", "entity": "Door", "key": "code"}
@@ -177,5 +177,5 @@ def test_an_archive_of_statements_with_one_text_comes_back_whole(memory: Memory,
 def test_known_facts_are_found_by_the_statements_that_they_make(memory: Memory) -> None:
     id_ = memory.add(**DOOR, value="1111")
     with transaction(memory.context.database_url) as db:
-        assert facts.known_by_hash(db, 1, [digest(DOOR["text"])]) == {digest(DOOR["text"]): id_}
-        assert facts.known_exactly(db, 1, [digest(DOOR["text"])]) == {}
+        assert statements.known_by_hash(db, 1, [digest(DOOR["text"])]) == {digest(DOOR["text"]): id_}
+        assert statements.known_exactly(db, 1, [digest(DOOR["text"])]) == {}

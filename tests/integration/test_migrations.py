@@ -18,7 +18,7 @@ from memory import DAY_0, Memory, day, empty_database, wait_for
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
 from workers.memory.embed import check_embedder
-from workers.storage import catalogue, migrations, schema
+from workers.storage import migrations, schema
 from workers.storage.connection import close_pools, connect
 from workers.storage.migrations import Migration
 
@@ -75,8 +75,8 @@ def migrate(url: str, *sql: str, mode: Any = "transaction") -> list[str]:
 
 def test_migrated_the_first_release_has_the_catalogue_of_a_fresh_database(old: Memory) -> None:
     with connect(old.context.database_url) as db:
-        live = catalogue.live(db)
-    assert live == catalogue.expected()
+        live = schema.live_catalogue(db)
+    assert live == schema.expected_catalogue()
 
 
 @pytest.mark.parametrize("namespace", ["default", "mira"])

@@ -15,8 +15,8 @@ from workers.errors import InvalidInputError
 from workers.graph import relations
 from workers.memory import facts as show
 from workers.memory import history, recall, supersede
-from workers.storage import contradictions as pairs
 from workers.storage import relations as edges
+from workers.storage import supersession as pairs
 from workers.validation import cursors
 
 few = examples(6)
@@ -72,7 +72,7 @@ def test_contradictions_are_each_listed_once(memory: Memory, days: list[int], li
         assert found.total == len(days) * (len(days) - 1) // 2
         return found.pairs, found.rest
 
-    assert list(turned(page, pairs.Cursor)) == page(None, 1000)[0]
+    assert list(turned(page, pairs.ContradictionCursor)) == page(None, 1000)[0]
 
 
 @few
@@ -157,7 +157,7 @@ def test_events_are_each_listed_once_though_many_have_the_same_instant(
 )  # fmt: skip
 def test_what_is_no_cursor_of_a_listing_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"cursor: .* is none of this listing; give the `next`"):
-        cursors.place(wrong, pairs.Cursor)
+        cursors.place(wrong, pairs.ContradictionCursor)
 
 
 def test_a_cursor_with_what_no_listing_wrote_is_refused() -> None:

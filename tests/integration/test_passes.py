@@ -10,7 +10,7 @@ from memory import Memory, day
 from workers.decay import consolidate, janitor
 from workers.decay import runs as passes
 from workers.errors import InvalidInputError
-from workers.storage.past_runs import Run
+from workers.storage.runs import Run
 
 
 def listed(memory: Memory, namespace: str, **options: bool) -> list[Run]:

@@ -17,27 +17,28 @@ from workers.core.arrays import Bytes
 from workers.settings import Settings
 from workers.storage import (
     candidates,
-    contradictions,
     documents,
     due,
+    duplicate_pairs,
     entities,
     exports,
     facts,
+    faults,
     items,
     janitors,
-    leftovers,
-    likenesses,
     links,
-    lookups,
-    measures,
     namespaces,
-    outrunning,
-    past_runs,
-    pending,
     relations,
+    runs,
+    server,
     signatures,
+    statements,
+    supersession,
     tallies,
-    tally_history,
+    time_series,
+    turn_limit,
+    vectors,
+    visible,
 )
 from workers.storage.connection import close_pools, connect
 
@@ -150,10 +151,10 @@ def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:
     whole = {"namespace": 3, "entity": "Guest 7", "key": None}
-    assert set(indexes(filled, lookups.OF_ENTITY, whole)) <= {"facts_entities", "facts_topics"}
-    assert set(indexes(filled, lookups.OF_ENTITY, whole | {"key": "Room"})) <= {"facts_entities", "facts_topics"}
+    assert set(indexes(filled, entities.OF_ENTITY, whole)) <= {"facts_entities", "facts_topics"}
+    assert set(indexes(filled, entities.OF_ENTITY, whole | {"key": "Room"})) <= {"facts_entities", "facts_topics"}
     words = "'namespace 3' & 'guest' & '7'"
-    assert "facts_search" in indexes(filled, lookups.OF_ENTITY_EVER, whole | {"words": words})
+    assert "facts_search" in indexes(filled, entities.OF_ENTITY_EVER, whole | {"words": words})
 
 
 def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled: Memory) -> None:
@@ -171,7 +172,7 @@ def test_the_place_of_a_fact_by_meaning_is_counted_without_touching_the_table(fi
 def test_what_is_left_of_facts_is_looked_for_within_their_range(filled: Memory) -> None:
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 order by id limit 500")]
     values = {"namespaces": [3], "after": [ids[0]], "upto": [ids[-1]]}
-    used = indexes(filled, leftovers.FIND, values)
+    used = indexes(filled, faults.LEFTOVERS, values)
     for table in ("activity", "signatures", "events", "links", "likenesses", "facts"):
         assert any(name.startswith(f"{table}_") for name in used), table
 
@@ -214,28 +215,28 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, w
 
 def test_the_episodes_that_turns_have_outrun_are_found_by_their_index(filled: Memory) -> None:
     values = {"namespace": 1, "before": 100, "limit": 1000}
-    assert indexes(filled, outrunning.OUTRUN, values) == {"activity_episodes": "Index Scan"}
+    assert indexes(filled, turn_limit.OUTRUN, values) == {"activity_episodes": "Index Scan"}
 
 
 def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> None:
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 1 limit 5")]
-    assert "facts_neighbours" in indexes(filled, outrunning.ADVANCE, {"namespace": 1, "ids": ids})
+    assert "facts_neighbours" in indexes(filled, turn_limit.ADVANCE, {"namespace": 1, "ids": ids})
 
 
 def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
-    values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": facts.LAST, "most": 1_000}
-    assert "facts_said_once" in indexes(filled, facts.KNOWN_BY_HASH, values)
+    values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": statements.LAST, "most": 1_000}
+    assert "facts_said_once" in indexes(filled, statements.KNOWN_BY_HASH, values)
 
 
 def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> None:
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 3")]
     values = {"namespace": 3, "ids": ids, "now": day(0), "most": 10}
-    assert "facts_topics" in indexes(filled, contradictions.FIND, values)
+    assert "facts_topics" in indexes(filled, supersession.FIND_CONTRADICTIONS, values)
 
 
 def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> None:
     given = {"namespace": 1, "before": None, "now": day(0), "limit": 100, "offset": 0}
-    assert indexes(filled, exports.PAGE, given)["facts_pkey"] == "Index Scan"
+    assert indexes(filled, visible.PAGE, given)["facts_pkey"] == "Index Scan"
 
 
 def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
@@ -253,8 +254,8 @@ def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
 
 def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:
     values = {"after": 0, "fact": "00000000-0000-0000-0000-000000000000", "limit": 128}
-    assert "activity_pending" in indexes(filled, pending.NEXT, values)
-    assert "activity_pending" in indexes(filled, pending.COUNT, {})
+    assert "activity_pending" in indexes(filled, vectors.PENDING, values)
+    assert "activity_pending" in indexes(filled, vectors.COUNT_PENDING, {})
 
 
 def test_what_is_due_of_one_namespace_is_counted_by_the_index_of_what_is_due(filled: Memory) -> None:
@@ -270,7 +271,7 @@ def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
 
 
 def test_what_has_been_due_for_longest_is_found_by_its_index(filled: Memory) -> None:
-    assert set(indexes(filled, measures.OLDEST_DUE, {"now": day(1)})) == {"activity_due"}
+    assert set(indexes(filled, server.OLDEST_DUE, {"now": day(1)})) == {"activity_due"}
 
 
 def test_one_fact_is_shown_by_its_keys(filled: Memory) -> None:
@@ -290,12 +291,12 @@ def test_past_passes_are_found_newest_first_by_their_index(filled: Memory) -> No
     )
     filled.rows("analyze decay_runs")
     values = {"namespace": "default", "limit": 20, "before": None, "everything": False}
-    assert "decay_runs_started" in indexes(filled, past_runs.LATEST, values)
+    assert "decay_runs_started" in indexes(filled, runs.LATEST, values)
 
 
 def test_what_was_not_compared_yet_is_found_by_its_index(filled: Memory) -> None:
-    assert "activity_uncompared" in indexes(filled, likenesses.UNCOMPARED, {"namespace": 3, "limit": 50})
-    assert set(indexes(filled, likenesses.UNCOMPARED_NAMESPACES, {})) == {"activity_uncompared"}
+    assert "activity_uncompared" in indexes(filled, duplicate_pairs.UNCOMPARED, {"namespace": 3, "limit": 50})
+    assert set(indexes(filled, duplicate_pairs.UNCOMPARED_NAMESPACES, {})) == {"activity_uncompared"}
 
 
 def test_facts_are_compared_by_their_signatures_without_touching_the_table(filled: Memory) -> None:
@@ -306,7 +307,7 @@ def test_facts_are_compared_by_their_signatures_without_touching_the_table(fille
 
 
 def test_pairs_that_are_alike_are_read_of_one_namespace_alone(filled: Memory) -> None:
-    used = indexes(filled, likenesses.OPEN, {"namespace": 3, "now": day(1), "limit": 50_000})
+    used = indexes(filled, duplicate_pairs.OPEN, {"namespace": 3, "now": day(1), "limit": 50_000})
     assert used.keys() & {"likenesses_pkey", "likenesses_other"}
 
 
@@ -368,11 +369,11 @@ def test_the_course_of_a_namespace_is_read_by_its_key(filled: Memory) -> None:
     )
     filled.rows("analyze tally_history")
     values = {"namespace": 3, "since": day(10), "now": day(12)}
-    assert indexes(filled, tally_history.SINCE, values).keys() == {"tally_history_pkey"}
+    assert indexes(filled, time_series.TALLIES_SINCE, values).keys() == {"tally_history_pkey"}
 
 
 def test_what_is_due_is_noted_for_all_namespaces_by_the_index_of_what_is_due(filled: Memory) -> None:
-    used = indexes(filled, tally_history.DUE, {"now": day(-1), "namespaces": [3]})
+    used = indexes(filled, time_series.DUE, {"now": day(-1), "namespaces": [3]})
     assert used.keys() == {"activity_due"}
 
 

@@ -16,7 +16,7 @@ from workers.core import near_duplicates
 from workers.core.signature import encode
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
-from workers.storage import activity, choices, likenesses, rules
+from workers.storage import activity, due, duplicate_pairs, namespaces
 from workers.storage.connection import Connection, connect, transaction
 
 BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -45,7 +45,7 @@ def all_due(memory: Memory, make_due: Callable[[Connection], int]) -> int:
 
 @pytest.mark.parametrize(
     "make_due",
-    [lambda db, _: rules.make_all_due(db, day(1)), lambda db, own: choices.make_due(db, [own], day(1))],
+    [lambda db, _: due.make_all_due(db, day(1)), lambda db, own: namespaces.make_facts_due(db, [own], day(1))],
     ids=["rules of the operator", "settings of a namespace"],
 )
 def test_other_rules_make_nothing_due_that_a_pass_forgets_at_that_moment(
@@ -73,7 +73,7 @@ def test_a_repeated_statement_keeps_the_tags_that_a_consolidation_adds_at_that_m
     id_, done = UUID(said["id"]), list[Any]()
     with meanwhile(memory, lambda: memory.store(said), done) as db:
         activity.lock(db, tenant(memory), [id_])
-        likenesses.take_over(db, tenant(memory), [id_], [["tea", "guests"]], [0.5])
+        duplicate_pairs.take_over(db, tenant(memory), [id_], [["tea", "guests"]], [0.5])
     assert memory.value("select tags from facts") == ["tea", "guests"]
     assert [what for what, _ in memory.history(id_)] == ["stored"]
 
@@ -83,7 +83,7 @@ def test_a_late_repeat_of_a_statement_does_not_take_back_what_a_consolidation_ch
     id_, use = UUID(said["id"]), uuid4()
     memory.store(said, use=use)
     with transaction(memory.context.database_url) as db:
-        likenesses.take_over(db, tenant(memory), [id_], [["tea"]], [0.9])
+        duplicate_pairs.take_over(db, tenant(memory), [id_], [["tea"]], [0.9])
     memory.store(said, use=use)
     assert memory.value("select importance from facts") == 0.9
     memory.store(said, at=2, use=uuid4())

@@ -9,7 +9,7 @@ from memory import Memory, empty_database
 
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
-from workers.storage import catalogue, migrations, schema
+from workers.storage import migrations, schema
 from workers.storage.connection import connect
 
 NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer version')"
@@ -54,8 +54,8 @@ def test_the_number_of_the_snapshot_is_that_of_the_newest_migration() -> None:
 
 def test_the_expected_catalogue_is_what_the_snapshot_makes(memory: Memory) -> None:
     with connect(memory.context.database_url) as db:
-        live = catalogue.live(db)
-    assert live == catalogue.expected(), "schema.sql was changed: run `make catalogue`"
+        live = schema.live_catalogue(db)
+    assert live == schema.expected_catalogue(), "schema.sql was changed: run `make catalogue`"
 
 
 def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory) -> None:

@@ -13,7 +13,7 @@ from psycopg import sql
 from workers.admin import purge, search_indexes
 from workers.coordination import signals
 from workers.errors import UnavailableError
-from workers.storage import connection, pages
+from workers.storage import connection, maintenance
 from workers.storage.connection import Connection, connect
 
 
@@ -44,15 +44,15 @@ def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, clean: Callable[..., object]
 ) -> None:
     erase_facts(memory, 1)
-    name = "clean" if clean == purge.clean else "rewrite"
-    how = getattr(pages, name)
+    name = "vacuum" if clean == purge.clean else "rewrite"
+    how = getattr(maintenance, name)
 
     def erase_meanwhile(db: Connection) -> Any:
         done = how(db)
         erase_facts(memory, 1)
         return done
 
-    monkeypatch.setattr(pages, name, erase_meanwhile)
+    monkeypatch.setattr(maintenance, name, erase_meanwhile)
     assert clean(memory.context, day(1))
     monkeypatch.undo()
     assert purge.clean(memory.context, day(1))

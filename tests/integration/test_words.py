@@ -13,7 +13,7 @@ from workers.admin.search_indexes import check_language, reindex
 from workers.core import ranking
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.memory.recall import arms
-from workers.storage import languages, lexemes, namespaces
+from workers.storage import namespaces, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 
@@ -150,7 +150,7 @@ def test_whatever_text_is_stored_and_asked_breaks_nothing(memory: Memory, text: 
     with transaction(memory.context.database_url) as db:
         stored = db.execute("select words(%s::text)", [text]).fetchone()
         assert stored is not None
-        found = lexemes.of_query(db, 0, text)
+        found = words.of_query(db, 0, text)
         assert {term.lexeme for term in found} == set(
             db.execute("select tsvector_to_array(words(%s::text))", [text]).fetchone()[0]  # type: ignore[index]
         )
@@ -234,6 +234,6 @@ def test_a_language_without_stemmer_or_stop_words_keeps_all_words(memory: Memory
 
 def test_every_installed_language_can_be_chosen(memory: Memory) -> None:
     with transaction(memory.context.database_url) as db:
-        for name in languages.installed(db):
-            languages.choose(db, name)
+        for name in words.installed_languages(db):
+            words.choose_language(db, name)
             assert db.execute("select words('Beispiel example')").fetchone() is not None

@@ -57,7 +57,7 @@ def test_the_core_has_neither_clock_nor_environment(module: Path) -> None:
 
 def test_the_statements_on_tenants_tables_are_found() -> None:
     assert len(STATEMENTS) >= 30
-    assert {"facts.ADD", "activity.LOCK", "vectors.READ", "signatures.NEAREST", "lexemes.COUNT"} <= STATEMENTS.keys()
+    assert {"facts.ADD", "activity.LOCK", "vectors.READ", "signatures.NEAREST", "words.COUNT"} <= STATEMENTS.keys()
 
 
 def test_each_stands_in_a_constant() -> None:

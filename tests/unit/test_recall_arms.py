@@ -8,7 +8,7 @@ from made_up import examples
 
 from workers.memory.recall import arms
 from workers.memory.recall.arms import occurrences, telling
-from workers.storage.lexemes import Term
+from workers.storage.words import Term
 
 properties = examples(100)
 counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 1_000), min_size=1, max_size=10)

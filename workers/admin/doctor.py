@@ -16,11 +16,10 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, due, embedders, faults, leftovers, namespaces, signatures, tallies, vectors
+from workers.storage import activity, due, embedders, faults, namespaces, signatures, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.faults import Parts
-from workers.storage.leftovers import Range
+from workers.storage.faults import Parts, Range
 
 BATCH = 500
 MOST_NAMED = 10
@@ -109,9 +108,9 @@ def _left_over(
     db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool
 ) -> list[UUID]:
     """Return which facts are gone, but not wholly, of those up to the end of a batch; delete the rest if wanted."""
-    gone = leftovers.find(db, ranges(own, after, batch, leftovers.empty_namespaces(db, own) if not batch else []))
+    gone = faults.leftovers(db, ranges(own, after, batch, faults.empty_namespaces(db, own) if not batch else []))
     if mend and gone:
-        leftovers.delete(db, gone)
+        faults.delete_leftovers(db, gone)
     return [id_ for _, id_ in gone]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from workers.context import Context
 from workers.errors import DamagedError
 from workers.memory.facts import shaped
-from workers.storage import archives, exports
+from workers.storage import exports
 from workers.storage.connection import snapshot
 
 BATCH = 1_000
@@ -38,5 +38,5 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
                 noted[place].append({"at": at, "what": what, "details": details})
             for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
                 yield fact | {"state": row["state"], "events": events}
-        for kind, row in archives.beside_facts(db, namespace, BATCH):
+        for kind, row in exports.beside_facts(db, namespace, BATCH):
             yield {"namespace": row.pop("namespace"), kind: row}

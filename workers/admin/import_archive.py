@@ -22,7 +22,7 @@ from workers.memory.forget import Outcome
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
-from workers.storage import activity, archives, due, embedders, facts, forgotten_hashes, namespaces, signatures
+from workers.storage import activity, due, embedders, facts, imports, namespaces, signatures, statements
 from workers.storage.connection import Connection, transaction, writing
 from workers.validation.archived import (
     ArchivedContradiction,
@@ -81,7 +81,7 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     new = [place for place in range(len(given)) if place not in refused]
     embedded = embed(context, [given[place].fact.text for place in new])
     with writing(context.database_url) as db:
-        added = archives.add_facts(db, tenant, [_row(given[place], hashes[place]) for place in new])
+        added = imports.add_facts(db, tenant, [_row(given[place], hashes[place]) for place in new])
         there = [
             (given[place], vector) for place, vector in zip(new, embedded, strict=True) if given[place].id in added
         ]
@@ -130,8 +130,8 @@ def _refused(
 ) -> dict[int, Stored | InvalidInputError]:
     """Return what is not written, and what it is already or why it must not be."""
     known = facts.known_by_id(db, tenant, [one.id for one in given])
-    said = facts.known_exactly(db, tenant, hashes)
-    unwanted = forgotten_hashes.among(db, tenant, hashes)
+    said = statements.known_exactly(db, tenant, hashes)
+    unwanted = statements.forgotten_among(db, tenant, hashes)
     refused: dict[int, Stored | InvalidInputError] = {}
     ids: set[UUID] = set()
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
@@ -165,11 +165,11 @@ def _write(
     some = any(vector is not None for _, vector in there)
     usable = some and embedders.holds(db, context.embedder.name)
     having = {one.id: vector for one, vector in there if usable and vector is not None}
-    archives.add_activity(
+    imports.add_activity(
         db, tenant, [_activity(one, now, context.settings.segments, embedded=one.id in having) for one, _ in there]
     )
-    archives.take_turns(db, tenant, max(one.past.state.occurred or 0 for one, _ in there))
-    archives.add_events(db, tenant, [event for one, _ in there for event in _events(one)])
+    imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one, _ in there))
+    imports.add_events(db, tenant, [event for one, _ in there for event in _events(one)])
     _write_vectors(db, tenant, [one for one, _ in there if one.id in having], having)
     live = [one for one, _ in there if not one.past.ended]
     rows = activity.lock(db, tenant, [one.id for one in live])
@@ -209,8 +209,8 @@ def _events(one: ArchivedFact) -> list[dict[str, Any]]:
 
 
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
-    archives.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
-    there = archives.linked(db, tenant, [one.source for one in given])
+    imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
+    there = imports.linked(db, tenant, [one.source for one in given])
     lacking = "link: of {} and {} not both are there, so they cannot be linked."
     return [
         "linked"
@@ -221,38 +221,38 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[I
 
 
 def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContradiction]) -> list[Imported]:
-    archives.add_contradictions(db, tenant, [one.model_dump(mode="json") for one in given])
+    imports.add_contradictions(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["contradicting"] * len(given)
 
 
 def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Imported]:
-    archives.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
+    imports.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["alike"] * len(given)
 
 
 def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Imported]:
-    archives.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
+    imports.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["documented"] * len(given)
 
 
 def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Imported]:
-    archives.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
+    imports.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
     return ["related"] * len(given)
 
 
 def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Imported]:
     for one in given:
-        archives.take_salt(db, tenant, one.salt)
-        archives.take_own(db, tenant, one.turns, one.settings)
+        imports.take_salt(db, tenant, one.salt)
+        imports.take_own(db, tenant, one.turns, one.settings)
     return ["settled"] * len(given)
 
 
 def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Imported]:
     """Restore deletion requests: by digest, or where that has another salt, by the tombstone."""
-    usable = [one for one in given if archives.take_salt(db, tenant, one.salt)]
-    archives.add_wishes(db, tenant, [one.model_dump(mode="json") for one in usable])
-    forgotten_hashes.add(db, [tenant] * len(given), [one.fact for one in given])
-    kept = archives.wishes_of(db, tenant, [one.fact for one in given])
+    usable = [one for one in given if imports.take_salt(db, tenant, one.salt)]
+    imports.add_deletion_requests(db, tenant, [one.model_dump(mode="json") for one in usable])
+    statements.add_forgotten(db, [tenant] * len(given), [one.fact for one in given])
+    kept = imports.deletion_requests_of(db, tenant, [one.fact for one in given])
     foreign = "wish: fact {} is purged, and its digest has another salt than this namespace; import into an empty one."
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
 

@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.coordination.redis import compact, drop_results
 from workers.errors import UnavailableError
-from workers.storage import erasures, namespaces, pages, tombstones
+from workers.storage import maintenance, namespaces, tombstones
 from workers.storage.connection import connect, transaction
 
 BATCH = 1_000
@@ -85,12 +85,12 @@ def clean(context: Context, now: datetime) -> bool:
     Return whether anything was.
     """
     with connect(context.database_url, autocommit=True) as db:
-        erased = erasures.waiting(db)
+        erased = tombstones.erasures(db)
         if not erased.ids:
             return False
         search_indexes.count_grown(context, now, erased.namespaces)
         try:
-            pages.clean(db)
+            maintenance.vacuum(db)
         except psycopg.errors.LockNotAvailable:
             log.warning(
                 "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
@@ -98,7 +98,7 @@ def clean(context: Context, now: datetime) -> bool:
             return False
         idempotency.drop_quotes(context.redis)
         compact(context.redis)
-        erasures.note_cleaned(db, erased)
+        tombstones.drop_erasures(db, erased)
     return True
 
 
@@ -111,10 +111,10 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
         UnavailableError: a server does not answer, or a table is in use for too long; try again.
     """
     with connect(context.database_url, autocommit=True) as db:
-        erased = erasures.waiting(db)
+        erased = tombstones.erasures(db)
         search_indexes.count_grown(context, now, erased.namespaces)
         try:
-            written, dropped = pages.rewrite(db), pages.drop_log(db)
+            written, dropped = maintenance.rewrite(db), maintenance.drop_log(db)
         except psycopg.errors.LockNotAvailable:
             raise UnavailableError(
                 "The tables are in use: somebody reads or writes them for long. Try again."
@@ -123,5 +123,5 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
         drop_results(context.settings.redis_url)
         done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
         if written:
-            erasures.note_cleaned(db, erased)
+            tombstones.drop_erasures(db, erased)
     return Scrubbed([*(said for said, reached in done.items() if not reached), OUT_OF_REACH])

@@ -9,9 +9,9 @@ import psycopg
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.storage import index_sizes, languages, lexemes, namespaces, signatures
+from workers.storage import maintenance, namespaces, signatures, words
 from workers.storage.connection import Connection, connect, lift_limits, transaction
-from workers.storage.index_sizes import Size
+from workers.storage.maintenance import IndexSize
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
     """Count the words of a namespace again; return how many live facts it has. Repeating it changes nothing."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        return 0 if tenant is None else lexemes.count(db, tenant.id, now)
+        return 0 if tenant is None else words.count(db, tenant.id, now)
 
 
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> None:
@@ -64,15 +64,15 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
         db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '1GB'")
         if not signatures.claim_building(db):
             return []
-        index_sizes.drop_left_over(db)
-        found = index_sizes.sizes(db, LEAST_BLOATED_BYTES)
+        maintenance.drop_unfinished_indexes(db)
+        found = maintenance.index_sizes(db, LEAST_BLOATED_BYTES)
         return [one.name for one in found if one.bytes > MOST_BLOAT * one.needed and _rebuilt(db, one)]
 
 
-def _rebuilt(db: Connection, size: Size) -> bool:
+def _rebuilt(db: Connection, size: IndexSize) -> bool:
     """Rebuild one index; false where that fails, which leaves it correct, only large."""
     try:
-        index_sizes.rebuild(db, size.name)
+        maintenance.rebuild_index(db, size.name)
     except psycopg.Error as error:
         log.warning("the index %s stays as large as it is: %s", size.name, error)
         return False
@@ -90,15 +90,15 @@ def check_language(context: Context) -> None:
     own = context.settings.language
     with transaction(context.database_url) as db:
         _check_installed(db, own)
-        if languages.current(db) == own:
+        if words.language(db) == own:
             return
-        stored = languages.current(db, lock=True)
-        if stored != own and languages.holds_facts(db):
+        stored = words.language(db, lock=True)
+        if stored != own and words.holds_facts(db):
             raise LanguageMismatchError(
                 f"The database's words are stemmed as {stored}; configured is {own}. Set EBB_LANGUAGE back to "
                 f"{stored}, or rebuild the text index: `ebb reindex`, or `ebb up --reindex` where nothing runs."
             )
-        languages.choose(db, own)
+        words.choose_language(db, own)
         log.info("words are stemmed as %s", own)
 
 
@@ -113,9 +113,9 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
     with transaction(context.database_url) as db:
         lift_limits(db)
         _check_installed(db, context.settings.language)
-        languages.current(db, lock=True)
-        languages.choose(db, context.settings.language)
-        languages.rebuild(db)
+        words.language(db, lock=True)
+        words.choose_language(db, context.settings.language)
+        words.rebuild(db)
         names = namespaces.all_names(db)
     facts = 0
     for place, name in enumerate(names, start=1):
@@ -125,7 +125,7 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
 
 
 def _check_installed(db: Connection, name: str) -> None:
-    known = languages.installed(db)
+    known = words.installed_languages(db)
     if name not in known:
         raise SettingsError(
             f"EBB_LANGUAGE={name!r} is not allowed: the server has no such text search configuration. "

@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
-from workers.storage import branches, contradictions, namespaces, pass_clock, system_history, tallies, tally_history
+from workers.storage import branches, namespaces, pass_clock, supersession, tallies, time_series
 from workers.storage.connection import Connection, transaction
 
 UNCLASSED = "none"
@@ -101,7 +101,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
 
 def _coming(db: Connection, tenant: int, now: datetime) -> Coming:
     due, ended = tallies.due(db, tenant, now)
-    return Coming(due, ended, tallies.pinned(db, tenant, now), contradictions.count(db, tenant, now))
+    return Coming(due, ended, tallies.pinned(db, tenant, now), supersession.count_contradictions(db, tenant, now))
 
 
 def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
@@ -125,7 +125,7 @@ def settle(context: Context, now: datetime) -> int:
         with transaction(context.database_url) as db:
             taken, whose = tallies.settle(db, BATCH)
             if whose is not None:
-                tally_history.note(db, whose, now)
+                time_series.note_tallies(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled
@@ -143,7 +143,7 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        noted = [] if tenant is None else tally_history.since(db, tenant.id, now - timedelta(days=days), now)
+        noted = [] if tenant is None else time_series.tallies_since(db, tenant.id, now - timedelta(days=days), now)
         counted = [] if tenant is None else tallies.read(db, tenant.id)
         due, _ = (0, 0) if tenant is None else tallies.due(db, tenant.id, now)
     if tenant is not None:
@@ -162,7 +162,7 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
 def thin(context: Context, now: datetime) -> int:
     """Let most of the older course go, of namespaces and of the system; return how many rows."""
     with transaction(context.database_url) as db:
-        return tally_history.thin(db, now) + system_history.thin(db, now)
+        return time_series.thin_tallies(db, now) + time_series.thin_system(db, now)
 
 
 def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:

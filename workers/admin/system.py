@@ -13,7 +13,7 @@ from workers.core import fidelity
 from workers.core.tiers import Tier
 from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import due, measures, probe, schema, system_history
+from workers.storage import due, schema, server, time_series
 from workers.storage.connection import connect, transaction
 
 OK = "ok"
@@ -29,7 +29,7 @@ def _database(context: Context) -> str:
     try:
         with connect(context.database_url) as db:
             schema.check(db)
-            probe.try_write(db)
+            server.try_write(db)
     except EbbError as error:
         return str(error)
     return OK
@@ -59,7 +59,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
     """
     tiers, kept, forgotten = Counter[str](), Counter[str](), Counter[str]()
     with transaction(context.database_url) as db:
-        rows, oldest, last = measures.held(db), measures.oldest_due(db, now), measures.last_pass(db)
+        rows, oldest, last = server.fact_totals(db), server.oldest_due(db, now), server.last_pass(db)
         waiting = sum(due.segments(db, now).values())
     for tier, code, reason, facts in rows:
         if reason is not None:
@@ -87,7 +87,7 @@ def note(context: Context, now: datetime) -> None:
         waiting = {queue: int(broker.llen(queue)) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
     with transaction(context.database_url) as db:
-        system_history.note(db, waiting, writes, now)
+        time_series.note_system(db, waiting, writes, now)
 
 
 def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
     be read, none where nothing was written.
     """
     with transaction(context.database_url) as db:
-        noted = system_history.since(db, now - timedelta(days=days), now)
+        noted = time_series.system_since(db, now - timedelta(days=days), now)
     sums = [counts for _, _, counts in noted]
     histograms = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
     return {

@@ -13,7 +13,7 @@ from workers.core.fading import written
 from workers.core.lifetime import classify_decay, expiry
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
-from workers.storage import classes, namespaces
+from workers.storage import edits, namespaces
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 
@@ -55,7 +55,7 @@ def backfill(
         tenant = None if namespace is None else namespaces.find(db, namespace)
         if namespace is not None and tenant is None:
             return None, Backfilled()
-        locked = classes.unchosen(db, tenant.id if tenant else None, after, BATCH, now)
+        locked = edits.unchosen(db, tenant.id if tenant else None, after, BATCH, now)
         done = _classify(context, db, locked, now, dry_run=dry_run, prune=prune)
     return (int(locked.namespaces[-1]), locked.ids[-1]) if locked.ids else None, done
 
@@ -63,7 +63,7 @@ def backfill(
 def _classify(
     context: Context, db: Connection, locked: Activity, now: datetime, *, dry_run: bool, prune: bool
 ) -> Backfilled:
-    said = classes.said(db, locked)
+    said = edits.said(db, locked)
     names = list(zip(locked.namespaces.tolist(), locked.ids, strict=True))
     rows = locked.only(np.array([name in said for name in names], dtype=np.bool_))
     new = _classified(rows, [said[name] for name in names if name in said])
@@ -74,12 +74,12 @@ def _classify(
     if moving.any() and not dry_run:
         moved_rows = new.only(moving)
         rules = rules_for(context, db, moved_rows.namespaces)
-        classes.write(db, moved_rows, written(moved_rows.anchors, now.timestamp(), rules))
+        edits.write_classes(db, moved_rows, written(moved_rows.anchors, now.timestamp(), rules))
     changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
     return Backfilled(len(rows), changes, int(overdue.sum()))
 
 
-def _classified(rows: Activity, said: Sequence[classes.Said]) -> Activity:
+def _classified(rows: Activity, said: Sequence[edits.Said]) -> Activity:
     """Return facts with the classes that their words give them, and the lifetimes of those."""
     chosen = [classify_decay(*one) for one in said]
     confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()

@@ -27,10 +27,10 @@ from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import confirmed, salience
-from workers.storage import activity, events, likenesses, links, namespaces, runs
+from workers.storage import activity, duplicate_pairs, events, links, namespaces, runs
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.likenesses import Member
+from workers.storage.duplicate_pairs import Member
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +134,8 @@ def merge(
 
 
 def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
-    pairs = likenesses.unsettled(db, tenant, now, MOST_PAIRS)
-    there = likenesses.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
+    pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
+    there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
     alike = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
     best_first = [member.id for member in sorted(there.values(), key=_worth)]
     staying = frozenset(member.id for member in there.values() if _stays(member))
@@ -166,7 +166,7 @@ def _members(group: Group) -> list[Member]:
 
 def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
     """Return what is left of groups once their facts are locked: some may have been forgotten or pinned meanwhile."""
-    there = likenesses.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
+    there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     left = [
         Group(
             there[group.keep.id],
@@ -205,7 +205,7 @@ def _merge(
     keepers = [group.keep.id for group in groups]
     tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
-    likenesses.take_over(db, tenant, keepers, tags, importances)
+    duplicate_pairs.take_over(db, tenant, keepers, tags, importances)
     fidelity = dict(zip(rows.ids, rows.anchors.fidelity.tolist(), strict=True))
     return [id_ for id_ in keepers if fidelity[id_] not in (FULL, PENDING)]
 

@@ -83,8 +83,8 @@ def shares(context: Context) -> Limit:
 def publish(context: Context, db: Connection) -> None:
     """Write the shares that this process was started with to the table that readers use."""
     own = shares(context)
-    if limits.current(db) != (own.a_day, own.a_week):
-        limits.replace(db, own.a_day, own.a_week)
+    if limits.shares(db) != (own.a_day, own.a_week):
+        limits.set_shares(db, own.a_day, own.a_week)
 
 
 def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
@@ -168,7 +168,7 @@ def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int
     """Settle up to which fact a run may go in a namespace, so that its tasks agree in whatever order they come."""
     left = limits.room(db, tenant, part.planned_for)
     last = ALL
-    if left is not None and limits.due(db, tenant, part.planned_for, left + 1) > left:
+    if left is not None and limits.count_due(db, tenant, part.planned_for, left + 1) > left:
         last = _nth_ending(context, db, part, tenant, left)
     limits.set_cutoff(db, run, tenant, 0 if left is None else left, last)
     return last

@@ -13,10 +13,10 @@ from workers.core.fading import REASONS, ends, written
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for
 from workers.memory.restore import as_recalled
-from workers.storage import activity, events, held, namespaces, outrunning
+from workers.storage import activity, events, limits, namespaces, turn_limit
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.held import Held
+from workers.storage.limits import Held
 
 BATCH = 500
 """Facts that are decided about in one transaction."""
@@ -54,11 +54,11 @@ def listed(context: Context, namespace: str, limit: int, behind: Cursor | None =
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Page()
-        found = held.page(db, tenant.id, limit + 1, None if behind is None else (behind.ended_at, behind.id))
+        found = limits.held_page(db, tenant.id, limit + 1, None if behind is None else (behind.ended_at, behind.id))
         shown = found[:limit]
         reasons = _reasons(context, db, activity.read(db, tenant.id, [one.id for one in shown]))
         rest = Cursor(shown[-1].ended_at, shown[-1].id) if len(found) > limit else None
-        return Page(shown, reasons, held.count(db, tenant.id), rest)
+        return Page(shown, reasons, limits.count_held(db, tenant.id), rest)
 
 
 def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
@@ -91,12 +91,12 @@ def _decide(
             tenant = namespaces.find(db, namespace)
             if tenant is None:
                 return Decided([], 0)
-            rows = activity.lock(db, tenant.id, held.among(db, tenant.id, ids, BATCH))
+            rows = activity.lock(db, tenant.id, limits.held_among(db, tenant.id, ids, BATCH))
             rows = rows.only(rows.held)
             if rows.ids:
                 decide(db, rows)
-            held.settle(db, tenant.id)
-            left = held.count(db, tenant.id)
+            limits.settle_held(db, tenant.id)
+            left = limits.count_held(db, tenant.id)
         done += rows.ids
         if not rows.ids or time.monotonic() >= until:
             return Decided(done, left)
@@ -116,7 +116,7 @@ def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> No
     rules = rules_for(context, db, rows.namespaces)
     anchors = as_recalled(rows, now, rules)
     tenant = int(rows.namespaces[0])
-    outrunning.encode_anew(db, tenant, rows.ids, now)
+    turn_limit.encode_again(db, tenant, rows.ids, now)
     faded = written(anchors, now.timestamp(), rules)
     activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
     events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

@@ -14,7 +14,7 @@ from workers.decay.passes import PartOf
 from workers.memory.namespace_settings import hygiene, namespace_rules, settings_of
 from workers.memory.turn_limit import counted
 from workers.storage import due as owed
-from workers.storage import janitors, likenesses, namespaces
+from workers.storage import duplicate_pairs, janitors, namespaces
 from workers.storage.connection import Connection, transaction
 from workers.storage.janitors import Snapshot
 
@@ -83,4 +83,4 @@ def due(context: Context, now: datetime) -> list[str]:
 def untidy(context: Context, now: datetime) -> list[str]:
     """Return the namespaces in which something is due, or was not compared yet; the others need no upkeep."""
     with transaction(context.database_url) as db:
-        return sorted({*janitors.due_namespaces(db, now), *likenesses.uncompared_namespaces(db)})
+        return sorted({*janitors.due_namespaces(db, now), *duplicate_pairs.uncompared_namespaces(db)})

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from workers.context import Context
 from workers.core import near_duplicates
 from workers.core.arrays import Vectors
-from workers.storage import facts, likenesses, namespaces, signatures, vectors
+from workers.storage import duplicate_pairs, facts, namespaces, signatures, vectors
 from workers.storage.connection import Connection, transaction
-from workers.storage.likenesses import Pair
+from workers.storage.duplicate_pairs import Pair
 
 KIND = "semantic"
 """Two episodes in the same words happened twice, and chunks mirror files: neither is said needlessly."""
@@ -41,14 +41,14 @@ def compare(context: Context, namespace: str, now: datetime) -> int:
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        waiting = [] if tenant is None else likenesses.uncompared(db, tenant.id, BATCH)
+        waiting = [] if tenant is None else duplicate_pairs.uncompared(db, tenant.id, BATCH)
         if tenant is None or not waiting:
             return 0
         near = signatures.nearest_of_each(db, tenant.id, waiting, NEAREST, near_duplicates.MOST_BITS)
         candidates = sorted({(min(pair), max(pair)) for pair in near})
         found = _alike(db, tenant.id, candidates)
-        likenesses.add(db, tenant.id, list(found), list(found.values()), now)
-        likenesses.mark_compared(db, tenant.id, waiting)
+        duplicate_pairs.add(db, tenant.id, list(found), list(found.values()), now)
+        duplicate_pairs.mark_compared(db, tenant.id, waiting)
         return len(waiting)
 
 
@@ -56,7 +56,7 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
     """Return those pairs that say nearly the same of the same, and how alike they are."""
     if not candidates:
         return {}
-    related = likenesses.about_the_same(db, tenant, candidates, KIND)
+    related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
     texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
     said = {id_: near_duplicates.wording(text) for id_, text in texts.items()}
     there = [pair for pair in related if pair[0] in said and pair[1] in said]  # and was not forgotten just now

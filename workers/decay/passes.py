@@ -29,7 +29,7 @@ from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted, write_counted
-from workers.storage import choices, due, events, namespaces, rules, runs, vectors
+from workers.storage import due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
@@ -100,14 +100,14 @@ def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant:
 
     Where only a namespace has other settings, it is that namespace's facts alone, and only by a pass over it.
     """
-    own, stored = _rules_in_words(context), rules.current(db)
+    own, stored = _rules_in_words(context), due.rules(db)
     if own != stored:
-        rules.replace(db, own)
+        due.replace_rules(db, own)
     if stored is not None and own != stored:
         log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
-        rules.make_all_due(db, now)
-    if differing := [one for one in choices.changed(db) if tenant in (None, one)]:
-        choices.make_due(db, differing, now)
+        due.make_all_due(db, now)
+    if differing := [one for one in namespaces.with_changed_settings(db) if tenant in (None, one)]:
+        namespaces.make_facts_due(db, differing, now)
 
 
 def _rules_in_words(context: Context) -> dict[str, Any]:

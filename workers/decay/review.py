@@ -22,10 +22,10 @@ from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm.review import Because, Reviewed, needless
 from workers.llm.statement import Statement
 from workers.memory.forget import forget_within
-from workers.storage import activity, events, limits, namespaces, remembered, runs, signatures
+from workers.storage import activity, events, limits, namespaces, runs, signatures, visible
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import Connection, transaction
-from workers.storage.remembered import Remembered
+from workers.storage.visible import VisibleFact
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Progress:
 class Question:
     """The facts of one question by id, and those of them that must stay; with how many of the next facts it deals."""
 
-    facts: dict[UUID, Remembered] = field(default_factory=dict)
+    facts: dict[UUID, VisibleFact] = field(default_factory=dict)
     kept: frozenset[UUID] = frozenset()
     dealt_with: int = 0
 
@@ -100,7 +100,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
         return None
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        if tenant is None or remembered.count(db, tenant.id, KIND, now) < threshold:
+        if tenant is None or visible.count(db, tenant.id, KIND, now) < threshold:
             return None
         if not _left_today(context, db, tenant.id, now):
             return None
@@ -113,21 +113,21 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
 def _left_today(context: Context, db: Connection, tenant: int, now: datetime) -> int:
     """Return how many facts of a namespace reviews may still forget; one at least in 24 hours, unless none may be."""
     share, before = context.settings.prune_limit, events.pruned_since(db, tenant, now - DAY)
-    there = remembered.count(db, tenant, KIND, now) + before
+    there = visible.count(db, tenant, KIND, now) + before
     return max(max(int(share * there), 1) - before, 0) if share else 0
 
 
 def _next_question(
     context: Context, tenant: int, after: UUID | None, now: datetime, met: Collection[frozenset[UUID]]
-) -> tuple[list[Remembered], Question]:
+) -> tuple[list[VisibleFact], Question]:
     """Return the next facts behind one, and a question about as many of them as fit in it with those near them.
 
     Facts that met in an earlier question are not shown together again, and a fact that meets no other is not shown.
     """
     with transaction(context.database_url) as db:
-        following = remembered.following(db, tenant, KIND, after, now, AT_ONCE)
+        following = visible.following(db, tenant, KIND, after, now, AT_ONCE)
         near = _near(db, tenant, following, now)
-        dealt_with, together = 0, dict[UUID, Remembered]()
+        dealt_with, together = 0, dict[UUID, VisibleFact]()
         for fact in following:
             others = {id_: other for id_, other in near[fact.id].items() if frozenset((fact.id, id_)) not in met}
             wanted = together | ({fact.id: fact} | others if others and _fits(fact) else {})
@@ -138,31 +138,31 @@ def _next_question(
 
 
 def _near(
-    db: Connection, tenant: int, facts: Sequence[Remembered], now: datetime
-) -> dict[UUID, dict[UUID, Remembered]]:
+    db: Connection, tenant: int, facts: Sequence[VisibleFact], now: datetime
+) -> dict[UUID, dict[UUID, VisibleFact]]:
     """Return for each fact those that are near it and can be shown with it, but no more than fit in one question."""
     pairs = set(signatures.nearest_of_each(db, tenant, [fact.id for fact in facts], NEAREST, MOST_BITS))
     pairs |= {(fact.id, other) for fact in facts for other in _about_the_same(db, tenant, fact)}
-    there = remembered.among(db, tenant, sorted({other for _, other in pairs}), now)
-    near: dict[UUID, dict[UUID, Remembered]] = {fact.id: {} for fact in facts}
+    there = visible.among(db, tenant, sorted({other for _, other in pairs}), now)
+    near: dict[UUID, dict[UUID, VisibleFact]] = {fact.id: {} for fact in facts}
     for one, two in sorted(pairs):
         if two in there and there[two].kind == KIND and _fits(there[two]) and len(near[one]) < AT_ONCE - 1:
             near[one][two] = there[two]
     return near
 
 
-def _about_the_same(db: Connection, tenant: int, fact: Remembered) -> Iterator[UUID]:
+def _about_the_same(db: Connection, tenant: int, fact: VisibleFact) -> Iterator[UUID]:
     """Yield the newest facts about the same property of the same entity."""
     if fact.entity is not None and fact.key is not None:
-        about = remembered.about(db, tenant, fact.entity, fact.key, ABOUT_THE_SAME + 1)
+        about = visible.about(db, tenant, fact.entity, fact.key, ABOUT_THE_SAME + 1)
         yield from (id_ for id_ in about if id_ != fact.id)
 
 
-def _fits(fact: Remembered) -> bool:
+def _fits(fact: VisibleFact) -> bool:
     return len(fact.text) <= LONGEST
 
 
-def _kept(db: Connection, tenant: int, facts: Sequence[Remembered]) -> frozenset[UUID]:
+def _kept(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozenset[UUID]:
     """Return which facts must stay whatever is said of them: pinned, permanent, and restored by their owner."""
     lasting = {fact.id for fact in facts if fact.pinned or fact.decay_class == PERMANENT}
     return frozenset(lasting | events.restorations(db, tenant, [fact.id for fact in facts]).keys())
@@ -182,7 +182,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
         return {}
 
 
-def _reviewed(fact: Remembered, *, keep: bool) -> Reviewed:
+def _reviewed(fact: VisibleFact, *, keep: bool) -> Reviewed:
     return Reviewed(Statement(fact.id, fact.text, fact.entity, fact.key, fact.value, fact.created_at), keep)
 
 
@@ -211,6 +211,6 @@ def _still_needless(db: Connection, tenant: int, found: Mapping[UUID, Because], 
     """Return which facts are still remembered, with the one that makes each needless, and may be forgotten."""
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)
-    there = remembered.among(db, tenant, concerned, now)
+    there = visible.among(db, tenant, concerned, now)
     kept = _kept(db, tenant, list(there.values()))
     return [id_ for id_, because in found.items() if id_ in there and because.of in there and id_ not in kept]

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.errors import InvalidInputError
-from workers.storage import limits, past_runs, runs
+from workers.storage import limits, runs
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
-from workers.storage.past_runs import Run
+from workers.storage.runs import Run
 
 KEPT = timedelta(days=30)
 """A pass every five minutes leaves a row, and one for each segment with facts due: millions in a year."""
@@ -25,7 +25,7 @@ def latest(
     Of a pass over all namespaces one of them learns when it was, not what it did.
     """
     with transaction(context.database_url) as db:
-        return past_runs.latest(db, namespace, limit, before, everything=everything)
+        return runs.latest(db, namespace, limit, before, everything=everything)
 
 
 def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:
@@ -42,10 +42,10 @@ def drop_old(context: Context) -> int:
     """Drop what is known of passes that are finished and older than 30 days; return how many those were."""
     dropped = 0
     with transaction(context.database_url) as db:
-        limits.drop_old(db)
+        limits.drop_old_endings(db)
     while True:
         with transaction(context.database_url) as db:
-            more = past_runs.drop_old(db, KEPT, BATCH)
+            more = runs.drop_old(db, KEPT, BATCH)
         dropped += more
         if more < BATCH:
             return dropped

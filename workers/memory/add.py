@@ -21,7 +21,7 @@ from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
-from workers.storage import activity, embedders, facts, pending
+from workers.storage import activity, embedders, facts, statements, vectors
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
 from workers.storage.namespaces import Namespace
@@ -80,10 +80,10 @@ def add_within(
 
 def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return which statements live facts make in more or less detail; waits while one of them is being forgotten."""
-    said = facts.known_otherwise(db, tenant, hashes)
+    said = statements.known_otherwise(db, tenant, hashes)
     if said:
         activity.lock(db, tenant, list(said.values()))
-        said = facts.known_otherwise(db, tenant, hashes)
+        said = statements.known_otherwise(db, tenant, hashes)
     return said
 
 
@@ -157,9 +157,9 @@ def answers_for(
     """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
     first = _first_of_each(rows, added)
     others = [row for row, new in zip(rows, first, strict=True) if not new]
-    said = facts.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
+    said = statements.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
     taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
-    unembedded = pending.among(db, tenant, [*added, *said.values()])
+    unembedded = vectors.pending_among(db, tenant, [*added, *said.values()])
     answers: list[Stored | InvalidInputError] = []
     for row, new in zip(rows, first, strict=True):
         there = said.get(row.hash)

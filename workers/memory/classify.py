@@ -23,12 +23,12 @@ from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm.classification import Case, classify
 from workers.llm.statement import Statement
 from workers.memory.recall import arms
-from workers.storage import documents, facts, remembered, signatures
+from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
-from workers.storage.remembered import Remembered
+from workers.storage.visible import VisibleFact
 from workers.validation import NewFact
 
 log = logging.getLogger(__name__)
@@ -136,11 +136,11 @@ def _case(
 ) -> Case:
     ids: list[UUID] = []
     if row.entity is not None and row.key is not None:
-        ids += remembered.about(db, tenant.id, row.entity, row.key, ABOUT)
+        ids += visible.about(db, tenant.id, row.entity, row.key, ABOUT)
     if vector is not None and tenant.embedder == context.embedder.name:
         ids += _resembling(db, tenant, vector)
     ids += _worded_alike(db, tenant, row.text, now)
-    known = remembered.among(db, tenant.id, ids, now)
+    known = visible.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
     new = Statement(None, row.text, row.entity, row.key, row.value, row.source_date or row.created_at)
     statements = [Statement(one.id, one.text, one.entity, one.key, one.value, one.created_at) for one in shown]
@@ -162,17 +162,17 @@ def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -
 
 def _replaced(
     context: Context, tenant: Namespace, judged: Mapping[bytes, Intent], now: datetime
-) -> dict[bytes, Remembered]:
+) -> dict[bytes, VisibleFact]:
     """Return the facts whose place new ones take, by the hashes of the new ones."""
     updates = {hash_: one.target for hash_, one in judged.items() if one.action is Action.UPDATE and one.target}
     if not updates:
         return {}
     with transaction(context.database_url) as db:
-        there = remembered.among(db, tenant.id, list(updates.values()), now)
+        there = visible.among(db, tenant.id, list(updates.values()), now)
     return {hash_: there[id_] for hash_, id_ in updates.items() if id_ in there}
 
 
-def _inheriting(row: Fact, fact: NewFact, old: Remembered | None) -> tuple[Fact, NewFact]:
+def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact, NewFact]:
     """Return a fact with what it does not say itself as the one had it whose place it takes."""
     if old is None:
         return row, fact

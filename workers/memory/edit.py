@@ -17,7 +17,7 @@ from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, Life, lives
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, contradictions, edits, events, facts, namespaces, supersession
+from workers.storage import activity, edits, events, namespaces, statements, supersession
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
@@ -79,7 +79,7 @@ def edit(context: Context, namespace: str, id_: UUID, wanted: Mapping[str, Any],
         changed = edit_within(context, db, tenant.id, {id_: wanted}, now, strict=True).get(id_, [])
         life = lives(context, db, tenant, {}, [id_], now).get(id_, UNKNOWN)
         if not set(changed).isdisjoint(IDENTIFYING):
-            contradictions.find(db, tenant.id, [id_], now)
+            supersession.find_contradictions(db, tenant.id, [id_], now)
     return Edited(id_, changed, life)
 
 
@@ -146,7 +146,7 @@ def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, 
         InvalidInputError: one would, and `strict` is true.
     """
     moved = [one for one in changes if one.hash != one.before.hash]
-    taken = facts.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
+    taken = statements.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
     kept, met = list[Change](), set[bytes]()
     for one in changes:
         if one.hash != one.before.hash and (taken.get(one.hash, one.before.id) != one.before.id or one.hash in met):

@@ -17,7 +17,7 @@ from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
 from workers.errors import EmbedderMismatchError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, due, embedders, facts, namespaces, pending, signatures, vectors
+from workers.storage import activity, due, embedders, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, lift_limits, transaction
 from workers.storage.embedders import StoredEmbedder
@@ -117,9 +117,9 @@ def reset(context: Context) -> int:
         lift_limits(db)
         embedders.replace(db, _own(context))
         # In the order of a pass, facts before vectors: the other way round each would wait for the other.
-        pending.forget_vectors(db)
+        vectors.mark_all_pending(db)
         embedders.clear_vectors(db)
-        waiting = pending.count(db)
+        waiting = vectors.count_pending(db)
     context.__dict__.pop("rules", None)  # they follow from the dimensions, which are others now
     return waiting
 
@@ -127,14 +127,14 @@ def reset(context: Context) -> int:
 def waiting(context: Context) -> int:
     """Return how many facts have no vector yet."""
     with transaction(context.database_url) as db:
-        return pending.count(db)
+        return vectors.count_pending(db)
 
 
 def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of these facts of a namespace that have no vector yet."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        return pending.among(db, tenant.id, ids) if tenant else set()
+        return vectors.pending_among(db, tenant.id, ids) if tenant else set()
 
 
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
@@ -144,14 +144,14 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
         EmbeddingError: the embedder fails; the batch still waits.
     """
     with transaction(context.database_url) as db:
-        waiting = pending.following(db, after, context.settings.embedding_batch)
+        waiting = vectors.pending(db, after, context.settings.embedding_batch)
     if not waiting:
         return None
-    vectors = context.embedder.embed([text for _, _, text in waiting])
+    embedded = context.embedder.embed([text for _, _, text in waiting])
     with transaction(context.database_url) as db:
         for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
             places = [place for place, _ in group]
-            restore_vectors(context, db, tenant, _ids(waiting, places), vectors[places], now)
+            restore_vectors(context, db, tenant, _ids(waiting, places), embedded[places], now)
     return waiting[-1][0], waiting[-1][1]
 
 

@@ -17,7 +17,7 @@ from workers.core.tiers import Tier
 from workers.errors import NotFoundError
 from workers.memory.lifetime import endings_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
-from workers.storage import exports, lenient, tombstones
+from workers.storage import exports, lenient, tombstones, visible
 from workers.storage import namespaces as tenants
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import reading, transaction
@@ -73,7 +73,7 @@ def page(
     """
     with transaction(context.database_url) as db:
         tenant = tenants.find(db, namespace)
-        ids = [] if tenant is None else exports.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
+        ids = [] if tenant is None else visible.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
         rows = exports.shown(db, namespace, ids[:limit], now)
     rest = Cursor(ids[limit - 1]) if len(ids) > limit else None
     return _shaped([rows[id_] for id_ in ids[:limit] if id_ in rows], now, context), rest

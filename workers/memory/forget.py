@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, events, facts, forgotten_hashes, namespaces, signatures, tombstones, vectors
+from workers.storage import activity, events, facts, namespaces, signatures, statements, tombstones, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
@@ -59,7 +59,7 @@ def _forget(
     forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now)
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
-    purged = forgotten_hashes.of_facts(db, tenant, [id_ for id_ in ids if id_ not in before])
+    purged = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])
     outcomes = {
         id_: Outcome(id_, "unchanged", *purged[id_]) if id_ in purged else Outcome(id_, "unknown") for id_ in ids
     }
@@ -94,7 +94,7 @@ def forget_within(
     retire_within(db, tenants, ids)
     forgotten = facts.forget(db, tenants, ids, reasons, now, run, details)
     if not set(WISHED).isdisjoint(reasons):
-        forgotten_hashes.add(db, tenants, ids)
+        statements.add_forgotten(db, tenants, ids)
     return forgotten
 
 

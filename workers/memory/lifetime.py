@@ -12,10 +12,10 @@ from workers.core import lifetime
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import REASONS, FadingRules, ends
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import activity, classes
+from workers.storage import activity, edits
 from workers.storage.activity import Activity
-from workers.storage.classes import Classed
 from workers.storage.connection import Connection
+from workers.storage.edits import Classed
 from workers.storage.lenient import FIRST, LAST
 from workers.storage.namespaces import Namespace
 
@@ -83,7 +83,7 @@ def lives(
 ) -> dict[UUID, Life]:
     """Return how long those of these facts live that are live; of those just `added` it is known what they say."""
     rows = activity.read_live(db, owner.id, ids)
-    known = classes.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
+    known = edits.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
     ends = endings(rows, rules_of(context, hygiene(context, owner.settings)))
     columns = zip(rows.ids, rows.decay_classes, rows.held.tolist(), strict=True)
     return {

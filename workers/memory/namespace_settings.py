@@ -13,7 +13,7 @@ from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
 from workers.core.hygiene import Document, Hygiene, by_passes, effective, numbers
 from workers.errors import InvalidInputError
-from workers.storage import choices, namespaces
+from workers.storage import namespaces
 from workers.storage.connection import Connection, transaction
 
 BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
@@ -40,10 +40,10 @@ def rules_of(context: Context, own: Hygiene) -> FadingRules:
     return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
 
 
-def namespace_rules(context: Context, db: Connection, namespaces: Ints, *, janitor: bool = False) -> NamespaceRules:
+def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: bool = False) -> NamespaceRules:
     """Return by what n facts fade that belong to these namespaces, or by what the janitor ends them."""
-    tenants, places = np.unique(namespaces, return_inverse=True)
-    known = choices.of(db, tenants.tolist())
+    tenants, places = np.unique(owners, return_inverse=True)
+    known = namespaces.settings_of(db, tenants.tolist())
     own = [hygiene(context, known[id_][0]) for id_ in tenants.tolist()]
     turns = np.array([known[id_][1] for id_ in tenants.tolist()], dtype=np.int64)
     most = np.array([one.persistent_turns for one in own], dtype=np.float64)
@@ -96,12 +96,12 @@ def change(context: Context, namespace: str, given: Any, unset: Any, now: dateti
     validation.changed_settings({}, given, unset)
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
-        known, chosen_at = choices.lock(db, tenant.id)
+        known, chosen_at = namespaces.lock_settings(db, tenant.id)
         if chosen_at is not None and chosen_at > now:
             raise InvalidInputError(f"set: others were chosen at {chosen_at}, later than these at {now}; choose again.")
         own = validation.changed_settings(known, given, unset)
         if own != known:
-            choices.put(db, tenant.id, own, now)
+            namespaces.put_settings(db, tenant.id, own, now)
     return _shown(context, own, changed=own != known)
 
 

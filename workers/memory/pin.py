@@ -14,7 +14,7 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import came_later
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import Reached, reach
-from workers.storage import activity, events, namespaces, outrunning, pins
+from workers.storage import activity, events, namespaces, turn_limit
 from workers.storage.connection import Connection, transaction
 
 
@@ -80,14 +80,14 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     rows = found.rows
     (tenant,), (id_,) = rows.namespaces.tolist(), rows.ids
     endless = np.isposinf(rows.anchors.pinned_until[0])
-    lifetime = pins.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
+    lifetime = activity.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
     anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
     faded = fading.written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     found.revive(db, tenant, rows.ids, now)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
-    pins.set_until(db, tenant, id_, until, lifetime)
-    outrunning.count_anew(db, rows.namespaces.tolist(), rows.ids)
+    activity.pin_until(db, tenant, id_, until, lifetime)
+    turn_limit.restart_count(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():
         events.add(db, tenant, id_, now, "unpinned", {})
     else:

@@ -19,17 +19,14 @@ from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
     activity,
-    contradictions,
+    duplicate_pairs,
     events,
-    facts,
-    forgotten_hashes,
-    likenesses,
     namespaces,
-    outrunning,
-    pins,
     signatures,
+    statements,
     supersession,
     tombstones,
+    turn_limit,
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
@@ -151,7 +148,7 @@ def _restore(
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
     """Return the activity of facts, locked; those that are over have become tombstones, as by a pass."""
     rows = activity.lock(db, tenant, ids)
-    facts.identify(db, tenant, rows.ids)
+    statements.identify(db, tenant, rows.ids)
     live = {one.id for one in tombstones.standings(db, tenant, rows.ids).values() if one.live}
     forget_over(context, db, tenant, rows.among(live), now)
     return activity.lock(db, tenant, ids)
@@ -161,7 +158,7 @@ def _refused(
     db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
 ) -> dict[UUID, Outcome | InvalidInputError]:
     """Return why some facts stay as they are; of two that say the same only the first comes back."""
-    said = facts.known_by_hash(db, tenant, [one.hash for one in gone])
+    said = statements.known_by_hash(db, tenant, [one.hash for one in gone])
     refused: dict[UUID, Outcome | InvalidInputError] = {}
     for one in gone:
         overtaken = _overtaken(one, now)
@@ -204,20 +201,20 @@ def _revive(
         return [], set()
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
-    forgotten_hashes.lift(db, tenant, [one.hash for one in back])
-    likenesses.set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
+    statements.lift_forgotten(db, tenant, [one.hash for one in back])
+    duplicate_pairs.set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in back if _becomes_live(one)})
     signatures.revive(db, tenant, live.ids)
-    likenesses.compare_again(db, tenant, live.ids)
+    duplicate_pairs.compare_again(db, tenant, live.ids)
     rules = rules_for(context, db, live.namespaces)
     anchors = as_recalled(live, now, rules)
-    outrunning.encode_anew(db, tenant, live.ids, now)
+    turn_limit.encode_again(db, tenant, live.ids, now)
     activity.write_used(
         db, live, anchors, written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
     )
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     if live.ids:
-        contradictions.find(db, tenant, live.ids, now)
+        supersession.find_contradictions(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
 
 
@@ -237,7 +234,7 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
     faded = written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
     for id_, seconds in zip(rows.ids, lifetimes.tolist(), strict=True):
-        pins.set_until(db, tenant, id_, np.inf, seconds)
+        activity.pin_until(db, tenant, id_, np.inf, seconds)
     noted = [(id_, "pinned", {"until": None, "because": "restored twice"}) for id_ in rows.ids]
     events.add_many(db, tenant, now, noted)
     return set(rows.ids)

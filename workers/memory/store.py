@@ -26,9 +26,9 @@ from workers.memory.lifetime import lives
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
-from workers.storage import activity, edits, facts, forgotten_hashes, namespaces, pending, uses
-from workers.storage.classes import Classed
+from workers.storage import activity, edits, facts, namespaces, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
+from workers.storage.edits import Classed
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.validation import NewFact
@@ -79,8 +79,8 @@ def store_many(
         owner = namespaces.find_or_add(db, namespace)
         tenant = owner.id
         forget_ended(context, db, tenant, hashes, now)
-        facts.identify_stated(db, tenant, hashes)
-        known = facts.known_by_hash(db, tenant, hashes)
+        statements.identify_stated(db, tenant, hashes)
+        known = statements.known_by_hash(db, tenant, hashes)
         unwanted = _unwanted(db, tenant, rows, known, told_again)
     # What is about to be superseded may be stated again, and then needs a vector of its own.
     known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
@@ -114,7 +114,7 @@ def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | 
     That is what was edited or consolidated since, and a later wish to forget what `again` insists on.
     """
     undoes = any(fact.again or explicit(fact) for fact in said)
-    return not undoes or use is None or uses.claim(db, tenant, uuid5(use, "statement"))
+    return not undoes or use is None or activity.claim_use(db, tenant, uuid5(use, "statement"))
 
 
 def _with_lives(
@@ -213,15 +213,15 @@ def _unwanted(
 ) -> dict[bytes, UUID]:
     """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` not given."""
     hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
-    return forgotten_hashes.among(db, tenant, hashes)
+    return statements.forgotten_among(db, tenant, hashes)
 
 
 def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
     """Drop revoked deletion requests; raise if one came after `_unwanted` looked, even while adding waited."""
-    if forgotten_hashes.among(db, tenant, list(added - told_again)):
+    if statements.forgotten_among(db, tenant, list(added - told_again)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & told_again):
-        forgotten_hashes.lift(db, tenant, revoked)
+        statements.lift_forgotten(db, tenant, revoked)
 
 
 def _merged(
@@ -360,7 +360,7 @@ def _settled(
     settled: dict[int, Stored | InvalidInputError] = {}
     pairs: dict[UUID, UUID] = {}
     concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]
-    unembedded = pending.among(db, tenant, concerned) if concerned else set()
+    unembedded = vectors.pending_among(db, tenant, concerned) if concerned else set()
     for place, decision in decisions.items():
         match decision.answer, answers.get(place):
             case Settled(id_, action), _:

@@ -10,11 +10,10 @@ from workers.core.intent import Action, Intent
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import retire_within
-from workers.storage import activity, contradictions, facts, namespaces, supersession
+from workers.storage import activity, namespaces, statements, supersession
 from workers.storage.connection import Connection, transaction
-from workers.storage.contradictions import Contradiction, Cursor
 from workers.storage.facts import Fact
-from workers.storage.supersession import Closed, State
+from workers.storage.supersession import Closed, Contradiction, ContradictionCursor, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,9 @@ def settle_within(
     hashes = [row.hash for row in aimed]
     # Those who say the same may take the target's place, so they are locked with it, all in one order. Whoever held the
     # locks until now may have said it as well, so they are looked for again.
-    saying = facts.known_by_hash(db, tenant, hashes)
+    saying = statements.known_by_hash(db, tenant, hashes)
     states = locked_states(db, tenant, sorted(targets | set(saying.values()) | {row.id for row in aimed}), now)
-    saying = facts.known_by_hash(db, tenant, hashes)
+    saying = statements.known_by_hash(db, tenant, hashes)
     decisions = [_decide(row, intent, states, saying, now) for row, intent in zip(rows, intents, strict=True)]
     close_within(db, tenant, [decision.closes for decision in decisions if decision.closes is not None])
     return decisions
@@ -121,7 +120,7 @@ def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime
     """Note what contradicts facts just written or edited that have entity, key and value; do it last of all."""
     stated = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
     if stated or edited:
-        contradictions.find(db, tenant, [*stated, *edited], now)
+        supersession.find_contradictions(db, tenant, [*stated, *edited], now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +129,21 @@ class Page:
 
     pairs: list[Contradiction] = field(default_factory=list)
     total: int = 0
-    rest: Cursor | None = None
+    rest: ContradictionCursor | None = None
 
 
-def contradicting(context: Context, namespace: str, now: datetime, limit: int, behind: Cursor | None = None) -> Page:
+def contradicting(
+    context: Context, namespace: str, now: datetime, limit: int, behind: ContradictionCursor | None = None
+) -> Page:
     """Return pairs of remembered facts that contradict each other, found last first."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Page()
-        found = contradictions.unsettled(db, tenant.id, now, limit + 1, behind)
-        total = contradictions.count(db, tenant.id, now)
+        found = supersession.contradictions(db, tenant.id, now, limit + 1, behind)
+        total = supersession.count_contradictions(db, tenant.id, now)
     last = found[limit - 1] if len(found) > limit else None
-    return Page(found[:limit], total, None if last is None else Cursor(last.found_at, *sorted(last.ids)))
+    return Page(found[:limit], total, None if last is None else ContradictionCursor(last.found_at, *sorted(last.ids)))
 
 
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:
@@ -168,7 +169,7 @@ def accept(context: Context, namespace: str, one: UUID, two: UUID, now: datetime
         InvalidInputError: they do not contradict each other.
     """
     with transaction(context.database_url) as db:
-        if not contradictions.accept(db, _tenant(db, namespace), one, two, now):
+        if not supersession.accept_contradiction(db, _tenant(db, namespace), one, two, now):
             raise InvalidInputError(
                 f"ids: {one} and {two} are not known to contradict each other; see `ebb contradictions`."
             )

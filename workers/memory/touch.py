@@ -14,7 +14,7 @@ from workers.core.confidence import DAY
 from workers.core.fading import Anchors, chosen, sustained, written
 from workers.core.fidelity import FULL, PENDING
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, contradictions, likenesses, namespaces, remembered, signatures, tombstones, uses
+from workers.storage import activity, duplicate_pairs, namespaces, signatures, supersession, tombstones, visible
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, keep_plans, transaction
 
@@ -41,8 +41,8 @@ class Reached:
         if back:
             tombstones.revive(db, tenant, back, at, what="revived")
             signatures.revive(db, tenant, back)
-            likenesses.compare_again(db, tenant, back)
-            contradictions.find(db, tenant, back, at)
+            duplicate_pairs.compare_again(db, tenant, back)
+            supersession.find_contradictions(db, tenant, back, at)
 
 
 def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Reached:
@@ -54,7 +54,7 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
     that was forgotten on request is never reached.
     """
     rows = activity.lock(db, tenant, ids)
-    found = remembered.reached(db, tenant, rows.ids, at) if rows.ids else {}
+    found = visible.reached(db, tenant, rows.ids, at) if rows.ids else {}
     rows = rows.among(found)
     instants = (found[id_] for id_ in rows.ids)
     forgotten = [-np.inf if instant is None else instant.timestamp() for instant in instants]
@@ -114,7 +114,7 @@ def reinforce(
         if tenant is None or found is None or not found.rows.ids:
             return None
         rows = found.live
-        if uses.claim(db, tenant.id, use or uuid4()):
+        if activity.claim_use(db, tenant.id, use or uuid4()):
             anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
@@ -128,7 +128,7 @@ def touch_within(
 ) -> Touched:
     """Do what `touch` does, in a transaction that is open already."""
     found = reach(db, tenant, ids, at)
-    if not found.rows.ids or not uses.claim(db, tenant, use or uuid4()):
+    if not found.rows.ids or not activity.claim_use(db, tenant, use or uuid4()):
         return Touched([], found.live.only(_faded(found.live.anchors)).ids)
     anchors = found.rows.anchors
     if context.settings.decay_reinforce_on_query:
@@ -141,7 +141,7 @@ def touch_within(
 def drop_old_uses(context: Context) -> int:
     """Delete the notes of which uses were counted, as far as no second delivery can come any more; return how many."""
     with transaction(context.database_url) as db:
-        return uses.drop_old(db)
+        return activity.drop_old_uses(db)
 
 
 def _faded(anchors: Anchors) -> Bools:

@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, outrun
 from workers.core.fading import written
 from workers.memory.namespace_settings import NamespaceRules, namespace_rules, rules_for
-from workers.storage import due, facts, outrunning
+from workers.storage import due, facts, turn_limit
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
@@ -34,9 +34,9 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
     Without `count_turns` none are counted.
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
-        return Turns(outrunning.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
-    before = outrunning.lock(db, tenant)
-    new = outrunning.advance(db, tenant, [row.id for row in added])
+        return Turns(turn_limit.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
+    before = turn_limit.lock_turns(db, tenant)
+    new = turn_limit.advance(db, tenant, [row.id for row in added])
     return Turns(before + len(new), bool(new))
 
 
@@ -47,7 +47,7 @@ def outrun_within(context: Context, db: Connection, tenant: int, before: int, no
     """
     found = AT_ONCE
     while found == AT_ONCE:
-        rows = outrunning.outrun(db, tenant, before, AT_ONCE)
+        rows = turn_limit.outrun(db, tenant, before, AT_ONCE)
         _write_outrun(context, db, rows, now)
         found = len(rows)
 
@@ -82,4 +82,4 @@ def write_counted(db: Connection, before: Activity, after: Activity) -> None:
     """Write what differs between locked facts as they were and as `counted` has them."""
     differs = (before.anchors.outrun_at != after.anchors.outrun_at) | (before.occurred != after.occurred)
     if differs.any():
-        outrunning.write(db, after.only(differs))
+        turn_limit.write(db, after.only(differs))

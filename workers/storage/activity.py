@@ -1,5 +1,6 @@
 """Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,9 +14,10 @@ from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
 from workers.storage.connection import Connection
-from workers.storage.facts import LAST, MOST_OF_ONE_TEXT
+from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
 PERMANENT = "permanent"
+
 
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
@@ -35,6 +37,7 @@ ADD = """
     order by fact
 """
 
+
 READ = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
@@ -43,6 +46,7 @@ READ = """
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
 """
+
 
 READ_LIVE = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -53,6 +57,7 @@ READ_LIVE = """
     order by fact
 """
 
+
 LOCK = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
@@ -62,6 +67,7 @@ LOCK = """
     order by fact
     for no key update
 """
+
 
 # Counters stop at the largest number that their columns hold. What is held stays so until its end lies ahead again.
 WRITE_USED = """
@@ -95,6 +101,7 @@ CONFIRM = """
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """
 
+
 # Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
     update activity
@@ -102,6 +109,7 @@ RETIRE = """
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
+
 
 ENDED_AMONG = """
     select fact
@@ -117,6 +125,7 @@ ENDED_AMONG = """
     where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by fact
 """
+
 
 ENDED = """
     select fact from activity
@@ -328,3 +337,52 @@ def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
         occurred=np.array(columns[17], dtype=np.int64),
         explicit=np.array([source == "explicit" for source in columns[20]], dtype=np.bool_),
     )
+
+
+KEPT_LIFETIME = """
+    select coalesce(kept_lifetime, 'infinity') from activity
+    where namespace = %(namespace)s and fact = %(fact)s
+"""
+
+
+PIN_UNTIL = """
+    update activity set pinned_until = to_timestamp(%(until)s), kept_lifetime = %(kept_lifetime)s
+    where namespace = %(namespace)s and fact = %(fact)s
+"""
+
+
+def kept_lifetime(db: Connection, namespace: int, fact: UUID) -> float:
+    """Return the seconds to live that a fact's pin without end keeps back; infinity if it has no lifetime."""
+    row = db.execute(KEPT_LIFETIME, {"namespace": namespace, "fact": fact}).fetchone()
+    return float(row[0]) if row else math.inf
+
+
+def pin_until(db: Connection, namespace: int, fact: UUID, until: float, lifetime: float) -> None:
+    """Pin a fact until an instant (epoch seconds, infinity for good); a pin without end keeps its lifetime back."""
+    kept = lifetime if math.isinf(until) and math.isfinite(lifetime) else None
+    db.execute(PIN_UNTIL, {"namespace": namespace, "fact": fact, "until": until, "kept_lifetime": kept})
+
+
+# A second delivery that runs at the same time waits here until the first one commits or rolls back.
+CLAIM_USE = """
+    insert into uses (namespace, id) values (%(namespace)s, %(id)s)
+    on conflict do nothing
+    returning id
+"""
+
+
+# A day before the newest use, not before now: after an outage, however long, what was delivered just before it may be
+# delivered again.
+DROP_OLD_USES = """
+    delete from uses where counted_at < (select max(counted_at) from uses) - interval '1 day'
+"""
+
+
+def claim_use(db: Connection, namespace: int, id_: UUID) -> bool:
+    """Note that a use is counted in this transaction; return false if it was counted before, within the last day."""
+    return db.execute(CLAIM_USE, {"namespace": namespace, "id": id_}).fetchone() is not None
+
+
+def drop_old_uses(db: Connection) -> int:
+    """Delete the notes of uses that are a day older than the newest one; return how many."""
+    return db.execute(DROP_OLD_USES).rowcount

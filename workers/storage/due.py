@@ -1,4 +1,4 @@
-"""Due: the facts whose next change has come, claimed segment by segment, oldest first."""
+"""Due: the facts whose next change has come, claimed segment by segment, and the rules by which that was computed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,11 +8,12 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
+from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Bools, Floats
 from workers.core.fading import Faded
 from workers.storage.activity import Activity, rows_of
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, lift_limits
 
 Work: TypeAlias = Literal[
     "decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation", "janitor"
@@ -21,6 +22,7 @@ Work: TypeAlias = Literal[
 
 A janitor takes what decay takes, of one namespace.
 """
+
 
 # Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
 # planner from reading all of a namespace for what is due of it.
@@ -36,6 +38,7 @@ CLAIM = """
     for no key update skip locked
 """
 
+
 # What a transaction held may still be due when it ends: a store that is delivered twice changes nothing, and a touch
 # may be dated before the pass. One row only: two that wait for several in different orders could deadlock.
 DUE_LOCKED = """
@@ -47,7 +50,9 @@ DUE_LOCKED = """
     for no key update
 """
 
+
 WAIT = "set local lock_timeout = '5s'"
+
 
 PREVIEW = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -62,6 +67,7 @@ PREVIEW = """
     limit %(limit)s
 """
 
+
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 COMING = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -70,6 +76,7 @@ COMING = """
     from anchors
     where namespace = %(namespace)s and (due_at <= %(until)s or (%(all)s and not retired))
 """
+
 
 WRITE_FADED = """
     update activity
@@ -80,6 +87,7 @@ WRITE_FADED = """
         as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held, stale)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
+
 
 # One probe of the index a segment; counting costs only what is due.
 SEGMENTS = """
@@ -95,10 +103,12 @@ SEGMENTS = """
     where due.facts > 0
 """
 
+
 TAKE_UP_HELD = """
     update activity set due_at = ends_at
     where held and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
+
 
 MAKE_DUE = """
     update activity set due_at = least(due_at, %(now)s)
@@ -200,3 +210,34 @@ def take_up_held(db: Connection, namespace: int | None = None) -> int:
 
 def _as_of(now: datetime, work: Work) -> dict[str, Any]:
     return {"now": now, "instant": now.timestamp(), "work": work}
+
+
+RULES = "select rules from fading_rules"
+
+
+REPLACE_RULES = """
+    insert into fading_rules (rules) values (%(rules)s)
+    on conflict (only_row) do update set rules = excluded.rules
+"""
+
+
+# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
+# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
+ALL_DUE = "update activity set due_at = least(due_at, %(now)s) where not retired and not held"
+
+
+def rules(db: Connection) -> dict[str, Any] | None:
+    """Return the rules that the last pass went by, or nothing before the first."""
+    row = db.execute(RULES).fetchone()
+    return None if row is None else dict(row[0])
+
+
+def replace_rules(db: Connection, rules: dict[str, Any]) -> None:
+    """Note the rules that the next pass goes by."""
+    db.execute(REPLACE_RULES, {"rules": Jsonb(rules)})
+
+
+def make_all_due(db: Connection, now: datetime) -> int:
+    """Make every live fact of every namespace due; return how many there are."""
+    lift_limits(db)
+    return db.execute(ALL_DUE, {"now": now}).rowcount

@@ -39,22 +39,12 @@ ROWS = """
     order by facts.namespace, facts.id
 """
 
+
 WITHOUT_ACTIVITY = """
     select count(*) from facts
     join namespaces on namespaces.id = facts.namespace
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
         and not exists (select from activity where activity.namespace = facts.namespace and activity.fact = facts.id)
-"""
-
-PAGE = """
-    select facts.id
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
-        and coalesce(forgotten_at, superseded_at) is null
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-    order by facts.id desc
-    limit %(limit)s offset %(offset)s
 """
 
 
@@ -94,12 +84,81 @@ def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) ->
         return {row["id"]: row for row in rows}
 
 
-def page(
-    db: Connection, namespace: int, now: datetime, limit: int, *, before: UUID | None = None, offset: int = 0
-) -> list[UUID]:
-    """Return the next facts that readers see, the last id first, which of Ebb's own ids is the newest.
+LINKS = """
+    select namespaces.name as namespace, source, target, type, strength, links.created_at
+    from links join namespaces on namespaces.id = links.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by links.namespace, source, target, type
+"""
 
-    Whoever writes meanwhile shifts an offset, but not what comes `before` an id.
-    """
-    given = {"namespace": namespace, "now": now, "limit": limit, "before": before, "offset": offset}
-    return [id_ for (id_,) in db.execute(PAGE, given)]
+
+CONTRADICTIONS = """
+    select namespaces.name as namespace, fact, other, found_at, accepted_at
+    from contradictions join namespaces on namespaces.id = contradictions.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by contradictions.namespace, fact, other
+"""
+
+
+LIKENESSES = """
+    select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
+    from likenesses join namespaces on namespaces.id = likenesses.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by likenesses.namespace, fact, other
+"""
+
+
+DOCUMENTS = """
+    select namespaces.name as namespace, path, folder, digest::text as digest, read_at
+    from documents join namespaces on namespaces.id = documents.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by documents.namespace, path
+"""
+
+
+RELATIONS = """
+    select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
+        relations.created_at
+    from relations join namespaces on namespaces.id = relations.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by relations.namespace, source, target, type
+"""
+
+
+DELETION_REQUESTS = """
+    select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
+    from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by forgotten_hashes.namespace, digest
+"""
+
+
+# A namespace is told only where it has something of its own that facts do not say.
+OWN = """
+    select name as namespace, salt, turns, settings from namespaces
+    where (%(namespace)s::text is null or name = %(namespace)s)
+        and (
+            settings <> '{}'
+            or turns > 0
+            or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
+        )
+    order by id
+"""
+
+
+def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a namespace, or all, have beside facts, each with its kind; at most `batch` are in memory at once."""
+    statements = {
+        "own": OWN,
+        "link": LINKS,
+        "contradiction": CONTRADICTIONS,
+        "likeness": LIKENESSES,
+        "document": DOCUMENTS,
+        "relation": RELATIONS,
+        "wish": DELETION_REQUESTS,
+    }
+    for kind, statement in statements.items():
+        with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
+            cursor.itersize = batch
+            for row in cursor.execute(statement.encode(), {"namespace": namespace}):
+                yield kind, row

@@ -9,7 +9,6 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
-from workers.core import text
 from workers.storage.connection import Connection
 
 
@@ -46,36 +45,6 @@ class Known:
     live: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """A live fact and the statement that it makes; the text is read only where its hash does not say enough."""
-
-    id: UUID
-    hash: bytes
-    created_at: datetime
-    kind: str
-    text: str | None
-    entity: str | None
-    key: str | None
-    value: str | None
-
-    @property
-    def identity(self) -> bytes:
-        """Return its identity, by whatever version it was stored."""
-        if self.text is None or self.kind not in TEXTUAL:
-            return self.hash
-        return text.statement_digest(self.text, self.entity, self.key, self.value)
-
-
-TEXTUAL = ("semantic", "episodic")
-"""Kinds of facts that are told apart by their texts, not by where they are kept."""
-
-LAST = b"\xff" * (text.MARK * text.MARKS + 1)
-"""What no identity that begins with the digest of a text goes beyond."""
-
-MOST_OF_ONE_TEXT = 1_000
-"""Statements with one text that are compared with a new one."""
-
 # Rows go in by hash, so that two batches with the same facts wait for each other instead of deadlocking. Tags go in as
 # one string a fact, for arrays of arrays must all be of one length.
 ADD = """
@@ -94,55 +63,28 @@ ADD = """
     returning id, hash
 """
 
-# All statements with one text lie side by side in the index, for their identities begin with its digest. The texts are
-# for those that an earlier version stored, whose identities say no more than that.
-KNOWN_BY_HASH = """
-    select stem, known.id, known.hash, known.created_at, known.kind,
-        case when length(known.hash) = 32 then text end as text, entity, key, value
-    from unnest(%(stems)b::bytea[]) as said (stem)
-    cross join lateral (
-        select id, hash, created_at, kind, text, entity, key, value from facts
-        where namespace = %(namespace)s and hash >= stem and hash <= stem || %(last)b
-            and forgotten_at is null and superseded_at is null
-        order by hash
-        limit %(most)s
-    ) as known
-"""
-
-EARLIER = """
-    select id, hash, created_at, kind, text, entity, key, value from facts
-    where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
-"""
-
-# A live fact that makes the same statement keeps its identity for itself.
-IDENTIFY = """
-    update facts set hash = new.hash
-    from unnest(%(ids)b::uuid[], %(hashes)b::bytea[]) as new (id, hash)
-    where facts.namespace = %(namespace)s and facts.id = new.id
-        and not exists (
-            select from facts as other
-            where other.namespace = %(namespace)s and other.hash = new.hash
-                and other.forgotten_at is null and other.superseded_at is null
-        )
-"""
 
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
+
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
     from facts where namespace = %(namespace)s and id = any(%(ids)b)
 """
+
 
 TEXTS = """
     select id, text from facts
     where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
 """
 
+
 WISHED = ("asked", "retracted")
 """Reasons for which what was forgotten is not stored again, unless somebody says so; the others are decay's own."""
+
 
 # A deletion request outweighs what decay did by itself. The clock is the database's, whatever instant the run is for.
 FORGET = """
@@ -162,6 +104,7 @@ FORGET = """
     from gone
 """
 
+
 NEIGHBOURS = """
     select beside.id
     from facts
@@ -179,63 +122,6 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
     columns["metadata"] = [None if fact.metadata is None else Json(fact.metadata) for fact in facts]
     columns["session"] = [None if fact.session is None else Jsonb(fact.session) for fact in facts]
     return dict(db.execute(ADD, columns | {"namespace": namespace}, binary=True).fetchall())
-
-
-def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes each of these statements, where there is one; of several the newest."""
-    known = _stated(db, namespace, hashes)
-    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
-    return {hash_: one.id for hash_, one in found.items() if one is not None}
-
-
-def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes each of these statements with more or less detail, so that no index says so."""
-    known = _stated(db, namespace, hashes)
-    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
-    return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
-
-
-def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes just each of these statements, where there is one."""
-    known = [one for stated in _stated(db, namespace, hashes).values() for one in stated]
-    said = {one.identity: one.id for one in known}
-    return {hash_: said[hash_] for hash_ in hashes if hash_ in said}
-
-
-def identify_stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
-    """Give the live facts with the texts of these statements their identities, if an earlier version stored them."""
-    _identify(db, namespace, [one for known in _stated(db, namespace, hashes).values() for one in known])
-
-
-def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Give facts their identities that an earlier version stored, which told statements apart by their texts alone."""
-    given = {"namespace": namespace, "ids": list(ids)}
-    with db.cursor(row_factory=class_row(Stated)) as cursor:
-        _identify(db, namespace, cursor.execute(EARLIER, given, binary=True).fetchall())
-
-
-def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
-    earlier = [one for one in known if one.identity != one.hash]
-    if earlier:
-        given = {"ids": [one.id for one in earlier], "hashes": [one.identity for one in earlier]}
-        db.execute(IDENTIFY, given | {"namespace": namespace}, binary=True)
-
-
-def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, list[Stated]]:
-    """Return by the digests of their texts the live facts that have one of the texts of these statements."""
-    stems = list(dict.fromkeys(map(text.stem, hashes)))
-    given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
-    found: dict[bytes, list[Stated]] = {}
-    for own, *row in db.execute(KNOWN_BY_HASH, given, binary=True):
-        found.setdefault(own, []).append(Stated(*row))
-    return found
-
-
-def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
-    """Return the one that makes just that statement, or else the newest that makes it with more or less detail."""
-    exact = next((one for one in known if one.identity == hash_), None)
-    like = [one for one in known if text.same_statement(one.identity, hash_)]
-    return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:

@@ -1,4 +1,4 @@
-"""Faults: facts whose rows in different tables do not fit together, and the statements that make them fit."""
+"""Faults: facts whose rows in different tables do not fit together, rows of facts that are gone, and their repair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ FOLLOWING = """
     limit %(limit)s
 """
 
+
 PARTS = """
     select facts.namespace, facts.id, forgotten_at is not null or superseded_at is not null as ended,
         activity.fidelity, coalesce(due_at < 'infinity', false) as due, retired, signatures.live, full_dims,
@@ -26,6 +27,7 @@ PARTS = """
     left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
+
 
 # What a fact without activity was is lost, so it begins anew when it was stored, and the next pass looks at it.
 ADD_ACTIVITY = """
@@ -39,17 +41,20 @@ ADD_ACTIVITY = """
     on conflict do nothing
 """
 
+
 AWAIT_VECTOR = """
     update activity set fidelity = 0
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
+
 COUNT_OR_NOT = """
     update activity set retired = not retired
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
+
 
 SHOW_OR_HIDE = """
     update signatures set live = not live
@@ -106,3 +111,103 @@ def count_or_not(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID])
 def show_or_hide(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Turn round whether signatures are found among those of live facts."""
     db.execute(SHOW_OR_HIDE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+Range = tuple[int, UUID, UUID]
+"""A namespace, and behind which fact of it to look, up to which."""
+
+
+# Every table is read by an index on namespace and fact, and each range is as short as what the doctor takes at once.
+LEFTOVERS = """
+    with wanted as materialized (
+        select * from unnest(%(namespaces)b::int[], %(after)b::uuid[], %(upto)b::uuid[])
+            as wanted (namespace, after, upto)
+    ),
+    named as (
+        select activity.namespace, activity.fact from wanted
+        join activity on activity.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select vectors.namespace, vectors.fact from wanted
+        join vectors on vectors.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select signatures.namespace, signatures.fact from wanted
+        join signatures on signatures.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select events.namespace, events.fact from wanted
+        join events on events.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select links.namespace, source from wanted
+        join links on links.namespace = wanted.namespace and source > after and source <= upto
+        union all
+        select links.namespace, target from wanted
+        join links on links.namespace = wanted.namespace and target > after and target <= upto
+        union all
+        select contradictions.namespace, fact from wanted
+        join contradictions on contradictions.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select contradictions.namespace, other from wanted
+        join contradictions on contradictions.namespace = wanted.namespace and other > after and other <= upto
+        union all
+        select likenesses.namespace, fact from wanted
+        join likenesses on likenesses.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
+        select likenesses.namespace, other from wanted
+        join likenesses on likenesses.namespace = wanted.namespace and other > after and other <= upto
+    )
+    select distinct namespace, fact from named
+    where not exists (select from facts where facts.namespace = named.namespace and facts.id = named.fact)
+    order by namespace, fact
+"""
+
+
+DELETE_LEFTOVERS = """
+    with gone as (select * from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)),
+    of_vectors as (
+        delete from vectors using gone where vectors.namespace = gone.namespace and fact = gone.id
+    ),
+    of_signatures as (
+        delete from signatures using gone where signatures.namespace = gone.namespace and fact = gone.id
+    ),
+    of_events as (
+        delete from events using gone where events.namespace = gone.namespace and fact = gone.id
+    ),
+    of_links as (
+        delete from links using gone where links.namespace = gone.namespace and gone.id in (source, target)
+    ),
+    of_contradictions as (
+        delete from contradictions using gone
+        where contradictions.namespace = gone.namespace and gone.id in (fact, other)
+    ),
+    of_likenesses as (
+        delete from likenesses using gone where likenesses.namespace = gone.namespace and gone.id in (fact, other)
+    )
+    delete from activity using gone where activity.namespace = gone.namespace and fact = gone.id
+"""
+
+
+EMPTY = """
+    select id from namespaces
+    where (%(own)s::int is null or id = %(own)s)
+        and not exists (select from facts where facts.namespace = namespaces.id)
+    order by id
+"""
+
+
+def leftovers(db: Connection, ranges: Sequence[Range]) -> list[tuple[int, UUID]]:
+    """Return the namespace and id of each fact of these ranges that is gone, and of which some row is left."""
+    given = {
+        "namespaces": [namespace for namespace, _, _ in ranges],
+        "after": [after for _, after, _ in ranges],
+        "upto": [upto for _, _, upto in ranges],
+    }
+    return db.execute(LEFTOVERS, given, binary=True).fetchall()
+
+
+def delete_leftovers(db: Connection, gone: Sequence[tuple[int, UUID]]) -> None:
+    """Delete whatever is left of facts that are gone."""
+    db.execute(DELETE_LEFTOVERS, {"namespaces": [tenant for tenant, _ in gone], "ids": [id_ for _, id_ in gone]})
+
+
+def empty_namespaces(db: Connection, own: int | None) -> list[int]:
+    """Return which namespaces, or whether this one, hold no fact."""
+    return [id_ for (id_,) in db.execute(EMPTY, {"own": own})]

@@ -1,16 +1,24 @@
-"""Limits: how much of a namespace may end by itself within a day and a week, and how much did."""
+"""Limits: how much of a namespace may end by itself within a day and a week, and the facts it holds back."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+
+from psycopg.rows import class_row
 
 from workers.core.forget_limit import Ending
 from workers.storage.connection import Connection
 
 # Each transaction that lets facts of a namespace end waits here for the others, after it has locked the facts.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
+
+
 LOCK_FAMILY = (0x0EBB + 4) << 32
 
+
 ROOM = "select forget_room(%(namespace)s, %(now)s)"
+
 
 SPEND = """
     insert into endings (namespace, at, facts, asked)
@@ -19,27 +27,35 @@ SPEND = """
     set facts = endings.facts + excluded.facts, asked = endings.asked + excluded.asked
 """
 
-CURRENT = "select a_day, a_week from forget_limits"
-SET = "update forget_limits set a_day = %(a_day)s, a_week = %(a_week)s"
+
+SHARES = "select a_day, a_week from forget_limits"
+
+
+SET_SHARES = "update forget_limits set a_day = %(a_day)s, a_week = %(a_week)s"
+
 
 # No more are counted than it takes to answer; the index on segment and due time serves without a segment as well.
-DUE = """
+COUNT_DUE = """
     select count(*) from (
         select from activity where namespace = %(namespace)s and due_at <= %(now)s and not held limit %(limit)s
     ) as few
 """
+
 
 SPENT = """
     select date_part('epoch', at), facts, asked from endings
     where namespace = %(namespace)s and at > %(now)s::timestamptz - interval '7 days'
 """
 
+
 PASSED = "select last_pass(%(namespace)s)"
+
 
 CUTOFF = """
     select last_ends_at, last_fact from decay_allowances
     where run = %(run)s and namespace = %(namespace)s
 """
+
 
 SET_CUTOFF = """
     insert into decay_allowances (run, namespace, allowed, last_ends_at, last_fact)
@@ -47,7 +63,9 @@ SET_CUTOFF = """
     on conflict do nothing
 """
 
-DROP_OLD = "delete from endings where at < clock_timestamp() - interval '30 days'"
+
+DROP_OLD_ENDINGS = "delete from endings where at < clock_timestamp() - interval '30 days'"
+
 
 Cutoff = tuple[float, UUID | None]
 """The last fact in order that may go: when it ends in epoch seconds, and its id; infinite where all may."""
@@ -70,20 +88,20 @@ def spend(db: Connection, namespace: int, facts: int, now: datetime, *, asked: i
         db.execute(SPEND, {"namespace": namespace, "facts": facts, "asked": asked, "now": now})
 
 
-def current(db: Connection) -> tuple[float, float]:
+def shares(db: Connection) -> tuple[float, float]:
     """Return the share of a namespace that may end by itself within a day, and within a week."""
-    row = db.execute(CURRENT).fetchone()
+    row = db.execute(SHARES).fetchone()
     return (float(row[0]), float(row[1])) if row else (0.0, 0.0)
 
 
-def replace(db: Connection, a_day: float, a_week: float) -> None:
+def set_shares(db: Connection, a_day: float, a_week: float) -> None:
     """Set these shares, which readers go by as well."""
-    db.execute(SET, {"a_day": a_day, "a_week": a_week})
+    db.execute(SET_SHARES, {"a_day": a_day, "a_week": a_week})
 
 
-def due(db: Connection, namespace: int, now: datetime, limit: int) -> int:
+def count_due(db: Connection, namespace: int, now: datetime, limit: int) -> int:
     """Return how many facts of a namespace a pass at `now` would look at, as far as `limit`."""
-    row = db.execute(DUE, {"namespace": namespace, "now": now, "limit": limit}).fetchone()
+    row = db.execute(COUNT_DUE, {"namespace": namespace, "now": now, "limit": limit}).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -109,6 +127,86 @@ def set_cutoff(db: Connection, run: UUID, namespace: int, allowed: int, last: Cu
     db.execute(SET_CUTOFF, given)
 
 
-def drop_old(db: Connection) -> None:
+def drop_old_endings(db: Connection) -> None:
     """Drop what ended too long ago to count, in every namespace."""
-    db.execute(DROP_OLD)
+    db.execute(DROP_OLD_ENDINGS)
+
+
+# Held facts alone stand in the index that serves this.
+HELD_PAGE = """
+    select id, text, decay_class, activity.ends_at as ended_at, created_at
+    from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where activity.namespace = %(namespace)s and held and not retired
+        and (%(ended_at)s::timestamptz is null or (activity.ends_at, id) > (%(ended_at)s, %(id)s))
+    order by activity.ends_at, id
+    limit %(limit)s
+"""
+
+
+COUNT_HELD = "select count(*) from activity where namespace = %(namespace)s and held and not retired"
+
+
+HELD_BY_NAMESPACE = """
+    select name, count(*) from activity
+    join namespaces on namespaces.id = namespace
+    where held and not retired
+    group by name
+    order by name
+"""
+
+
+HELD_AMONG = """
+    select fact from activity
+    where namespace = %(namespace)s and held and not retired and (%(ids)s::uuid[] is null or fact = any(%(ids)s))
+    order by fact
+    limit %(limit)s
+"""
+
+
+SETTLE_HELD = """
+    update namespaces set held_since = null
+    where id = %(namespace)s and held_since is not null
+        and not exists (select from activity where namespace = %(namespace)s and held and not retired)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A held fact: what it says, when it was stored, and when it was over."""
+
+    id: UUID
+    text: str
+    decay_class: str | None
+    ended_at: datetime
+    created_at: datetime
+
+
+def held_page(db: Connection, namespace: int, limit: int, after: tuple[datetime, UUID] | None) -> list[Held]:
+    """Return held facts of a namespace behind a place, or the first, in the order in which they were over."""
+    ended_at, id_ = after or (None, None)
+    given = {"namespace": namespace, "limit": limit, "ended_at": ended_at, "id": id_}
+    with db.cursor(row_factory=class_row(Held)) as cursor:
+        return cursor.execute(HELD_PAGE, given).fetchall()
+
+
+def count_held(db: Connection, namespace: int) -> int:
+    """Return how many facts of a namespace are held."""
+    row = db.execute(COUNT_HELD, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def held_by_namespace(db: Connection) -> dict[str, int]:
+    """Return how many facts are held in each namespace that has any, by its name."""
+    return dict(db.execute(HELD_BY_NAMESPACE).fetchall())
+
+
+def held_among(db: Connection, namespace: int, ids: Sequence[UUID] | None, limit: int) -> list[UUID]:
+    """Return which of these facts are held, or the first of all that are."""
+    given = {"namespace": namespace, "ids": None if ids is None else list(ids), "limit": limit}
+    return [id_ for (id_,) in db.execute(HELD_AMONG, given)]
+
+
+def settle_held(db: Connection, namespace: int) -> None:
+    """Note that nothing is held any more in a namespace, if that is so."""
+    db.execute(SETTLE_HELD, {"namespace": namespace})

@@ -1,11 +1,13 @@
-"""Namespaces: one tenant each, found by name, and what was counted of them."""
+"""Namespaces: one tenant each, found by name, what was counted of them, and their own settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from workers.storage.connection import Connection
+from psycopg.types.json import Jsonb
+
+from workers.storage.connection import Connection, lift_limits
 
 # Whether there are any links, or facts about entities, without which relations bring nothing. Both are asked for in the
 # order of an index: any other way seems as good to find what is expected to be common, and reads very much of a
@@ -28,16 +30,21 @@ FIND = """
     where namespaces.name = %(name)s
 """
 
+
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
+
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
+
 
 RELEASE = """
     update namespaces set held_since = null, gap_from = null, gap_until = null
     where (held_since is not null or gap_until is not null) and (%(namespace)s::int is null or id = %(namespace)s)
 """
 
+
 ALL_NAMES = "select name from namespaces order by id"
+
 
 BEGINNING = """
     select name from namespaces
@@ -45,6 +52,7 @@ BEGINNING = """
     order by name
     limit %(limit)s
 """
+
 
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
@@ -117,3 +125,62 @@ def hold(db: Connection, namespace: int, now: datetime) -> None:
 def release(db: Connection, namespace: int | None = None) -> None:
     """Note that nothing is held any more in a namespace, or anywhere."""
     db.execute(RELEASE, {"namespace": namespace})
+
+
+SETTINGS_OF = "select id, settings, turns from namespaces where id = any(%(ids)b)"
+
+
+LOCK_SETTINGS = "select settings, chosen_at from namespaces where id = %(namespace)s for no key update"
+
+
+PUT_SETTINGS = """
+    update namespaces set settings = %(settings)s, chosen_at = %(now)s, settings_changed_at = clock_timestamp()
+    where id = %(namespace)s
+"""
+
+
+WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
+
+
+# Whoever began to write before the change may still write by the old settings, for as long as a task may take.
+SETTLE_SETTINGS = """
+    update namespaces set settings_changed_at = null
+    where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
+"""
+
+
+# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
+# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
+FACTS_DUE = """
+    update activity set due_at = least(due_at, %(now)s)
+    where namespace = any(%(ids)s) and not retired and not held
+"""
+
+
+def settings_of(db: Connection, namespaces: Sequence[int]) -> dict[int, tuple[dict[str, Any], int]]:
+    """Return by namespace what its owner has set, and how many turns were told."""
+    rows = db.execute(SETTINGS_OF, {"ids": list(namespaces)}, binary=True)
+    return {id_: (settings, turns) for id_, settings, turns in rows.fetchall()}
+
+
+def lock_settings(db: Connection, namespace: int) -> tuple[dict[str, Any], datetime | None]:
+    """Return what a namespace's owner has set, and when, as nobody else changes it before the commit."""
+    return db.execute(LOCK_SETTINGS, {"namespace": namespace}).fetchone() or ({}, None)
+
+
+def put_settings(db: Connection, namespace: int, settings: dict[str, Any], now: datetime) -> None:
+    """Set what holds in a namespace; the next pass looks at all its facts."""
+    db.execute(PUT_SETTINGS, {"namespace": namespace, "settings": Jsonb(settings), "now": now})
+
+
+def with_changed_settings(db: Connection) -> list[int]:
+    """Return the namespaces whose settings changed since every fact was looked at by them."""
+    return [id_ for (id_,) in db.execute(WITH_CHANGED_SETTINGS)]
+
+
+def make_facts_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
+    """Make every live fact of some namespaces due, once more if the change is too fresh; return how many there are."""
+    lift_limits(db)
+    due = db.execute(FACTS_DUE, {"ids": list(namespaces), "now": now}).rowcount
+    db.execute(SETTLE_SETTINGS, {"ids": list(namespaces)})
+    return due

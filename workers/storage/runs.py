@@ -1,4 +1,4 @@
-"""Decay runs: one row a pass, and one a task of it."""
+"""Decay runs: one row a pass and one a task of it, and what past runs did."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,12 +18,14 @@ BEGIN = """
     returning id
 """
 
+
 ADD_PARTS = """
     insert into decay_parts (run, segment, part, quota)
     select %(run)s, segment, part, quota
     from unnest(%(segments)s::int[], %(parts)s::int[], %(quotas)s::bigint[]) as new (segment, part, quota)
     on conflict do nothing
 """
+
 
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
@@ -33,6 +35,7 @@ LOCK_PART = """
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
 """
+
 
 COUNT = """
     update decay_parts
@@ -45,10 +48,12 @@ COUNT = """
     where run = %(run)s and segment = %(segment)s and part = %(part)s
 """
 
+
 FINISH_PART = """
     update decay_parts set done_at = clock_timestamp()
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
 """
+
 
 # Whoever closes the last part closes the run; the row lock makes that one of them.
 FINISH = """
@@ -57,6 +62,7 @@ FINISH = """
         and not exists (select from decay_parts where run = %(run)s and done_at is null)
     returning id
 """
+
 
 TOTALS = """
     select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
@@ -71,11 +77,15 @@ TOTALS = """
     from decay_parts where run = %(run)s
 """
 
+
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
+
 
 STATE = "select finished_at is not null as finished, asked_by, work, dry_run from decay_runs where id = %(run)s"
 
+
 BEGUN_FOR = "select work, namespace from decay_runs where id = %(run)s"
+
 
 OPEN_PARTS = """
     select run, segment, part
@@ -216,3 +226,72 @@ def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, in
     """Return parts of runs that began that long ago and are still not done: their messages may be lost."""
     rows = db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)})
     return [(run, segment, part) for run, segment, part in rows]
+
+
+# What a pass over all namespaces did is not told to one of them.
+LATEST = """
+    select decay_runs.id, work, namespaces.name as namespace, planned_for, started_at, finished_at,
+        slot is not null as scheduled, dry_run, force, done.*
+    from decay_runs
+    left join namespaces on namespaces.id = decay_runs.namespace
+    left join lateral (
+        select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
+            coalesce(sum(compressed), 0)::bigint as compressed,
+            coalesce(sum(fingerprinted), 0)::bigint as fingerprinted,
+            coalesce(sum(expired + faded + culled + aged), 0)::bigint as forgotten,
+            coalesce(sum(held), 0)::bigint as held,
+            coalesce(sum(duration_ms), 0)::float8 as duration_ms
+        from decay_parts where run = decay_runs.id
+    ) as done on %(everything)s or namespaces.name = %(namespace)s
+    where (%(everything)s or decay_runs.namespace is null or namespaces.name = %(namespace)s)
+        and (%(before)s::timestamptz is null or started_at < %(before)s)
+    order by started_at desc
+    limit %(limit)s
+"""
+
+
+# With their parts and allowances, but never the last, by which a pause is noticed. They began by this clock, whatever
+# instant they were for.
+DROP_OLD = """
+    delete from decay_runs
+    where id = any (array(
+        select id from decay_runs
+        where finished_at is not null and started_at < clock_timestamp() - %(older_than)s
+            and started_at < (select max(started_at) from decay_runs where finished_at is not null)
+        order by started_at limit %(limit)s
+    ))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One pass: when, what for, whose facts it took (none: all), and what it did, as far as that may be told."""
+
+    id: UUID
+    work: str
+    namespace: str | None
+    planned_for: datetime
+    started_at: datetime
+    finished_at: datetime | None
+    scheduled: bool
+    dry_run: bool
+    force: bool
+    processed: int | None
+    changed: int | None
+    compressed: int | None
+    fingerprinted: int | None
+    forgotten: int | None
+    held: int | None
+    duration_ms: float | None
+
+
+def latest(db: Connection, namespace: str, limit: int, before: datetime | None, *, everything: bool) -> list[Run]:
+    """Return the latest runs that took a namespace's facts, or with `everything` any, the newest first."""
+    given = {"namespace": namespace, "limit": limit, "before": before, "everything": everything}
+    with db.cursor(row_factory=class_row(Run)) as cursor:
+        return cursor.execute(LATEST, given).fetchall()
+
+
+def drop_old(db: Connection, older_than: timedelta, limit: int) -> int:
+    """Drop up to `limit` finished runs that began so long ago, the oldest first; return how many."""
+    return db.execute(DROP_OLD, {"older_than": older_than, "limit": limit}).rowcount

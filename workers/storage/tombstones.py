@@ -1,4 +1,4 @@
-"""Tombstones: facts that are hidden and can be brought back, until they are erased."""
+"""Tombstones: facts that are hidden and can be restored, until they are erased and their pages cleaned."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +18,7 @@ STANDINGS = """
     where namespace = %(namespace)s and id = any(%(ids)s)
 """
 
+
 # The event keeps what the tombstone said.
 REVIVE = """
     with old as (
@@ -36,6 +37,7 @@ REVIVE = """
     from back
 """
 
+
 # A date is wrong where the clock of whoever forgot was, so that either date counts.
 FOUND = """
     select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
@@ -49,6 +51,7 @@ FOUND = """
     limit %(limit)s
 """
 
+
 COUNT_FOUND = """
     select count(*)
     from facts
@@ -57,6 +60,7 @@ COUNT_FOUND = """
         and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
         and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
 """
+
 
 # Activity first, as everybody locks it. What somebody works on is left for the next batch.
 CLAIM_OLD = """
@@ -73,11 +77,13 @@ CLAIM_OLD = """
     for no key update of activity skip locked
 """
 
+
 COUNT_OLD = """
     select count(*) from facts
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
+
 
 # All other tables' rows of a fact go with it.
 ERASE = """
@@ -210,3 +216,32 @@ def count_old(db: Connection, before: datetime, namespace: int | None, *, simula
 def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
     """Remove forgotten facts for good, with all that belongs to them; return how many there were."""
     return db.execute(ERASE, {"namespaces": list(namespaces), "ids": list(ids)}).rowcount
+
+
+ERASURES = """
+    select array_agg(erasures.id), array_agg(distinct name) filter (where name is not null)
+    from erasures left join namespaces on namespaces.id = namespace
+"""
+
+
+DROP_ERASURES = "delete from erasures where id = any(%(ids)s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """What is to be cleaned: the ids of erasures, and the names of the namespaces that they were in."""
+
+    ids: Sequence[int]
+    namespaces: Sequence[str]
+
+
+def erasures(db: Connection) -> Erasures:
+    """Return the erasures that were committed and not cleaned yet."""
+    row = db.execute(ERASURES).fetchone()
+    ids, names = row or (None, None)
+    return Erasures(ids or [], names or [])
+
+
+def drop_erasures(db: Connection, done: Erasures) -> None:
+    """Forget erasures, all of which was cleaned; others stay, though they have smaller ids and were committed later."""
+    db.execute(DROP_ERASURES, {"ids": done.ids})

@@ -1,4 +1,4 @@
-"""Vectors: the embeddings as far as they are kept, in half precision."""
+"""Vectors: the embeddings as far as they are kept, in half precision, and the facts that still have none."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from workers.storage.connection import Connection
 
 HALFVEC_HEADER = 4
 
+
 WRITE = """
     insert into vectors (namespace, fact, full_dims, embedding)
     select namespace, fact, full_dims, embedding
@@ -21,11 +22,13 @@ WRITE = """
     on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
 """
 
+
 READ = """
     select wanted.place::int, halfvec_send(embedding)
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) with ordinality as wanted (namespace, fact, place)
     join vectors on vectors.namespace = wanted.namespace and vectors.fact = wanted.fact
 """
+
 
 DROP = """
     delete from vectors
@@ -77,3 +80,50 @@ def _halves(raw: Sequence[bytes], dims: int) -> Vectors:
 def drop(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Delete the vectors of facts of which only the signature stays."""
     db.execute(DROP, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+PENDING = """
+    select activity.namespace, activity.fact, text
+    from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where fidelity = 0 and forgotten_at is null and superseded_at is null
+        and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
+    order by activity.namespace, activity.fact
+    limit %(limit)s
+"""
+
+
+COUNT_PENDING = """
+    select count(*) from activity
+    join facts on facts.namespace = activity.namespace and facts.id = activity.fact
+    where fidelity = 0 and forgotten_at is null and superseded_at is null
+"""
+
+
+PENDING_AMONG = """
+    select fact from activity where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0
+"""
+
+
+MARK_ALL_PENDING = "update activity set fidelity = 0, compared = false where fidelity <> 0"
+
+
+def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:
+    """Return (namespace, fact, text) of facts that still have no vector, behind the place `after`."""
+    return db.execute(PENDING, {"after": after[0], "fact": after[1], "limit": limit}).fetchall()
+
+
+def count_pending(db: Connection) -> int:
+    """Return how many live facts of all namespaces have no vector yet."""
+    row = db.execute(COUNT_PENDING).fetchone()
+    return int(row[0]) if row else 0
+
+
+def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of these facts that still have no vector."""
+    return {fact for (fact,) in db.execute(PENDING_AMONG, {"namespace": namespace, "ids": list(ids)})}
+
+
+def mark_all_pending(db: Connection) -> int:
+    """Mark every fact as without vector; return how many had one."""
+    return db.execute(MARK_ALL_PENDING).rowcount

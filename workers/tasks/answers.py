@@ -22,8 +22,8 @@ from workers.memory.lifetime import Ending
 from workers.memory.pin import Pinned
 from workers.memory.recall import Recalled, Result
 from workers.memory.supersede import Page as Pairs
-from workers.storage.contradictions import Contradiction
-from workers.storage.past_runs import Run
+from workers.storage.runs import Run
+from workers.storage.supersession import Contradiction
 from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"

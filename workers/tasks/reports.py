@@ -13,7 +13,7 @@ from workers.graph import links
 from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import supersede
-from workers.storage.contradictions import Cursor
+from workers.storage.supersession import ContradictionCursor
 from workers.tasks import answers
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
@@ -80,7 +80,7 @@ def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)
 def list_contradictions(_: Task, asked: contract.ListContradictions) -> dict[str, Any]:
     """Return which facts contradict each other."""
-    cursor = cursors.place(asked.cursor, Cursor)
+    cursor = cursors.place(asked.cursor, ContradictionCursor)
     at = asked.now or context.now()
     return answers.contradicting(supersede.contradicting(context, asked.namespace, at, asked.limit, cursor))
 

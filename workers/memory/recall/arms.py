@@ -9,11 +9,11 @@ import numpy as np
 from workers.core import ranking, signature
 from workers.core.arrays import Floats, Ints, Vectors
 from workers.core.names import capitalised
-from workers.storage import candidates, documents, lexemes, signatures
+from workers.storage import candidates, documents, signatures, words
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
-from workers.storage.lexemes import Term
 from workers.storage.namespaces import Namespace
+from workers.storage.words import Term
 
 ARM_SIZE = 200
 """How many candidates each arm brings."""
@@ -91,7 +91,7 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
 
     A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
     """
-    terms = telling(lexemes.of_query(db, namespace.id, query), MOST_TERMS)
+    terms = telling(words.of_query(db, namespace.id, query), MOST_TERMS)
     if not terms and scope.tag is None:
         return TextArm()
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)

@@ -17,7 +17,7 @@ from workers.memory.recall import answer, arms, scoring
 from workers.memory.recall.arms import Found
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
-from workers.storage import candidates, facts, lexemes, signatures
+from workers.storage import candidates, facts, signatures, words
 from workers.storage.candidates import Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
@@ -201,7 +201,7 @@ def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
 
 def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
     """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
-    terms = [term.lexeme for term in lexemes.of_query(asked.db, asked.tenant.id, asked.question.text)]
+    terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.id, asked.question.text)]
     score = found.text.scores.get(id_)
     best = found.text.best
     return {

@@ -14,7 +14,7 @@ from workers.core.arrays import Floats
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, scoring
 from workers.memory.recall.answer import Result
-from workers.storage import candidates, lexemes, lookups, namespaces
+from workers.storage import candidates, entities, namespaces, words
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, reading
 from workers.validation import cursors
@@ -76,10 +76,10 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
 def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candidates:
     """Return the facts about the entity that no rule hides."""
     if scope.looks_back:
-        words = [term.lexeme for term in lexemes.of_query(db, tenant, asked.entity)]
-        ids = lookups.of_entity_ever(db, tenant, asked.entity, asked.key, words)
+        named = [term.lexeme for term in words.of_query(db, tenant, asked.entity)]
+        ids = entities.of_entity_ever(db, tenant, asked.entity, asked.key, named)
     else:
-        ids = lookups.of_entity(db, tenant, asked.entity, asked.key)
+        ids = entities.of_entity(db, tenant, asked.entity, asked.key)
     found = candidates.weigh(db, tenant, ids, {}, scope)
     visible: Candidates = found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
     return visible

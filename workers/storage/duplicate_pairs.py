@@ -1,4 +1,4 @@
-"""Likenesses: pairs of facts that say nearly the same, found when the newer one is compared."""
+"""Near-duplicates: pairs of facts that say nearly the same, found when the newer one is compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,14 @@ from workers.storage.connection import Connection
 
 Pair = tuple[UUID, UUID]
 
+
 # Whoever has no signature yet waits for it.
 UNCOMPARED = """
     select fact from activity
     where namespace = %(namespace)s and not compared and fidelity <> 0
     limit %(limit)s
 """
+
 
 # Those who lock several do so in order, or two would wait for each other.
 MARK_COMPARED = """
@@ -31,7 +33,9 @@ MARK_COMPARED = """
     where activity.namespace = %(namespace)s and activity.fact = mine.fact
 """
 
+
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
+
 
 # Only what is about the same can be the same: another value of a key contradicts, another entity is somebody else.
 ABOUT_THE_SAME = """
@@ -47,6 +51,7 @@ ABOUT_THE_SAME = """
         and lower(one.value) is not distinct from lower(two.value)
 """
 
+
 # Both facts are locked against being purged meanwhile.
 ADD = """
     insert into likenesses (namespace, fact, other, similarity, found_at)
@@ -58,6 +63,7 @@ ADD = """
     for key share of one, two
     on conflict do nothing
 """
+
 
 OPEN = """
     select fact, other, similarity
@@ -71,10 +77,12 @@ OPEN = """
     limit %(limit)s
 """
 
+
 SET_APART = """
     update likenesses set apart_at = %(now)s
     where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
 """
+
 
 # As readers see them: what has ended is not there any more, unless a pass held it back.
 MEMBERS = """
@@ -87,6 +95,7 @@ MEMBERS = """
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
+
 # Tags go in as one string a fact, for arrays of arrays must all be of one length.
 TAKE_OVER = """
     update facts set tags = string_to_array(new.tags, ','), importance = new.importance
@@ -94,6 +103,7 @@ TAKE_OVER = """
     where facts.namespace = %(namespace)s and facts.id = new.id
         and (facts.tags <> string_to_array(new.tags, ',') or facts.importance <> new.importance)
 """
+
 
 # From each entry of the index to the next namespace's: what nobody stored into costs nothing.
 UNCOMPARED_NAMESPACES = """

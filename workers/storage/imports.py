@@ -1,68 +1,12 @@
-"""Archives: what an export has beside facts, and everything that an import brings back as it was."""
+"""Imports: everything that an archive restores as it was."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from workers.storage.connection import Connection
-
-LINKS = """
-    select namespaces.name as namespace, source, target, type, strength, links.created_at
-    from links join namespaces on namespaces.id = links.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by links.namespace, source, target, type
-"""
-
-CONTRADICTIONS = """
-    select namespaces.name as namespace, fact, other, found_at, accepted_at
-    from contradictions join namespaces on namespaces.id = contradictions.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by contradictions.namespace, fact, other
-"""
-
-LIKENESSES = """
-    select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
-    from likenesses join namespaces on namespaces.id = likenesses.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by likenesses.namespace, fact, other
-"""
-
-DOCUMENTS = """
-    select namespaces.name as namespace, path, folder, digest::text as digest, read_at
-    from documents join namespaces on namespaces.id = documents.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by documents.namespace, path
-"""
-
-RELATIONS = """
-    select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
-        relations.created_at
-    from relations join namespaces on namespaces.id = relations.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by relations.namespace, source, target, type
-"""
-
-WISHES = """
-    select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
-    from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
-    order by forgotten_hashes.namespace, digest
-"""
-
-# A namespace is told only where it has something of its own that facts do not say.
-OWN = """
-    select name as namespace, salt, turns, settings from namespaces
-    where (%(namespace)s::text is null or name = %(namespace)s)
-        and (
-            settings <> '{}'
-            or turns > 0
-            or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
-        )
-    order by id
-"""
 
 ADD_FACTS = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
@@ -77,6 +21,7 @@ ADD_FACTS = """
     returning id
 """
 
+
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
@@ -90,11 +35,13 @@ ADD_ACTIVITY = """
     order by fact
 """
 
+
 ADD_EVENTS = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, at, what, details
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
+
 
 # Only between facts that are there: an archive of one namespace has all of them, but its reader may have refused some.
 ADD_LINKS = """
@@ -108,10 +55,12 @@ ADD_LINKS = """
     returning source, target, type
 """
 
+
 LINKED = """
     select source, target, type from links
     where namespace = %(namespace)s and source = any(%(sources)s)
 """
+
 
 ADD_CONTRADICTIONS = """
     insert into contradictions (namespace, fact, other, found_at, accepted_at)
@@ -123,6 +72,7 @@ ADD_CONTRADICTIONS = """
     on conflict do nothing
 """
 
+
 ADD_LIKENESSES = """
     insert into likenesses (namespace, fact, other, similarity, found_at, apart_at)
     select %(namespace)s, new.fact, new.other, new.similarity, new.found_at, new.apart_at
@@ -133,6 +83,7 @@ ADD_LIKENESSES = """
     on conflict do nothing
 """
 
+
 ADD_DOCUMENTS = """
     insert into documents (namespace, path, folder, digest, read_at)
     select %(namespace)s, path, folder, digest, read_at
@@ -140,6 +91,7 @@ ADD_DOCUMENTS = """
     order by path
     on conflict do nothing
 """
+
 
 ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
@@ -149,6 +101,7 @@ ADD_RELATIONS = """
     on conflict do nothing
 """
 
+
 # Digests are of use only with the salt that made them, so a namespace takes that on as long as it has none of its own.
 TAKE_SALT = """
     update namespaces set salt = %(salt)s
@@ -156,9 +109,11 @@ TAKE_SALT = """
         and not exists (select from forgotten_hashes where namespace = %(namespace)s)
 """
 
+
 SALT = "select salt from namespaces where id = %(namespace)s"
 
-ADD_WISHES = """
+
+ADD_DELETION_REQUESTS = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
     select %(namespace)s, decode(new.digest, 'hex'), new.fact, new.forgotten_at, new.reason
     from jsonb_to_recordset(%(rows)s) as new (digest text, fact uuid, forgotten_at timestamptz, reason text)
@@ -166,33 +121,18 @@ ADD_WISHES = """
     on conflict do nothing
 """
 
+
 TAKE_TURNS = "update namespaces set turns = greatest(turns, %(turns)s) where id = %(namespace)s"
 
-WISHED = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
+
+DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
+
 
 TAKE_OWN = """
     update namespaces
     set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings
     where id = %(namespace)s
 """
-
-
-def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a namespace, or all, have beside facts, each with its kind; at most `batch` are in memory at once."""
-    statements = {
-        "own": OWN,
-        "link": LINKS,
-        "contradiction": CONTRADICTIONS,
-        "likeness": LIKENESSES,
-        "document": DOCUMENTS,
-        "relation": RELATIONS,
-        "wish": WISHES,
-    }
-    for kind, statement in statements.items():
-        with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
-            cursor.itersize = batch
-            for row in cursor.execute(statement.encode(), {"namespace": namespace}):
-                yield kind, row
 
 
 def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -247,14 +187,14 @@ def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
     return row is not None and row[0] == salt
 
 
-def add_wishes(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+def add_deletion_requests(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write digests of what somebody wished forgotten, made with the namespace's own salt."""
-    db.execute(ADD_WISHES, {"namespace": namespace, "rows": Jsonb(list(rows))})
+    db.execute(ADD_DELETION_REQUESTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
-def wishes_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
+def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
     """Return which of these facts somebody wished forgotten, as the namespace has it in mind."""
-    return {fact for (fact,) in db.execute(WISHED, {"namespace": namespace, "ids": list(ids)})}
+    return {fact for (fact,) in db.execute(DELETION_REQUESTS_OF, {"namespace": namespace, "ids": list(ids)})}
 
 
 def take_turns(db: Connection, namespace: int, turns: int) -> None:

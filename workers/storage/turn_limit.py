@@ -1,4 +1,4 @@
-"""Outrunning: the turns that a namespace was told, and the episodes that more have passed since than they outlive."""
+"""The turn limit: how many turns a namespace has, and the episodes that more have passed since than they outlive."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,9 +8,11 @@ from workers.storage.activity import Activity, rows_of
 from workers.storage.connection import Connection
 
 # Whoever tells a turn waits here for those who tell others, so that each turn is counted once, by the first.
-LOCK = "select turns from namespaces where id = %(namespace)s for no key update"
+LOCK_TURNS = "select turns from namespaces where id = %(namespace)s for no key update"
+
 
 TURNS = "select turns from namespaces where id = %(namespace)s"
+
 
 # A turn is new if no other fact has it, live or not; of many that have it, no more are read than were just added.
 ADVANCE = """
@@ -36,6 +38,7 @@ ADVANCE = """
     select session, turn from new
 """
 
+
 # What somebody works on at this moment is passed over; the next turn finds it.
 OUTRUN = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
@@ -48,6 +51,7 @@ OUTRUN = """
     for no key update skip locked
 """
 
+
 WRITE = """
     update activity set occurred = new.occurred, outrun_at = nullif(to_timestamp(new.outrun_at), 'infinity')
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(occurred)b::bigint[], %(outrun_at)b::float8[])
@@ -55,14 +59,16 @@ WRITE = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
-COUNT_ANEW = """
+
+RESTART_COUNT = """
     update activity set occurred = turns, outrun_at = null
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as new (namespace, fact)
     join namespaces on namespaces.id = new.namespace
     where activity.namespace = new.namespace and activity.fact = new.fact and branch = 1
 """
 
-ENCODE_ANEW = """
+
+ENCODE_AGAIN = """
     update activity set encoded_at = %(now)s, occurred = turns, outrun_at = null
     from namespaces
     where activity.namespace = %(namespace)s and fact = any(%(ids)b) and branch in (1, 2)
@@ -70,9 +76,9 @@ ENCODE_ANEW = """
 """
 
 
-def lock(db: Connection, namespace: int) -> int:
+def lock_turns(db: Connection, namespace: int) -> int:
     """Return how many turns a namespace was told, as nobody else tells any before the commit."""
-    row = db.execute(LOCK, {"namespace": namespace}).fetchone()
+    row = db.execute(LOCK_TURNS, {"namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -103,11 +109,11 @@ def write(db: Connection, rows: Activity) -> None:
     db.execute(WRITE, given)
 
 
-def count_anew(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+def restart_count(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Let the turns since persistent episodes be counted from now on."""
-    db.execute(COUNT_ANEW, {"namespaces": list(namespaces), "ids": list(ids)})
+    db.execute(RESTART_COUNT, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
-def encode_anew(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+def encode_again(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
     """Let episodes be as if they were told now."""
-    db.execute(ENCODE_ANEW, {"namespace": namespace, "ids": list(ids), "now": now})
+    db.execute(ENCODE_AGAIN, {"namespace": namespace, "ids": list(ids), "now": now})

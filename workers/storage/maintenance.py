@@ -1,8 +1,11 @@
-"""Pages: where PostgreSQL keeps what was erased until it needs the room, and how it lets go of it."""
+"""Maintenance: erased rows are taken out of pages and log, and bloated indexes are rebuilt."""
 
 import time
+from dataclasses import dataclass
 
 import psycopg
+from psycopg import sql
+from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
@@ -12,43 +15,70 @@ VACUUM = """
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
 """
 
+
 # A vacuum leaves the bytes where new rows will be written, and words of which no row is left in the GIN index.
 REWRITE = """
     vacuum (full)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
 """
 
+
 # The statistics hold a sample of what was erased. Analyzing takes a new one, but leaves the old where there is nothing
 # to take it from, so that is dropped first; PostgreSQL can do that from version 18 on.
 CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
+
+
 CLEAR = """
     select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
     from pg_stats
     where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
 """
+
+
 ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents"
+
+
 SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents"]
+
+
 VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
+
+
 REWRITE_STATISTICS = "vacuum full pg_catalog.pg_statistic"
+
 
 OWNED = "select pg_has_role(relowner, 'usage') from pg_class where oid = 'facts'::regclass"
 
+
 OFF = "alter system set wal_recycle = off"
+
+
 AS_BEFORE = "alter system reset wal_recycle"
+
+
 RELOAD = "select pg_reload_conf()"
+
+
 RECYCLES = "select current_setting('wal_recycle')::boolean"
+
+
 SPARE = "select count(*) from pg_ls_waldir() where name > pg_walfile_name(pg_current_wal_lsn()) and length(name) = 24"
+
+
 FILL = "select pg_logical_emit_message(true, 'ebb', ''), pg_switch_wal()"
+
+
 CHECKPOINT = "checkpoint"
+
 
 RELOAD_SECONDS = 5.0
 
 
-def clean(db: Connection) -> None:
+def vacuum(db: Connection) -> None:
     """Take erased rows out of tables, indexes and statistics; nobody waits for it. `db` commits by itself."""
     db.execute("set statement_timeout = 0")
     db.execute(VACUUM)
-    _sample_anew(db)
+    _renew_statistics(db)
     db.execute(VACUUM_STATISTICS)
 
 
@@ -65,7 +95,7 @@ def rewrite(db: Connection) -> bool:
         return False
     db.execute("set statement_timeout = 0")
     db.execute(REWRITE)
-    _sample_anew(db)
+    _renew_statistics(db)
     db.execute(REWRITE_STATISTICS)
     return True
 
@@ -92,7 +122,7 @@ def drop_log(db: Connection) -> bool:
     return True
 
 
-def _sample_anew(db: Connection) -> None:
+def _renew_statistics(db: Connection) -> None:
     """Make the statistics anew, so that no plan is made without any."""
     row = db.execute(CLEARS).fetchone()
     with db.transaction():
@@ -110,3 +140,68 @@ def _reload(db: Connection, *, recycles: bool | None = None) -> None:
         if row and row[0] == recycles:
             break
         time.sleep(0.05)
+
+
+# An entry takes 12 bytes besides its columns, which are aligned; a page takes 7,337 bytes of them when it is built. How
+# wide columns are is known from `analyze`, of expressions by the name of their index.
+INDEX_SIZES = """
+    select name, bytes, greatest(ceil(entries * entry / 7337), 1)::bigint * 8192 + 8192 as needed
+    from (
+        select index.relname as name, pg_relation_size(index.oid) as bytes, index.reltuples as entries,
+            12 + 8 * ceil(sum(coalesce(stats.avg_width, nullif(attlen, -1), 32)) / 8.0) as entry
+        from pg_index
+        join pg_class as index on index.oid = indexrelid
+        join pg_class as owner on owner.oid = indrelid
+        join pg_am on pg_am.oid = index.relam and amname = 'btree'
+        join pg_attribute on attrelid = indexrelid
+        left join pg_stats as stats on stats.schemaname = 'public' and (
+            (stats.tablename = owner.relname and stats.attname = pg_get_indexdef(indexrelid, attnum, true))
+            or (stats.tablename = index.relname and stats.attname = pg_attribute.attname)
+        )
+        where index.relnamespace = 'public'::regnamespace and indisvalid and index.reltuples >= 0
+            and pg_relation_size(index.oid) >= %(least)s
+        group by index.oid
+    ) as indexes
+    order by bytes desc
+"""
+
+
+# A building that died leaves one of these, which is kept up to date and never used.
+UNFINISHED_INDEXES = """
+    select relname from pg_index join pg_class on pg_class.oid = indexrelid
+    where relnamespace = 'public'::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
+"""
+
+
+REBUILD_INDEX = "reindex index concurrently {}"
+
+
+DROP_INDEX = "drop index concurrently if exists {}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSize:
+    """An index, how many bytes it takes, and about how many it would take if it were built now."""
+
+    name: str
+    bytes: int
+    needed: int
+
+
+def index_sizes(db: Connection, least: int) -> list[IndexSize]:
+    """Return all B-trees of at least so many bytes, the largest first."""
+    with db.cursor(row_factory=class_row(IndexSize)) as cursor:
+        return cursor.execute(INDEX_SIZES, {"least": least}).fetchall()
+
+
+def rebuild_index(db: Connection, name: str) -> None:
+    """Build an index anew beside the old one, while everybody reads and writes; outside any transaction."""
+    db.execute(sql.SQL(REBUILD_INDEX).format(sql.Identifier(name)))
+
+
+def drop_unfinished_indexes(db: Connection) -> list[str]:
+    """Drop what a building that died has left; return the names. Outside any transaction."""
+    names = [name for (name,) in db.execute(UNFINISHED_INDEXES)]
+    for name in names:
+        db.execute(sql.SQL(DROP_INDEX).format(sql.Identifier(name)))
+    return names

@@ -1,12 +1,16 @@
-"""Tally history: what the tallies of a namespace were, one row for each five minutes in which they changed."""
+"""Time series: tallies of each namespace and measures of the system, one row for each five minutes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from workers.storage.connection import Connection
 
 STEP = timedelta(minutes=5)
 """Changes nearer to each other than this are one."""
+
 
 LEVELS = (
     (timedelta(days=1), timedelta(hours=1)),
@@ -14,11 +18,13 @@ LEVELS = (
 )
 """From which age on only the last row of so long a time is kept."""
 
+
 KEPT = timedelta(days=366)
 """What is older is let go, but for the row that says how it was then."""
 
+
 # Named as in `tallies`, each count once for each of the four ways to tell facts apart.
-NOTE = """
+NOTE_TALLIES = """
     insert into tally_history (namespace, at, counts)
     select namespace, date_bin(%(step)s, %(now)s, timestamptz 'epoch'), jsonb_object_agg(name, facts)
     from (
@@ -49,6 +55,7 @@ NOTE = """
     on conflict (namespace, at) do update set counts = excluded.counts
 """
 
+
 # One probe of the index a segment, and whatever is due. What was due when it was last noted may be so no more.
 DUE = """
     with due as (
@@ -67,14 +74,16 @@ DUE = """
     where coalesce(due.facts, 0) <> coalesce(namespaces.due_noted, 0) or due.namespace = any(%(namespaces)s)
 """
 
+
 NOTE_DUE = """
     update namespaces set due_noted = new.due
     from unnest(%(namespaces)s::int[], %(due)s::bigint[]) as new (namespace, due)
     where id = new.namespace and due_noted <> new.due
 """
 
+
 # What was before the first instant holds at it.
-SINCE = """
+TALLIES_SINCE = """
     (
         select greatest(at, %(since)s), counts from tally_history
         where namespace = %(namespace)s and at <= %(since)s
@@ -88,7 +97,8 @@ SINCE = """
     )
 """
 
-THIN = """
+
+THIN_TALLIES = """
     delete from tally_history as old
     where at < %(before)s
         and exists (
@@ -98,7 +108,8 @@ THIN = """
         )
 """
 
-LET_GO = """
+
+DROP_OLD_TALLIES = """
     delete from tally_history as old
     where at < %(before)s
         and exists (
@@ -108,7 +119,7 @@ LET_GO = """
 """
 
 
-def note(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
+def note_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
     """Note how the tallies of these namespaces stand, and of all others where more or less is due than was noted.
 
     Noted again within five minutes, the last one counts.
@@ -116,16 +127,65 @@ def note(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
     due = dict.fromkeys(namespaces, 0) | dict(db.execute(DUE, {"namespaces": list(namespaces), "now": now}).fetchall())
     if due:
         given = {"namespaces": list(due), "due": list(due.values())}
-        db.execute(NOTE, given | {"now": now, "step": STEP})
+        db.execute(NOTE_TALLIES, given | {"now": now, "step": STEP})
         db.execute(NOTE_DUE, given)
 
 
-def since(db: Connection, namespace: int, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, int]]]:
+def tallies_since(
+    db: Connection, namespace: int, start: datetime, now: datetime
+) -> list[tuple[datetime, dict[str, int]]]:
     """Return (when, counts by name) from an instant on, oldest first; the first says how it was at that instant."""
-    return db.execute(SINCE, {"namespace": namespace, "since": start, "now": now}).fetchall()
+    return db.execute(TALLIES_SINCE, {"namespace": namespace, "since": start, "now": now}).fetchall()
 
 
-def thin(db: Connection, now: datetime) -> int:
+def thin_tallies(db: Connection, now: datetime) -> int:
     """Keep of what is older ever less; return how many rows went."""
-    gone = sum(db.execute(THIN, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
-    return gone + db.execute(LET_GO, {"before": now - KEPT}).rowcount
+    gone = sum(db.execute(THIN_TALLIES, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
+    return gone + db.execute(DROP_OLD_TALLIES, {"before": now - KEPT}).rowcount
+
+
+# Of what waited in these five minutes the most counts; of writes the last, for they are counted on and on.
+NOTE_SYSTEM = """
+    insert into system_history as noted (at, waiting, writes)
+    values (date_bin(%(step)s, %(now)s, timestamptz 'epoch'), %(waiting)s, %(writes)s)
+    on conflict (at) do update
+    set writes = excluded.writes,
+        waiting = (
+            select jsonb_object_agg(key, greatest(value::bigint, (noted.waiting ->> key)::bigint))
+            from jsonb_each_text(excluded.waiting)
+        )
+"""
+
+
+SYSTEM_SINCE = "select at, waiting, writes from system_history where at > %(since)s and at <= %(now)s order by at"
+
+
+THIN_SYSTEM = """
+    delete from system_history as old
+    where at < %(before)s
+        and exists (
+            select from system_history as newer
+            where newer.at > old.at and newer.at < %(before)s
+                and date_bin(%(step)s, newer.at, timestamptz 'epoch') = date_bin(%(step)s, old.at, timestamptz 'epoch')
+        )
+"""
+
+
+DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
+
+
+def note_system(db: Connection, waiting: dict[str, int], writes: list[int], now: datetime) -> None:
+    """Note how many tasks wait in each queue, and how many writes ever took up to each bound of `timings`."""
+    db.execute(NOTE_SYSTEM, {"waiting": Jsonb(waiting), "writes": writes, "now": now, "step": STEP})
+
+
+def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, Any], list[int]]]:
+    """Return (when, what waited, writes so far) of each five minutes that were noted, oldest first."""
+    return db.execute(SYSTEM_SINCE, {"since": start, "now": now}).fetchall()
+
+
+def thin_system(db: Connection, now: datetime) -> int:
+    """Keep of what is older ever less, as of tallies; return how many rows went."""
+    levels: tuple[tuple[timedelta, timedelta], ...] = LEVELS
+    gone = sum(db.execute(THIN_SYSTEM, {"before": now - age, "step": step}).rowcount for age, step in levels)
+    return gone + db.execute(DROP_OLD_SYSTEM, {"before": now - KEPT}).rowcount

@@ -1,4 +1,4 @@
-"""Remembered: facts as readers see them at an instant, for whoever compares what they say."""
+"""Visible facts: facts as readers see them at an instant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ AMONG = """
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
+
 ABOUT = """
     select id from facts
     where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
@@ -26,6 +27,7 @@ ABOUT = """
     order by created_at desc
     limit %(limit)s
 """
+
 
 # What is about the same stands together.
 FOLLOWING = """
@@ -42,8 +44,10 @@ FOLLOWING = """
     limit %(limit)s
 """
 
+
 LATE = "10 minutes"
 """How long after a use a pass may have let its fact go, and the use still reaches it."""
+
 
 # A use of what has ended reaches it if the fact was remembered when it was used: in that case either no pass has come
 # yet, or one let the fact go a little later, for it ended by itself and nothing has taken its place since.
@@ -62,6 +66,7 @@ REACHED = """
                 ))
 """
 
+
 COUNT = """
     select count(*) from remembered
     where namespace = %(namespace)s and kind = %(kind)s
@@ -70,7 +75,7 @@ COUNT = """
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class VisibleFact:
     """What a fact says, and what is thought of it."""
 
     id: UUID
@@ -88,9 +93,9 @@ class Remembered:
     pinned: bool
 
 
-def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Remembered]:
+def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, VisibleFact]:
     """Return those of these facts that are remembered at `now`."""
-    with db.cursor(row_factory=class_row(Remembered)) as cursor:
+    with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
         rows = cursor.execute(AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
         return {fact.id: fact for fact in rows}
 
@@ -103,10 +108,10 @@ def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> 
 
 def following(
     db: Connection, namespace: int, kind: str, after: UUID | None, now: datetime, limit: int
-) -> list[Remembered]:
+) -> list[VisibleFact]:
     """Return the next facts of a kind behind one of them, or the first; what is about the same comes together."""
     given = {"namespace": namespace, "kind": kind, "after": after, "now": now, "limit": limit}
-    with db.cursor(row_factory=class_row(Remembered)) as cursor:
+    with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
         return cursor.execute(FOLLOWING, given).fetchall()
 
 
@@ -123,3 +128,26 @@ def reached(db: Connection, namespace: int, ids: Sequence[UUID], at: datetime) -
     """
     given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
     return dict(db.execute(REACHED, given).fetchall())
+
+
+PAGE = """
+    select facts.id
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
+        and coalesce(forgotten_at, superseded_at) is null
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+    order by facts.id desc
+    limit %(limit)s offset %(offset)s
+"""
+
+
+def page(
+    db: Connection, namespace: int, now: datetime, limit: int, *, before: UUID | None = None, offset: int = 0
+) -> list[UUID]:
+    """Return the next facts that readers see, the last id first, which of Ebb's own ids is the newest.
+
+    Whoever writes meanwhile shifts an offset, but not what comes `before` an id.
+    """
+    given = {"namespace": namespace, "now": now, "limit": limit, "before": before, "offset": offset}
+    return [id_ for (id_,) in db.execute(PAGE, given)]

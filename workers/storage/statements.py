@@ -1,0 +1,233 @@
+"""Statements: which facts make them, and which must stay forgotten on request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workers.core import text
+from workers.storage.connection import Connection
+from workers.storage.facts import WISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A live fact and the statement that it makes; the text is read only where its hash does not say enough."""
+
+    id: UUID
+    hash: bytes
+    created_at: datetime
+    kind: str
+    text: str | None
+    entity: str | None
+    key: str | None
+    value: str | None
+
+    @property
+    def identity(self) -> bytes:
+        """Return its identity, by whatever version it was stored."""
+        if self.text is None or self.kind not in TEXTUAL:
+            return self.hash
+        return text.statement_digest(self.text, self.entity, self.key, self.value)
+
+
+TEXTUAL = ("semantic", "episodic")
+"""Kinds of facts that are told apart by their texts, not by where they are kept."""
+
+
+LAST = b"\xff" * (text.MARK * text.MARKS + 1)
+"""What no identity that begins with the digest of a text goes beyond."""
+
+
+MOST_OF_ONE_TEXT = 1_000
+"""Statements with one text that are compared with a new one."""
+
+
+# All statements with one text lie side by side in the index, for their identities begin with its digest. The texts are
+# for those that an earlier version stored, whose identities say no more than that.
+KNOWN_BY_HASH = """
+    select stem, known.id, known.hash, known.created_at, known.kind,
+        case when length(known.hash) = 32 then text end as text, entity, key, value
+    from unnest(%(stems)b::bytea[]) as said (stem)
+    cross join lateral (
+        select id, hash, created_at, kind, text, entity, key, value from facts
+        where namespace = %(namespace)s and hash >= stem and hash <= stem || %(last)b
+            and forgotten_at is null and superseded_at is null
+        order by hash
+        limit %(most)s
+    ) as known
+"""
+
+
+EARLIER = """
+    select id, hash, created_at, kind, text, entity, key, value from facts
+    where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
+"""
+
+
+# A live fact that makes the same statement keeps its identity for itself.
+IDENTIFY = """
+    update facts set hash = new.hash
+    from unnest(%(ids)b::uuid[], %(hashes)b::bytea[]) as new (id, hash)
+    where facts.namespace = %(namespace)s and facts.id = new.id
+        and not exists (
+            select from facts as other
+            where other.namespace = %(namespace)s and other.hash = new.hash
+                and other.forgotten_at is null and other.superseded_at is null
+        )
+"""
+
+
+def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the live fact that makes each of these statements, where there is one; of several the newest."""
+    known = _stated(db, namespace, hashes)
+    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
+    return {hash_: one.id for hash_, one in found.items() if one is not None}
+
+
+def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the live fact that makes each of these statements with more or less detail, so that no index says so."""
+    known = _stated(db, namespace, hashes)
+    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
+    return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
+
+
+def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the live fact that makes just each of these statements, where there is one."""
+    known = [one for stated in _stated(db, namespace, hashes).values() for one in stated]
+    said = {one.identity: one.id for one in known}
+    return {hash_: said[hash_] for hash_ in hashes if hash_ in said}
+
+
+def identify_stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
+    """Give the live facts with the texts of these statements their identities, if an earlier version stored them."""
+    _identify(db, namespace, [one for known in _stated(db, namespace, hashes).values() for one in known])
+
+
+def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
+    """Give facts their identities that an earlier version stored, which told statements apart by their texts alone."""
+    given = {"namespace": namespace, "ids": list(ids)}
+    with db.cursor(row_factory=class_row(Stated)) as cursor:
+        _identify(db, namespace, cursor.execute(EARLIER, given, binary=True).fetchall())
+
+
+def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
+    earlier = [one for one in known if one.identity != one.hash]
+    if earlier:
+        given = {"ids": [one.id for one in earlier], "hashes": [one.identity for one in earlier]}
+        db.execute(IDENTIFY, given | {"namespace": namespace}, binary=True)
+
+
+def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, list[Stated]]:
+    """Return by the digests of their texts the live facts that have one of the texts of these statements."""
+    stems = list(dict.fromkeys(map(text.stem, hashes)))
+    given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
+    found: dict[bytes, list[Stated]] = {}
+    for own, *row in db.execute(KNOWN_BY_HASH, given, binary=True):
+        found.setdefault(own, []).append(Stated(*row))
+    return found
+
+
+def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
+    """Return the one that makes just that statement, or else the newest that makes it with more or less detail."""
+    exact = next((one for one in known if one.identity == hash_), None)
+    like = [one for one in known if text.same_statement(one.identity, hash_)]
+    return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
+
+
+MORE = b"+"
+"""Follows the identity of a text where a statement with it was forgotten that says what it is about."""
+
+
+HASHES = """
+    select facts.namespace, facts.id, hash
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    join facts on facts.namespace = gone.namespace and facts.id = gone.id
+    where forgotten_reason = any(%(wished)s)
+"""
+
+
+# Of two facts with one hash the one forgotten last is named; in the order of the key, so that nobody deadlocks.
+ADD_FORGOTTEN = """
+    insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
+    select distinct on (1, 2) facts.namespace, sha256(uuid_send(salt) || said), facts.id, forgotten_at, forgotten_reason
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(said)s::bytea[]) as gone (namespace, id, said)
+    join facts on facts.namespace = gone.namespace and facts.id = gone.id
+    join namespaces on namespaces.id = facts.namespace
+    where forgotten_reason = any(%(wished)s)
+    order by 1, 2, forgotten_at desc
+    on conflict (namespace, digest) do update
+    set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
+"""
+
+
+FORGOTTEN_AMONG = """
+    select said.place - 1, fact
+    from unnest(%(hashes)s::bytea[]) with ordinality as said (hash, place)
+    join namespaces on namespaces.id = %(namespace)s
+    join forgotten_hashes on forgotten_hashes.namespace = namespaces.id
+        and digest = sha256(uuid_send(salt) || said.hash)
+    where forgotten_hashes.namespace = %(namespace)s
+"""
+
+
+FORGOTTEN_OF = """
+    select fact, forgotten_at, reason from forgotten_hashes
+    where namespace = %(namespace)s and fact = any(%(facts)s)
+"""
+
+
+LIFT_FORGOTTEN = """
+    delete from forgotten_hashes
+    using unnest(%(hashes)s::bytea[]) as said (hash), namespaces
+    where forgotten_hashes.namespace = %(namespace)s and namespaces.id = %(namespace)s
+        and digest = sha256(uuid_send(salt) || said.hash)
+"""
+
+
+def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+    """Note what those tombstones said that were forgotten on request."""
+    for tenant in set(namespaces):
+        identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
+    given = {"namespaces": list(namespaces), "ids": list(ids), "wished": list(WISHED)}
+    said = [(own, id_, one) for own, id_, hash_ in db.execute(HASHES, given).fetchall() for one in _noted(hash_)]
+    owners, gone, hashes = map(list, zip(*said, strict=True)) if said else ([], [], [])
+    db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes})
+
+
+def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return which of these statements must stay forgotten on request, and as which fact.
+
+    Besides the very statement that is one with the same text that said less, or more than one that leaves all open;
+    and whatever has the text of a statement that an earlier version noted, or that was of ordinary words alone.
+    """
+    said = [(hash_, variant) for hash_ in hashes for variant in _covering(hash_)]
+    rows = db.execute(FORGOTTEN_AMONG, {"namespace": namespace, "hashes": [variant for _, variant in said]})
+    return {said[place][0]: fact for place, fact in rows}
+
+
+def forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, tuple[datetime, str]]:
+    """Return when and why those of these facts were forgotten that somebody wished forgotten, purged ones included."""
+    rows = db.execute(FORGOTTEN_OF, {"namespace": namespace, "facts": list(ids)})
+    return {fact: (forgotten_at, reason) for fact, forgotten_at, reason in rows}
+
+
+def lift_forgotten(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
+    """Let these statements be stored again."""
+    noted = {variant for hash_ in hashes for variant in (*_covering(hash_), *_noted(hash_))}
+    db.execute(LIFT_FORGOTTEN, {"namespace": namespace, "hashes": sorted(noted)})
+
+
+def _noted(hash_: bytes) -> list[bytes]:
+    """Return what is noted of a forgotten statement: itself and, where it says what it is about, that its text did."""
+    plain = text.bare(hash_)
+    return [hash_] if plain == hash_ else [hash_, plain + MORE]
+
+
+def _covering(hash_: bytes) -> list[bytes]:
+    """Return what of forgotten statements keeps this one out."""
+    plain = text.bare(hash_)
+    more = [plain + MORE] if plain == hash_ else []
+    return list(dict.fromkeys([*text.says_less(hash_), text.stem(hash_), *more]))
