@@ -26,6 +26,7 @@ from tests.chaos.cells import ACCEPTED, ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
 from tests.chaos.oracle import Verdict
 from tests.chaos.system import System, until
 from workers.coordination import signals
+from workers.coordination.embedder_pause import EmbedderPause
 from workers.coordination.redis import own_keys
 from workers.errors import EbbError
 from workers.storage.connection import close_pools
@@ -253,7 +254,9 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
         for step in cell.steps:
             if step.task in load.IN_SEVERAL_TRANSACTIONS and step.outcome == UNKNOWN:
                 _insist(client, step)
-    until(lambda: _idle(system), "nothing waits any more", SETTLE_SECONDS)
+    until(lambda: _idle(system) and not _number(system, LACKING), "no task and no vector is missing", SETTLE_SECONDS)
+    with own_keys(system.redis_url) as keys:
+        EmbedderPause(keys).answered()  # the embedder is well again; during a pause no vector would be regenerated
     at = datetime.now(UTC)
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
