@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (12, 'snapshot');
+    insert into schema_migrations (number, name) values (13, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -727,13 +727,13 @@ return (
 );
 
 -- Whether a fact ends as its owner asked: a lifetime that the owner chose has run out, not later than a day after the
--- last pass. Before the first pass any time will do.
-create function asked_for(
+-- last pass. Before the first pass any time will do. A lifetime includes the instant at which it expires.
+create or replace function asked_for(
     decay_class_source text, expires_at timestamptz, passed_at timestamptz, instant timestamptz
 ) returns boolean
     language sql immutable parallel safe
 return coalesce(decay_class_source = 'explicit', false)
-    and expires_at <= least(instant, passed_at + interval '1 day');
+    and expires_at < instant and expires_at <= coalesce(passed_at + interval '1 day', 'infinity');
 
 -- How many of a share are left when `lived` facts lived before some of them ended: never fewer than five in all, unless
 -- the share is 0.

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 from ebb.contract.recall import Lookup
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
@@ -160,6 +160,7 @@ def test_all_readers_show_the_same_before_a_pass_and_after_it(
 
 @examples(12)
 @given(facts=MANY, waits=WAITS, share=st.sampled_from([None, None, 0, 0.5]))
+@example(facts=[("short", 1.0, 2)], waits=[0.0], share=0).via("a lifetime that runs out at the very instant of a pass")
 def test_what_the_forget_limit_will_hold_is_shown_before_a_pass_and_after_it(
     memory: Memory, facts: list[tuple[str | None, float, int]], waits: list[float], share: float | None
 ) -> None:
