@@ -137,11 +137,15 @@ def _load_settings() -> Settings:
 
 
 class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
-    """Celery with a beat of our own, loaded by beat alone."""
+    """Celery with a beat and a worker of our own, each loaded by its own process alone."""
 
     @cached_property
     def Beat(self) -> Any:  # noqa: N802 - as Celery calls it
         return self.subclass_with_self("workers.beat:Beat")
+
+    @cached_property
+    def Worker(self) -> Any:  # noqa: N802 - as Celery calls it
+        return self.subclass_with_self("workers.worker:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task whose message shows monitors no text, and whose deadline goes by Redis' clock."""
