@@ -26,20 +26,20 @@ Listings come in pages where they have a `limit`: `next` is what to give as `cur
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from celery.result import AsyncResult
-from ebb.contract import reports
+from ebb.contract import reports, retention
+from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from uuid_utils.compat import uuid7
 
-from api.given import EditFields, Fact, FactFields
 from api.held import Holder
 from api.items import Keeper
 from api.methods import Method
 from api.older_workers import readable
-from api.operations import DECAY_SECONDS, Operator
-from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
+from api.operations import Operator
+from api.transport import RECALL_SECONDS, STORE_SECONDS, Answer
 
 
 class Client(Operator, Keeper, Holder):
@@ -48,16 +48,7 @@ class Client(Operator, Keeper, Holder):
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
     """
 
-    def store(
-        self,
-        text: str,
-        *,
-        wait: bool = True,
-        touch: bool = True,
-        classify: bool = True,
-        count_turns: bool = True,
-        **fact: Unpack[FactFields],
-    ) -> Answer:
+    def store(self, text: str, *, wait: bool = True, **fact: Any) -> Answer:
         """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
 
         `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false, and
@@ -69,42 +60,23 @@ class Client(Operator, Keeper, Holder):
         words, or none with `classify=False`, and so no lifetime; `class_reason` says which words decided, or `given`.
         `ends_at` is when the fact ends if it is never used, `ends_for` why: `expired`, `faded` (soft decay), `culled`
         or `aged`; both are null if it never does. `ended_at_once` is true where `last_seen_at` lies so far back that it
-        has ended already. With `wait=False` the answer is `{"id", "task"}`. Without `count_turns` the fact's turn ages
-        no episodes.
+        has ended already. With `wait=False` the answer is `{"id", "task"}`.
         """
-        arguments = {"text": text, "namespace": self.namespace, "touch": touch, "classify": classify, "now": None}
-        arguments |= {"id": str(uuid7()), **_uncounted(count_turns), **_sealed(fact)}
-        done = self.write("memory.store", arguments, wait=wait)
-        return done if wait else {"id": arguments["id"], **done}
+        given = {"text": text, "id": str(uuid7()), **_sealed(fact)}
+        done = self.perform(STORE, given, wait=wait)
+        return done if wait else {"id": given["id"], **done}
 
-    def store_many(
-        self,
-        facts: Sequence[Fact | Mapping[str, Any]],
-        *,
-        touch: bool = True,
-        classify: bool = True,
-        count_turns: bool = True,
-        wait: bool = True,
-    ) -> Answer:
+    def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
         """Store up to 10,000 facts as one task; return `{"results"}`, in order, each as from `store`.
 
         What cannot be stored is answered by `{"error", "index"}` and does not keep the others out.
         """
-        arguments = self._many(facts, touch=touch, classify=classify, count_turns=count_turns)
-        return self.write("memory.store_many", arguments, wait=wait, seconds=BATCH_SECONDS)
+        return self.perform(STORE_MANY, {"facts": _named(facts), **how}, wait=wait)
 
-    def send_many(
-        self,
-        facts: Sequence[Any],
-        *,
-        touch: bool = True,
-        classify: bool = True,
-        count_turns: bool = True,
-        namespace: str | None = None,
-    ) -> AsyncResult:
+    def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result. Unlike `wait=False` that is not kept safe."""
-        arguments = self._many(facts, touch=touch, classify=classify, count_turns=count_turns)
-        return self.send("memory.store_many", arguments | {"namespace": namespace or self.namespace})
+        arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
+        return self.send(STORE_MANY.name, arguments)
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
@@ -144,32 +116,14 @@ class Client(Operator, Keeper, Holder):
         """Erase the chunks of files that are not there any more; return `{"removed"}`."""
         return self.call("memory.unindex", {"paths": list(paths), "namespace": self.namespace}, STORE_SECONDS)
 
-    def reinforce(self, id: str, boost: float = 0.2, *, wait: bool = True) -> Answer:  # noqa: A002 - the contract's name
-        """Strengthen and confirm a fact by `boost`, in (0, 1]; return `{"id", "salience"}`."""
-        arguments = {"id": id, "namespace": self.namespace, "boost": boost, "now": None}
-        return self.write("memory.reinforce", arguments, wait=wait)
+    reinforce = Method(retention.REINFORCE)
+    pin = Method(retention.PIN)
+    forget = Method(retention.FORGET)
+    forgotten = Method(retention.FORGOTTEN)
+    history = Method(retention.HISTORY)
 
-    def forget(self, ids: Sequence[str], *, purge: bool = False, wait: bool = True) -> Answer:
-        """Forget facts, or with `purge` erase them at once; return `{"results"}` with what became of each, in order.
-
-        Each is `{"id", "action", "forgotten_at", "reason"}`; `action` is `forgotten`, `purged`, `unchanged` where it
-        was so already, or `unknown`. If one id is no UUID, nothing is forgotten.
-        """
-        arguments = {"ids": list(ids), "namespace": self.namespace, "purge": purge, "now": None}
-        return self.write("memory.forget", arguments, wait=wait)
-
-    def restore(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        since: str | float | None = None,
-        until: str | float | None = None,
-        reason: str | None = None,
-        run: str | None = None,
-        dry_run: bool = False,
-        wait: bool = True,
-    ) -> Answer:
-        """Bring facts back, forgotten or superseded ones by their ids, or what was forgotten by time, reason or run.
+    def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
+        """Restore facts, forgotten or superseded ones by their ids, or what was forgotten by time, reason or run.
 
         By ids return `{"results"}` with what became of each, in order, or its `error`: `action` is `restored`, or
         `unchanged` where the fact is live. What was purged cannot be restored. What ended by itself and is restored
@@ -179,67 +133,11 @@ class Client(Operator, Keeper, Holder):
         became what, and the first errors; with `dry_run` only `{"matching"}`. What was forgotten on request is matched
         only if `reason` says so. Repeating it goes on where it was interrupted.
         """
-        arguments = {"ids": None if ids is None else list(ids), "namespace": self.namespace, "now": None}
-        options = {"since": since, "until": until, "reason": reason, "run": run, "dry_run": dry_run or None}
-        selection = {name: one for name, one in options.items() if one is not None}
-        seconds = STORE_SECONDS if ids is not None or dry_run else DECAY_SECONDS
-        return self.write("memory.restore", arguments | selection, wait=wait, seconds=seconds)
+        seconds = STORE_SECONDS if ids is not None or selection.get("dry_run") else None
+        return self.perform(retention.RESTORE, {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
-    def forgotten(
-        self,
-        limit: int = 100,
-        *,
-        since: str | float | None = None,
-        until: str | float | None = None,
-        reason: str | None = None,
-        run: str | None = None,
-        asked: bool = True,
-        cursor: str | None = None,
-    ) -> Answer:
-        """Return `{"facts", "next"}`: what was forgotten and can still be restored, newest first.
-
-        Each is `{"id", "text", "kind", "reason", "forgotten_at", "run", "restorable_until"}`. Without `asked` it is
-        only what ended by itself, not what was forgotten on request.
-        """
-        arguments = {"namespace": self.namespace, "limit": limit, "cursor": cursor, "asked": asked}
-        selection = {"since": since, "until": until, "reason": reason, "run": run}
-        return self.call("memory.forgotten", arguments | selection, RECALL_SECONDS)
-
-    def history(
-        self,
-        id: str,  # noqa: A002 - the contract's name
-        limit: int | None = None,
-        cursor: str | None = None,
-        *,
-        links: bool = True,
-    ) -> Answer:
-        """Return `{"id", "text", "state", "pinned", "pinned_until", "events", "next"}` of a fact, forgotten ones too.
-
-        `events` are `{"at", "what", "details"}`, oldest first, all or up to `limit`, or without links.
-
-        Raises:
-            NotFoundError: the namespace never had such a fact, or it was purged.
-        """
-        arguments = {"id": id, "namespace": self.namespace, "limit": limit, "cursor": cursor, "links": links}
-        return self.call("memory.history", arguments, RECALL_SECONDS)
-
-    def pin(
-        self,
-        id: str,  # noqa: A002 - the contract's name
-        *,
-        until: str | float | None = None,
-        off: bool = False,
-        wait: bool = True,
-    ) -> Answer:
-        """Keep a fact as it is, for good or until an instant, or with `off` end that.
-
-        Return `{"id", "action", "pinned", "until"}`.
-        """
-        arguments = {"id": id, "namespace": self.namespace, "until": until, "off": off, "now": None}
-        return self.write("memory.pin", arguments, wait=wait)
-
-    def edit(self, id: str, *, wait: bool = True, **changes: Unpack[EditFields]) -> Answer:  # noqa: A002
-        """Change what a fact says beside its text; history keeps what it was before.
+    def edit(self, id: str, *, wait: bool = True, **changes: Any) -> Answer:  # noqa: A002 - the contract's name
+        """Change what a fact says beside its text, where None removes; history keeps what it was before.
 
         Return `{"id", "action", "changed", "decay_class", "class_reason", "ends_at", "ends_for"}`; `action` is
         `updated` or `unchanged`, `changed` names the fields.
@@ -248,7 +146,7 @@ class Client(Operator, Keeper, Holder):
             NotFoundError: the namespace has no such live fact.
         """
         arguments = {"id": id, "namespace": self.namespace, "now": None, **_sealed(changes)}
-        return self.write("memory.edit", arguments, wait=wait)
+        return self.write(EDIT.name, arguments, wait=wait)
 
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
@@ -337,21 +235,10 @@ class Client(Operator, Keeper, Holder):
         arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": None}
         return self.write("memory.settings", arguments, wait=wait)
 
-    def _many(self, facts: Sequence[Any], *, touch: bool, classify: bool, count_turns: bool) -> dict[str, Any]:
-        with_ids = [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
-        return {
-            "facts": with_ids,
-            "namespace": self.namespace,
-            "touch": touch,
-            "classify": classify,
-            "now": None,
-            **_uncounted(count_turns),
-        }
 
-
-def _uncounted(count_turns: bool) -> dict[str, bool]:
-    """Return the argument that leaves turns uncounted, which workers of earlier versions do not know."""
-    return {} if count_turns else {"count_turns": False}
+def _named(facts: Sequence[Any]) -> list[Any]:
+    """Return facts with ids, so that sending them again stores nothing twice."""
+    return [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
 
 
 def _sealed(fact: Mapping[str, Any]) -> dict[str, Any]:

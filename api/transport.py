@@ -53,7 +53,9 @@ class Sender:
         most = self.deadline or seconds
         return self.wait(self.send(task, arguments, expires=most, task_id=task_id or str(uuid7())), most)
 
-    def perform(self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True) -> Answer:
+    def perform(
+        self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True, seconds: float | None = None
+    ) -> Answer:
         """Have an operation done, by what was given of its parameters; return its answer, or see `write`.
 
         What is false or left open, as by default, is not sent: workers of earlier versions may not know it.
@@ -63,7 +65,7 @@ class Sender:
             arguments = {"namespace": self.namespace} | arguments
         if operation.accepted and operation.is_timed:
             arguments = {"now": None} | arguments
-        return self.write(operation.name, arguments, wait=wait, seconds=operation.seconds)
+        return self.write(operation.name, arguments, wait=wait, seconds=seconds or operation.seconds)
 
     def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
         """Send a write, and return its result, or at once `{"task"}` as soon as it is accepted: see `accept`."""

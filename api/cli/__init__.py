@@ -29,7 +29,6 @@ from api.cli import (
     output,
     processes,
     purge,
-    restore,
     retention,
     system,
 )
@@ -44,7 +43,6 @@ MODULES = (
     context,
     index,
     retention,
-    restore,
     contradictions,
     graph,
     forecast,

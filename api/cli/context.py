@@ -13,7 +13,7 @@ from api.cli.operations import command
 FLAGS = {"use_importance_recency": "--importance-recency/--no-importance-recency"}
 
 
-@command(CONTEXT, arguments=("query",), left_out=("summary_threshold", "kind"), flags=FLAGS)
+@command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
 def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
     """Print what to put before an agent's context: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:

@@ -1,73 +1,53 @@
 """`ebb store`, `edit`, `recall`, `reinforce` and `stats`: one memory at the prompt."""
 
-import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ebb.contract.facts import EDIT, STORE
 from ebb.contract.recall import RECALL
 from ebb.contract.reports import STATS
+from ebb.contract.retention import REINFORCE
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client
 from api.cli.explanations import print_left_out, print_parts, print_why
 from api.cli.operations import command
+
+if TYPE_CHECKING:
+    from api.client import Client
 
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 
 
-def store(
-    text: Annotated[str, typer.Argument(help="What to remember; `-` reads it from standard input.")],
-    category: Annotated[str | None, typer.Option(help="Such as preference or decision.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
-    key: Annotated[str | None, typer.Option(help="Which of the entity's properties.")] = None,
-    value: Annotated[str | None, typer.Option(help="That property's value.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
-    tags: Annotated[str | None, typer.Option(help="Topics, with commas between.")] = None,
-    importance: Annotated[float | None, typer.Option(help="0 to 1; else 0.5.")] = None,
-    salience: Annotated[float | None, typer.Option(help="How strongly to remember it, 0 to 1; else 0.5.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="How sure it is, 0 to 1; else 1.")] = None,
-    decay_class: Annotated[
-        str | None, typer.Option(help="Its lifetime, such as permanent or session; else by its words.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="semantic, episodic or chunk; else semantic.")] = None,
-    durability: Annotated[str | None, typer.Option(help="Of an episode: persistent or permanent.")] = None,
-    session: Annotated[str | None, typer.Option(help="The conversation it is from.")] = None,
-    turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
-    source_date: Annotated[str | None, typer.Option(help="When it was said, ISO 8601 with zone.")] = None,
-    id: Annotated[str | None, typer.Option("--id", help="A UUID of your own.")] = None,  # noqa: A002
-    supersedes: Annotated[str | None, typer.Option(help="The id of the fact whose place it takes.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Even if it was forgotten on request.")] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")] = True,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")]
+SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
+
+
+@command(
+    STORE,
+    lambda memory, given: memory.store(**given),
+    arguments=("text",),
+    reads="text",
+    left_out=(*SAID_BY_ARCHIVES, "summary", "metadata", "touch", "classify"),
+    own={"wait": (WAIT, True)},
+    words={
+        "text": "What to remember; `-` reads it from standard input.",
+        "tags": "Topics, with commas between; else by its words.",
+    },
+)
+def store(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Remember a fact."""
-    given = {
-        "category": category, "entity": entity, "key": key, "value": value, "source": source, "tags": tags,
-        "importance": importance, "salience": salience, "confidence": confidence, "decay_class": decay_class,
-        "kind": kind, "durability": durability, "session": session, "turn": turn, "source_date": source_date, "id": id,
-        "supersedes": supersedes,
-        "again": again or None,
-    }  # fmt: skip
-    fact: dict[str, Any] = {name: given_value for name, given_value in given.items() if given_value is not None}
-    with client(home, namespace) as memory:
-        answer = memory.store(sys.stdin.read() if text == "-" else text, wait=wait, **fact)
-    if as_json:
-        output.print_json(answer)
-    else:
-        action = answer.get("action", "accepted")
-        if action == "forgotten":
-            output.console().print(
-                f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
-                "`ebb restore` brings that back unless it was purged, `ebb store --again` stores it as new."
-            )
-            return
-        note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
-        changed = f": {', '.join(answer['changed'])}" if answer.get("changed") else ""
-        output.console().print(f"[green]{action}[/green] {answer['id']}{changed}{note}")
-        _print_life(answer)
+    action = answer.get("action", "accepted")
+    if action == "forgotten":
+        output.console().print(
+            f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
+            "`ebb restore` brings that back unless it was purged, `ebb store --again` stores it as new."
+        )
+        return
+    note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
+    changed = f": {', '.join(answer['changed'])}" if answer.get("changed") else ""
+    output.console().print(f"[green]{action}[/green] {answer['id']}{changed}{note}")
+    _print_life(answer)
 
 
 def _print_life(answer: dict[str, Any]) -> None:
@@ -81,36 +61,24 @@ def _print_life(answer: dict[str, Any]) -> None:
     output.console().print(", ".join(part for part in (output.as_it_is(given), over, ignored) if part), style="dim")
 
 
-def edit(
-    id: Annotated[str, typer.Argument(help="The fact's id.")],  # noqa: A002 - the contract's name
-    category: Annotated[str | None, typer.Option(help="Such as preference or decision.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
-    key: Annotated[str | None, typer.Option(help="Which of the entity's properties.")] = None,
-    value: Annotated[str | None, typer.Option(help="That property's value.")] = None,
-    summary: Annotated[str | None, typer.Option(help="What is shown in place of a long text.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tag", help="A tag; all given ones replace those it has.")] = None,
-    importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="How sure it is, 0 to 1.")] = None,
-    decay_class: Annotated[str | None, typer.Option(help="Its lifetime, which starts again.")] = None,
-    metadata: Annotated[str | None, typer.Option(help="An object as JSON.")] = None,
-    clear: Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")] = None,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; all given ones replace those it has.")]
+Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")]
+
+
+def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
+    changes = given | dict.fromkeys(given.get("clear") or [])
+    return memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
+
+
+@command(
+    EDIT,
+    _edited,
+    arguments=("id",),
+    own={"tags": (Tags, None), "clear": (Clear, None)},
+    words={"decay_class": "How long it matters; its lifetime starts again."},
+)
+def edit(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Change what a fact says beside its text; its history keeps what it was before."""
-    given = {
-        "category": category, "entity": entity, "key": key, "value": value, "summary": summary, "source": source,
-        "tags": tags or None, "importance": importance, "confidence": confidence, "decay_class": decay_class,
-        "metadata": metadata,
-    }  # fmt: skip
-    changes: Any = {name: one for name, one in given.items() if one is not None} | dict.fromkeys(clear or [])
-    with client(home, namespace) as memory:
-        answer = memory.edit(id, **changes)
-    if as_json:
-        output.print_json(answer)
-        return
     changed = f": {', '.join(answer['changed'])}" if answer["changed"] else ""
     output.console().print(f"[green]{answer['action']}[/green] {answer['id']}{changed}")
     _print_life(answer)
@@ -144,20 +112,10 @@ def _text(one: dict[str, Any]) -> str:
     return f"{one['path']}: {one['section']}\n{one['text']}" if one["section"] else f"{one['path']}\n{one['text']}"
 
 
-def reinforce(
-    id: Annotated[str, typer.Argument(help="The fact's id.")],  # noqa: A002 - the contract's name
-    boost: Annotated[float, typer.Option(help="How much stronger, above 0 and up to 1.")] = 0.2,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+@command(REINFORCE, arguments=("id",))
+def reinforce(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Strengthen a fact and confirm it."""
-    with client(home, namespace) as memory:
-        answer = memory.reinforce(id, boost)
-    if as_json:
-        output.print_json(answer)
-    else:
-        output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
+    output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
 
 
 @command(STATS)

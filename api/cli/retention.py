@@ -1,84 +1,99 @@
-"""`ebb forget`, `history` and `pin`: the owner's own decisions about single facts."""
+"""`ebb forget`, `history`, `pin`, `forgotten` and `restore`: the owner's own decisions about facts."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, RESTORE
 
 from api.cli import output
-from api.cli.connection import NamespaceName, Yes, client
+from api.cli.connection import Yes
+from api.cli.operations import command, options_of
 
-Ids = Annotated[list[str], typer.Argument(help="The facts' ids.")]
-Id = Annotated[str, typer.Argument(help="The fact's id.")]
+if TYPE_CHECKING:
+    from api.client import Client
+
 COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unknown": "red"}
+LONGEST = 100
+"""Characters of a text in the table."""
+
+Ids = Annotated[list[str] | None, typer.Argument(help="The facts' ids; else which ones, by the options.")]
+YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking.")]
+SELECTION = ("since", "until", "reason", "run")
 
 
-def forget(
-    ids: Ids,
-    purge: Annotated[bool, typer.Option("--purge", help="Erase them at once: no way back.")] = False,
-    yes: Yes = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+@options_of(FORGET, arguments=("ids",), own={"yes": (Yes, False)})
+def forget(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
     """Forget facts; until they are purged, `ebb restore` brings them back."""
-    if purge:
-        output.confirm_erasure(len(set(ids)), yes=yes, as_json=as_json)
-    with client(home, namespace) as memory:
-        answer = memory.forget(ids, purge=purge)
-    show_fates(answer, as_json=as_json)
+    if given["purge"]:
+        output.confirm_erasure(len(set(given["ids"])), yes=given["yes"], as_json=as_json)
+    show_outcomes(memory.forget(given["ids"], purge=given["purge"]), as_json=as_json)
 
 
-def history(
-    id: Id,  # noqa: A002 - the contract's name
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Tell everything that happened to a fact, oldest first."""
-    with client(home, namespace) as memory:
-        told = memory.history(id)
-    if as_json:
-        output.print_json(told)
-        return
+@command(HISTORY, arguments=("id",), left_out=("limit", "cursor", "links"))
+def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """Show everything that happened to a fact, oldest first."""
     screen = output.console()
-    screen.print(told["text"], markup=False)
-    pinned = f", pinned {_until(told['pinned_until'])}" if told["pinned"] else ""
-    ends = f", ends {told['ends_at']} ({told['ends_for']}) unless used" if told.get("ends_at") else ""
-    screen.print(f"[bold]{told['state']}[/bold]{pinned}{ends}\n")
-    output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in told["events"]])
+    screen.print(found["text"], markup=False)
+    pinned = f", pinned {_until(found['pinned_until'])}" if found["pinned"] else ""
+    ends = f", ends {found['ends_at']} ({found['ends_for']}) unless used" if found.get("ends_at") else ""
+    screen.print(f"[bold]{found['state']}[/bold]{pinned}{ends}\n")
+    output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in found["events"]])
 
 
-def pin(
-    id: Id,  # noqa: A002 - the contract's name
-    off: Annotated[bool, typer.Option("--off", help="End the pin: it fades on from now.")] = False,
-    until: Annotated[str | None, typer.Option(help="Only until then, ISO 8601 with zone or a date.")] = None,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+@command(PIN, arguments=("id",))
+def pin(done: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Keep a fact as it is: it neither fades nor ends, for good or until an instant."""
-    with client(home, namespace) as memory:
-        done = memory.pin(id, until=until, off=off)
-    if as_json:
-        output.print_json(done)
-    else:
-        how_long = f", pinned {_until(done['until'])}" if done["pinned"] else ", not pinned"
-        output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
+    how_long = f", pinned {_until(done['until'])}" if done["pinned"] else ", not pinned"
+    output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
 
 
-def show_fates(answer: dict[str, Any], *, as_json: bool) -> None:
+@command(FORGOTTEN, left_out=("asked",))
+def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """List what was forgotten and can still be restored, newest first, with its reason and the run that forgot it."""
+    if not page["facts"]:
+        output.console().print("Nothing that can be restored matches.")
+        return
+    columns = ["forgotten", "reason", "restorable until", "run", "id", "text"]
+    output.print_table(columns, [_row(one) for one in page["facts"]])
+    if page["next"]:
+        output.console().print(f"There are more: --cursor {page['next']}", markup=False)
+
+
+@options_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
+def restore(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+    """Restore facts: by ids, also superseded ones, or what was forgotten in a time, for a reason or by a run.
+
+    Without ids it counts the matching facts and asks; without a terminal it wants --yes. What was forgotten on request
+    matches only with --reason asked or retracted. What ended by itself and is restored again is pinned. Interrupted, it
+    continues when it is run again.
+    """
+    ids, selection = given.get("ids"), {name: given[name] for name in SELECTION if given.get(name)}
+    if bool(ids) == bool(selection):
+        raise typer.BadParameter("give either ids, or any of --since, --until, --reason and --run")
+    if ids:
+        show_outcomes(memory.restore(ids), as_json=as_json)
+        return
+    answer = memory.restore(**selection, dry_run=True)
+    if not given["dry_run"]:
+        output.confirm_restore(answer["matching"], yes=given["yes"], as_json=as_json)
+        with output.spinner("facts are restored …"):
+            answer |= memory.restore(**selection)
+    _show_restored(answer, as_json=as_json)
+
+
+def show_outcomes(answer: dict[str, Any], *, as_json: bool) -> None:
     """Print what became of each fact; exit with 1 if one was not there or was refused."""
     if as_json:
         output.print_json(answer)
     else:
         for one in answer["results"]:
-            _show_fate(one)
+            _show_outcome(one)
     if any("error" in one or one["action"] == "unknown" for one in answer["results"]):
         raise typer.Exit(1)
 
 
-def _show_fate(one: dict[str, Any]) -> None:
+def _show_outcome(one: dict[str, Any]) -> None:
     if "error" in one:
         output.console(stderr=True).print(one["error"], style="red", markup=False)
         return
@@ -89,6 +104,27 @@ def _show_fate(one: dict[str, Any]) -> None:
     output.console().print(f"[{colour}]{one['action']}[/{colour}] {one['id']}{since}{pinned}")
 
 
+def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
+    """Print how many matched and what became of them; exit with 1 if any was refused."""
+    if as_json:
+        output.print_json(answer)
+    elif "restored" not in answer:
+        output.console().print(f"{answer['matching']} facts match")
+    else:
+        again = f", {answer['pinned']} of them for the second time and so pinned" if answer["pinned"] else ""
+        output.console().print(f"[green]{answer['restored']} facts restored[/green]{again}")
+        for one in answer["errors"]:
+            output.console(stderr=True).print(one["error"], style="red", markup=False)
+    if answer.get("refused"):
+        raise typer.Exit(1)
+
+
+def _row(one: dict[str, Any]) -> list[object]:
+    text = one["text"] if len(one["text"]) <= LONGEST else f"{one['text'][: LONGEST - 1]}…"
+    when, until = one["forgotten_at"][:16].replace("T", " "), one["restorable_until"][:10]
+    return [when, one["reason"], until, one["run"], one["id"], text]
+
+
 def _details(event: dict[str, Any]) -> str:
     return ", ".join("for good" if value is None else f"{name} {value}" for name, value in event["details"].items())
 
@@ -97,4 +133,10 @@ def _until(instant: str | None) -> str:
     return "for good" if instant is None else f"until {instant}"
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"forget": forget, "history": history, "pin": pin}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "forget": forget,
+    "history": history,
+    "pin": pin,
+    "forgotten": forgotten,
+    "restore": restore,
+}

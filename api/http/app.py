@@ -26,7 +26,6 @@ from api.http import (
     problems,
     recall,
     reports,
-    restore,
     tasks,
 )
 from api.http.body import BodyLimit
@@ -38,7 +37,6 @@ from workers.settings import Settings
 
 GROUPS = (
     facts,
-    restore,
     recall,
     graph,
     decay,

@@ -1,111 +1,143 @@
-"""Routes of single facts: store, read, edit, forget, restore, reinforce, pin, history."""
+"""Routes of facts: store, read, edit, reinforce, pin, forget, restore, and what happened to them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
-from uuid import UUID
 
-from ebb.contract import values
+from ebb.contract import facts, retention
 from ebb.contract.reports import FACT, FACTS
-from fastapi import APIRouter, Path, Query, Response
+from ebb.contract.values import MOST_FACTS, MOST_RESULTS, Flag, Limit, Shallow
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from api.http import operations, schemas
-from api.http.dispatch import ACCEPTED, Reader, Writer
-from api.http.paging import Cursor, Limit
-from api.http.problems import RefusedError, responses
+from api.http import operations
+from api.http.dispatch import Reader, Session, Writer
+from api.http.problems import RefusedError
 from api.http.route import Route
 from workers.errors import NotFoundError
 
-routes = APIRouter(prefix="/memory/facts", tags=["facts"], route_class=Route)
+routes = APIRouter(prefix="/memory", tags=["facts"], route_class=Route)
 
-Id = Annotated[UUID, Path(description="the fact's id, as returned when it was stored", examples=[schemas.EXAMPLE_ID])]
 MADE = ("added", "updated")
-
-
-@routes.post("", response_model=schemas.Stored, responses=ACCEPTED | {201: {"model": schemas.Stored}})
-def store(fact: schemas.StoreRequest, memory: Writer, response: Response) -> dict[str, Any]:
-    """Store one fact: 201 if it is new, 200 if it was known or had been forgotten on request."""
-    given = fact.arguments()
-    memory.new_fact = given.setdefault("id", memory.new_id(given))
-    answer = memory.store(**given)
-    if answer["action"] in MADE and not answer.get("changed"):
-        response.status_code = HTTPStatus.CREATED
-        response.headers["Location"] = f"{routes.prefix}/{answer['id']}"
-    return answer
 
 
 class Paged(BaseModel):
     """How much of the list one answer over HTTP has."""
 
-    limit: values.Limit = Field(100, description="how many at most")
+    limit: Limit = Field(100, description="how many at most")
 
 
-operations.add(routes, FACTS, Reader, left_out=("before", "offset", "ids"), own=Paged.model_fields)
+class PagedEvents(BaseModel):
+    """How much of a history one answer over HTTP has."""
+
+    limit: Limit = Field(MOST_RESULTS, description="how many events at most")
 
 
-@routes.post("/batch", response_model=schemas.StoredMany, responses=ACCEPTED)
-def store_many(batch: schemas.BatchRequest, memory: Writer) -> dict[str, Any]:
-    """Store many facts as one task; each has its own answer, in order."""
-    facts = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(batch.facts)]
-    return memory.store_many(facts, touch=batch.touch, classify=batch.classify, count_turns=batch.count_turns)
+class Batch(BaseModel):
+    """Facts over HTTP are objects."""
+
+    facts: list[Annotated[dict[str, Any], Shallow]] = Field(
+        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them"
+    )
 
 
-operations.add(routes, FACT, Reader, problems=(404,))
+class One(BaseModel):
+    """The fact of a path."""
+
+    id: retention.Id
 
 
-@routes.patch("/{id}", response_model=schemas.Edited, responses=ACCEPTED | responses(404))
-def edit(id: Id, changes: schemas.EditRequest, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """Change the fields of a fact except its text; its history keeps the earlier values."""
-    return memory.edit(str(id), **changes.arguments())
+class Forgetting(One):
+    """The fact of a path, which is erased with a key that may do so."""
+
+    purge: Flag = Field(False, description="erase it at once: no way back; needs the scope admin")
 
 
-@routes.delete("/{id}", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))
-def forget(
-    id: Id,  # noqa: A002
-    memory: Writer,
-    purge: Annotated[bool, Query(description="Erase it at once; needs the scope admin.")] = False,
-) -> dict[str, Any]:
-    """Forget a fact; until it is purged, it can be restored."""
-    if purge:
+def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Store one fact; say with 201 that it is new, and where it is."""
+    memory.new_fact = given.setdefault("id", memory.new_id(given))
+    answer = memory.store(**given)
+    if answer["action"] in MADE and not answer.get("changed"):
+        response.status_code = HTTPStatus.CREATED
+        response.headers["Location"] = f"{routes.prefix}/facts/{answer['id']}"
+    return answer
+
+
+def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Store facts, each with an id of its own: the same for the same idempotency key."""
+    named = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(given["facts"])]
+    return memory.store_many(**given | {"facts": named})
+
+
+def edit(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Change a fact, where null removes."""
+    return memory.edit(**given)
+
+
+def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Forget a fact, or erase it at once if the caller may."""
+    if given.get("purge"):
         memory.caller.check("admin")
-    return _fate(memory.forget([str(id)], purge=purge))
+    return _outcome(memory.forget([given["id"]], purge=given.get("purge", False)))
 
 
-@routes.post("/{id}/restore", response_model=schemas.Fate, responses=ACCEPTED | responses(404, 409))
-def restore(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """Restore a forgotten fact, whatever the reason."""
-    return _fate(memory.restore([str(id)]))
+def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """List what was forgotten; on request only for callers who may restore that."""
+    return memory.forgotten(**given, asked="write" in memory.caller.scopes)
 
 
-@routes.post("/{id}/reinforce", response_model=schemas.Reinforced, responses=ACCEPTED | responses(404))
-def reinforce(id: Id, memory: Writer, wish: schemas.ReinforceRequest | None = None) -> dict[str, Any]:  # noqa: A002
-    """Strengthen and confirm a fact."""
-    return memory.reinforce(str(id), (wish or schemas.ReinforceRequest()).boost)
+def restore(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Restore facts by ids or by a selection."""
+    return memory.restore(**given)
 
 
-@routes.get("/{id}/history", response_model=schemas.History, responses=responses(404))
-def history(id: Id, memory: Reader, limit: Limit = schemas.MOST_RESULTS, cursor: Cursor = None) -> dict[str, Any]:  # noqa: A002
-    """Return the history of a fact, live or forgotten, oldest event first."""
-    return memory.history(str(id), limit, cursor)
+def restore_one(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Restore a fact, for whatever reason it was forgotten."""
+    return _outcome(memory.restore([given["id"]]))
 
 
-@routes.post("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
-def pin(id: Id, memory: Writer, wish: schemas.PinRequest | None = None) -> dict[str, Any]:  # noqa: A002
-    """Pin a fact, without end or until an instant: it does not fade."""
-    return memory.pin(str(id), until=(wish or schemas.PinRequest()).arguments().get("until"))
+def unpin(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """End the pin of a fact."""
+    return memory.pin(given["id"], off=True)
 
 
-@routes.delete("/{id}/pin", response_model=schemas.Pinned, responses=ACCEPTED | responses(404))
-def unpin(id: Id, memory: Writer) -> dict[str, Any]:  # noqa: A002
-    """End a fact's pin; it fades from now on."""
-    return memory.pin(str(id), off=True)
-
-
-def _fate(answer: dict[str, Any]) -> dict[str, Any]:
+def _outcome(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the outcome for the one fact of a request."""
-    (fate,) = answer["results"]
-    if fate.get("action") == "unknown":
-        raise NotFoundError(fate.get("error") or f"id: this namespace has no fact {fate['id']}, live or forgotten.")
-    if "error" in fate:
-        raise RefusedError(HTTPStatus.CONFLICT, fate["error"])
-    return dict(fate)
+    (one,) = answer["results"]
+    if one.get("action") == "unknown":
+        raise NotFoundError(one.get("error") or f"id: this namespace has no fact {one['id']}, live or forgotten.")
+    if "error" in one:
+        raise RefusedError(HTTPStatus.CONFLICT, one["error"])
+    return dict(one)
+
+
+operations.add(
+    routes, facts.STORE, Writer, store, responses={201: {"model": facts.Stored}},
+    description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
+)  # fmt: skip
+operations.add(routes, FACTS, Reader, left_out=("before", "offset", "ids"), own=Paged.model_fields)
+operations.add(routes, facts.STORE_MANY, Writer, store_many, own=Batch.model_fields)
+operations.add(routes, FACT, Reader, problems=(404,))
+operations.add(routes, facts.EDIT, Writer, edit, problems=(404,))
+operations.add(
+    routes, retention.FORGET, Writer, forget, route="DELETE /memory/facts/{id}", left_out=("ids",),
+    own=Forgetting.model_fields, response_model=retention.Outcome, problems=(404, 409),
+    description="Forget a fact; until it is purged, it can be restored.",
+)  # fmt: skip
+operations.add(
+    routes, retention.RESTORE, Writer, restore_one, route="POST /memory/facts/{id}/restore",
+    left_out=retention.RESTORE.parameters, own=One.model_fields, response_model=retention.Outcome, problems=(404, 409),
+    description="Restore a forgotten fact, whatever the reason.",
+)  # fmt: skip
+operations.add(routes, retention.HISTORY, Reader, own=PagedEvents.model_fields, problems=(404,))
+operations.add(routes, retention.PIN, Writer, left_out=("off",), problems=(404,))
+operations.add(
+    routes, retention.PIN, Writer, unpin, route="DELETE /memory/facts/{id}/pin", left_out=("off", "until"),
+    problems=(404,), name="unpin", description="End a fact's pin; it fades from now on.",
+)  # fmt: skip
+operations.add(routes, retention.REINFORCE, Writer, problems=(404,))
+operations.add(
+    routes, retention.FORGOTTEN, Reader, forgotten, left_out=("asked",),
+    description="Return forgotten facts that can be restored, newest first.\n\n"
+    "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
+)  # fmt: skip
+operations.add(routes, retention.RESTORE, Writer, restore)

@@ -103,7 +103,7 @@ def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
 
 
 def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
-    return _parameter(name, Annotated[_type(field), Path(description=field.description)])
+    return _parameter(name, Annotated[_type(field), Path(description=field.description, examples=field.examples)])
 
 
 def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:

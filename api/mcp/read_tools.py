@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.retention import FORGOTTEN
 from pydantic import Field
 
-from api.mcp.tool import Call, ForgottenFor, Run, Since, Until, brief, given, read, reads, tool_of
+from api.mcp.tool import Call, brief, read, reads, tool_of
 from api.transport import Answer
 
 Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100)]
@@ -73,22 +74,14 @@ def stats(call: Call) -> Answer:
     return read(call).client.stats()
 
 
-def forgotten(
-    call: Call,
-    since: Since = None,
-    until: Until = None,
-    reason: ForgottenFor = None,
-    run: Run = None,
-    limit: Limit = 20,
-    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
-) -> Answer:
+@tool_of(FORGOTTEN, "since until reason run limit cursor", types=FEW, defaults={"limit": 20})
+def forgotten(call: Call, given: dict[str, Any]) -> Answer:
     """List what was forgotten and can be restored, newest first, with its reason and until when; see `restore`.
 
     Returns {"facts": [{"id", "text", "reason", "forgotten_at", "run", "restorable_until"}], "next"}.
     """
     memory = read(call)
-    chosen = given(since=since, until=until, reason=reason, run=run, cursor=cursor)
-    return {"facts": [], **brief(memory.client.forgotten(limit, asked=memory.writes, **chosen))}
+    return {"facts": [], **brief(memory.client.forgotten(**given, asked=memory.writes))}
 
 
 def held(

@@ -12,25 +12,18 @@ from mcp.server.mcpserver import tools as served
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field, TypeAdapter
+from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from api.client import Client
 from api.transport import Answer
 from workers.errors import EbbError
-from workers.validation.archived import Reason
 
 Scope: TypeAlias = Literal["read", "write"]
 P = ParamSpec("P")
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 Id = Annotated[str, Field(description="A fact's id, a UUID as recall, lookup and store give it.")]
-Ids = Annotated[list[str], Field(description="Ids of facts, as recall, lookup and store give them.", min_length=1)]
-Since = Annotated[str | None, Field(description="Forgotten at this instant or later, ISO 8601 with zone, or a date.")]
-Until = Annotated[str | None, Field(description="Forgotten before this instant.")]
-ForgottenFor = Annotated[
-    Reason | None, Field(description="Why: asked and retracted are requests, the others ended by themselves.")
-]
-Run = Annotated[str | None, Field(description="Forgotten by this run, whose id `forgotten` shows.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +58,20 @@ def tool_of(
     *,
     types: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    words: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[Any, dict[str, Any]], Answer]], Callable[..., Answer]]:
     """Return the decorator that gives a function the named parameters of an operation, as a tool takes them.
 
-    The function gets the call and what was given. `types` and `defaults` take the place of those of the
-    contract where an agent shall have less.
+    The function gets the call and what was given other than by default. `types` and `defaults` take the place of those
+    of the contract where an agent shall have less, `words` that of its descriptions.
     """
-    parameters = [_parameter(operation, name, types or {}, defaults or {}) for name in names.split()]
+    fields = operation.params.model_fields
+    parameters = [_parameter(fields[name], name, types or {}, defaults or {}, words or {}) for name in names.split()]
 
     def decorate(run: Callable[[Any, dict[str, Any]], Answer]) -> Callable[..., Answer]:
         def tool(call: Any, **given: Any) -> Answer:
-            said = {name: _JSON.dump_python(value, mode="json") for name, value in given.items() if value is not None}
-            return run(call, said)
+            said = {name: value for name, value in given.items() if value not in (None, fields[name].default)}
+            return run(call, _JSON.dump_python(said, mode="json"))
 
         shown = [inspect.Parameter("call", inspect.Parameter.KEYWORD_ONLY, annotation=Call), *parameters]
         tool.__name__, tool.__doc__ = run.__name__, run.__doc__
@@ -88,13 +83,12 @@ def tool_of(
 
 
 def _parameter(
-    operation: Operation, name: str, types: Mapping[str, Any], defaults: Mapping[str, Any]
+    field: FieldInfo, name: str, types: Mapping[str, Any], defaults: Mapping[str, Any], words: Mapping[str, str]
 ) -> inspect.Parameter:
-    field = operation.params.model_fields[name]
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     empty = inspect.Parameter.empty if field.is_required() else field.default
     kind = types.get(name, kind)
-    described: Any = Annotated[kind, Field(description=field.description)]
+    described: Any = Annotated[kind, Field(description=words.get(name, field.description))]
     default = defaults.get(name, empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
 
@@ -147,11 +141,6 @@ def brief(answer: Any) -> Any:
     if isinstance(answer, dict):
         return {name: brief(value) for name, value in answer.items() if value not in (None, [])}
     return answer
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """Return those arguments that a caller gave."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _telling(run: Callable[P, Answer]) -> Callable[P, Answer]:

@@ -1,55 +1,42 @@
 """Tools by which an agent changes what is remembered."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
-from ebb.contract.values import DecayClass
+from ebb.contract.facts import EDIT, STORE
+from ebb.contract.retention import FORGET, REINFORCE, RESTORE
 from pydantic import Field
 
-from api.mcp.tool import (
-    Call,
-    ForgottenFor,
-    Id,
-    Ids,
-    Run,
-    Since,
-    Until,
-    brief,
-    given,
-    removes,
-    writes,
-    written,
-)
+from api.mcp.tool import Call, Id, brief, removes, tool_of, writes, written
 from api.transport import Answer
-
-if TYPE_CHECKING:
-    from api.given import EditFields, FactFields
 
 Entity = Annotated[str, Field(description="A person, project or thing, by its name.")]
 
 
-def store(
-    call: Call,
-    text: Annotated[str, Field(description="One statement, clear without its context: names, no pronouns.")],
-    tags: Annotated[list[str] | None, Field(description="Topics, to find it by.")] = None,
-    category: Annotated[str | None, Field(description="Such as preference, decision or fact.")] = None,
-    entity: Annotated[str | None, Field(description="Whom or what it is about.")] = None,
-    key: Annotated[str | None, Field(description="Which of the entity's properties, such as phone.")] = None,
-    value: Annotated[str | None, Field(description="That property's value.")] = None,
-    importance: Annotated[float | None, Field(description="0 to 1; 0.5 if left out.", ge=0, le=1)] = None,
-    decay_class: Annotated[
-        DecayClass | None,
-        Field(
-            description="How long it matters: permanent; stable or durable 90 days, normal or active 14 days, from "
-            "each use; from each statement only: short 2 days, session 24 hours, ephemeral or checkpoint 4 hours. In "
-            "the last quarter confidence halves every hour, so a fact that is never used ends soon after its begin: "
-            "stable after 67 days. Left out: by its words. `ends_at` says when."
-        ),
-    ] = None,
-    source: Annotated[str | None, Field(description="Where it comes from.")] = None,
-    source_date: Annotated[str | None, Field(description="When it was said, ISO 8601 with zone, or a date.")] = None,
-    supersedes: Annotated[str | None, Field(description="The id of the fact that this one replaces.")] = None,
-    again: Annotated[bool, Field(description="Even though it was forgotten on request before.")] = False,
-) -> Answer:
+STATEMENT = "text tags category entity key value importance decay_class source source_date supersedes again"
+FIELDS = "id tags category entity key value importance confidence decay_class source"
+TAGS = {"tags": list[str] | None}
+"""Agents give lists."""
+
+LIFETIMES = (
+    "How long it matters: permanent; stable or durable 90 days, normal or active 14 days, from "
+    "each use; from each statement only: short 2 days, session 24 hours, ephemeral or checkpoint 4 hours. In "
+    "the last quarter confidence halves every hour, so a fact that is never used ends soon after its begin: "
+    "stable after 67 days. Left out: by its words. `ends_at` says when."
+)
+
+
+@tool_of(
+    STORE,
+    STATEMENT,
+    types=TAGS,
+    words={
+        "text": "One statement, clear without its context: names, no pronouns.",
+        "tags": "Topics, to find it by.",
+        "decay_class": LIFETIMES,
+        "again": "Even though it was forgotten on request before.",
+    },
+)
+def store(call: Call, given: dict[str, Any]) -> Answer:
     """Remember one fact for later sessions: who people are, what they prefer, what was decided and why.
 
     Returns {"id", "action", "decay_class", "class_reason", "ends_at", "ends_for"}: when it ends unless it is used, and
@@ -57,37 +44,18 @@ def store(
     `supersedes`, or changed what `changed` names of a known fact; `ignored` names what was left out; `forgotten` where
     its owner wished that forgotten: then nothing is stored, and `again` is for when they say so.
     """
-    fact: FactFields = given(  # type: ignore[assignment]  # of the names of these parameters
-        tags=tags, category=category, entity=entity, key=key, value=value, importance=importance,
-        decay_class=decay_class, source=source, source_date=source_date, supersedes=supersedes, again=again or None,
-    )  # fmt: skip
-    answer: Answer = brief(written(call).store(text, **fact))
+    answer: Answer = brief(written(call).store(**given))
     return answer
 
 
-def update(
-    call: Call,
-    id: Id,  # noqa: A002 - the contract's name
-    tags: Annotated[list[str] | None, Field(description="All tags that it shall have.")] = None,
-    category: Annotated[str | None, Field(description="Such as preference, decision or fact.")] = None,
-    entity: Annotated[str | None, Field(description="Whom or what it is about.")] = None,
-    key: Annotated[str | None, Field(description="Which of the entity's properties, such as phone.")] = None,
-    value: Annotated[str | None, Field(description="That property's value.")] = None,
-    importance: Annotated[float | None, Field(description="0 to 1.", ge=0, le=1)] = None,
-    confidence: Annotated[float | None, Field(description="How sure it is, 0 to 1.", ge=0, le=1)] = None,
-    decay_class: Annotated[DecayClass | None, Field(description="How long it matters, as for `store`.")] = None,
-    source: Annotated[str | None, Field(description="Where it comes from.")] = None,
-) -> Answer:
+@tool_of(EDIT, FIELDS, types=TAGS, words={"decay_class": "How long it matters, as for `store`."})
+def update(call: Call, given: dict[str, Any]) -> Answer:
     """Change what a fact says beside its text, such as how long it matters; what is left out stays.
 
     Returns {"id", "action", "changed", "decay_class", "ends_at", "ends_for"}. A text that is not true any more is
     better stored again with `supersedes`.
     """
-    changes: EditFields = given(  # type: ignore[assignment]  # of the names of these parameters
-        tags=tags, category=category, entity=entity, key=key, value=value, importance=importance,
-        confidence=confidence, decay_class=decay_class, source=source,
-    )  # fmt: skip
-    answer: Answer = brief(written(call).edit(id, **changes))
+    answer: Answer = brief(written(call).edit(**given))
     return answer
 
 
@@ -122,44 +90,35 @@ def relate(
     return written(call).relate(source, target, type, weight=weight, pinned=pinned)
 
 
-def reinforce(
-    call: Call,
-    id: Id,  # noqa: A002 - the contract's name
-    boost: Annotated[float, Field(description="How much stronger.", gt=0, le=1)] = 0.2,
-) -> Answer:
+@tool_of(REINFORCE, "id boost")
+def reinforce(call: Call, given: dict[str, Any]) -> Answer:
     """Strengthen a fact that proved true or useful, so that it fades later. Recalled facts are strengthened anyway.
 
     Returns {"id", "salience"}, the strength from 0 to 1.
     """
-    return written(call).reinforce(id, boost)
+    return written(call).reinforce(**given)
 
 
-def forget(call: Call, ids: Ids) -> Answer:
+@tool_of(FORGET, "ids")
+def forget(call: Call, given: dict[str, Any]) -> Answer:
     """Forget facts because their owner asks for it. They can be restored for a while, and are not stored again.
 
     Returns {"results": [{"id", "action"}]}: `forgotten`, `unchanged` if it was already, `unknown` if there is no such
-    fact here. What only changed is better stored anew with `supersedes`.
+    fact here. What only changed is better stored again with `supersedes`.
     """
-    answer: Answer = brief(written(call).forget(ids))
+    answer: Answer = brief(written(call).forget(**given))
     return answer
 
 
-def restore(
-    call: Call,
-    ids: Annotated[list[str] | None, Field(description="Ids, as forgotten gives them; else which facts.")] = None,
-    since: Since = None,
-    until: Until = None,
-    reason: ForgottenFor = None,
-    run: Run = None,
-) -> Answer:
-    """Bring back facts that were forgotten or superseded: by ids, or all that were forgotten in a time or by a run.
+@tool_of(RESTORE, "ids since until reason run")
+def restore(call: Call, given: dict[str, Any]) -> Answer:
+    """Restore facts that were forgotten or superseded: by ids, or all that were forgotten in a time or by a run.
 
     Ask `forgotten` first to see which these are. What was forgotten on request comes back only by its id or with
     `reason`. Returns {"results": [{"id", "action"}]}: `restored`, `unchanged` if it is there, or an `error`; without
     ids {"restored", "pinned", "refused"}, how many. A fact that ended twice by itself is pinned when restored again.
     """
-    chosen = given(ids=ids, since=since, until=until, reason=reason, run=run)
-    answer: Answer = brief(written(call).restore(**chosen))
+    answer: Answer = brief(written(call).restore(**given))
     return answer
 
 

@@ -13,12 +13,10 @@ from live_system import LiveSystem, eventually
 from api import client as clients
 from api import held, items, operations
 from api.client import Client
-from api.given import FactFields
 from api.items import Keeper
 from api.methods import Method
 from api.operations import Operator
 from workers.errors import LateError, NotFoundError
-from workers.validation import NewFact
 
 pytestmark = pytest.mark.acceptance
 
@@ -43,6 +41,9 @@ OWN_AFFAIRS = {
 }
 """Tasks that no caller has a use for, each with its reason."""
 
+BY_HAND = {"memory.store", "memory.store_many", "memory.edit", "memory.restore", "memory.resolve"}
+"""Operations whose methods do something of their own."""
+
 
 @pytest.fixture
 def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
@@ -55,15 +56,11 @@ def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
     program = "".join(map(inspect.getsource, (clients, operations, items, held)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
-    sent |= {one.operation.name for one in vars(Client).values() if isinstance(one, Method)} | {"memory.resolve"}
+    sent |= {one.operation.name for one in vars(Client).values() if isinstance(one, Method)} | BY_HAND
 
     assert len(tasks) >= 20
     assert tasks - sent - OWN_AFFAIRS.keys() == set()
     assert sent | OWN_AFFAIRS.keys() <= tasks
-
-
-def test_the_type_of_a_fact_names_every_field_of_one() -> None:
-    assert FactFields.__annotations__.keys() | {"text"} == NewFact.model_fields.keys()
 
 
 def test_every_method_says_what_it_returns() -> None:

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ebb.contract.facts import NewFact
+
 from tests.benchmarks.data import AT
 from tests.benchmarks.machine import CHECKOUT
 from workers import validation
-from workers.validation import NewFact
 
 SAMPLE = CHECKOUT / "api" / "sample" / "year.jsonl"
 SAMPLE_QUESTIONS = CHECKOUT / "tests" / "acceptance" / "sample_questions.json"

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from ebb.contract.retention import ShowHistory
 from psycopg import sql
 from psycopg.rows import dict_row
 
@@ -199,7 +200,7 @@ class Memory:
 
     def history(self, id_: UUID, *, at: float = 0, namespace: str = "default") -> list[tuple[str, float]]:
         """Return what happened to a fact, and on which day."""
-        found = history.history(self.context, namespace, id_, day(at))
+        found = history.history(self.context, ShowHistory(id=id_, namespace=namespace), day(at))
         return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.happenings]
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:

@@ -3,6 +3,7 @@
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
@@ -12,7 +13,7 @@ from workers.memory.history import History
 
 
 def history_of(memory: Memory, id_: UUID, at: float) -> History:
-    return history.history(memory.context, "default", id_, day(at))
+    return history.history(memory.context, ShowHistory(id=id_), day(at))
 
 
 def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
@@ -37,7 +38,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
 def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> None:
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
     links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
-    bare = history.history(memory.context, "default", one, day(2), with_links=False)
+    bare = history.history(memory.context, ShowHistory(id=one, links=False), day(2))
     assert [happening.what for happening in history_of(memory, one, 2).happenings] == ["stored", "linked"]
     assert [happening.what for happening in bare.happenings] == ["stored"]
 

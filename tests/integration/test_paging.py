@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from ebb.contract.recall import Lookup
+from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -142,7 +143,8 @@ def test_events_are_each_listed_once_though_many_have_the_same_instant(
         (memory.unpin if place % 2 else memory.pin)(id_, at=at, namespace=name)
 
     def page(place: Any, most: int | None = limit) -> Page:
-        found = history.history(memory.context, name, id_, day(5), most, place)
+        asked = ShowHistory(id=id_, namespace=name, limit=most, cursor=cursors.following(place))
+        found = history.history(memory.context, asked, day(5))
         return found.happenings, found.rest
 
     whole, _ = page(None, None)

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import pytest
+from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 
 from workers.admin import purge, search_indexes
@@ -76,7 +77,7 @@ def test_what_was_purged_can_neither_be_restored_nor_shown(memory: Memory) -> No
     (refused,) = memory.restore(id_, at=2)
     assert "it was purged" in str(refused)
     with pytest.raises(InvalidInputError, match="it was purged"):
-        history.history(memory.context, "default", id_, day(2))
+        history.history(memory.context, ShowHistory(id=id_), day(2))
 
 
 def test_what_faded_by_itself_is_purged_as_well_and_may_be_stored_again(memory: Memory) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from ebb.contract.facts import NewFact
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -29,7 +30,7 @@ anything = st.recursive(
 )
 
 
-def fact(**fields: Any) -> validation.NewFact:
+def fact(**fields: Any) -> NewFact:
     return validation.new_fact({"text": "Alice likes tea", **fields}, LIMIT)
 
 
@@ -40,7 +41,7 @@ def refused(**fields: Any) -> str:
     return str(refusal.value)
 
 
-def taken_or_refused(given: Any) -> tuple[validation.NewFact | None, str]:
+def taken_or_refused(given: Any) -> tuple[NewFact | None, str]:
     try:
         return validation.new_fact(given, LIMIT), ""
     except InvalidInputError as refusal:
@@ -254,7 +255,7 @@ def test_an_id_that_is_no_uuid_is_refused(given: Any) -> None:
     assert re.match(r"id: (input should be a valid UUID|UUID input should be)", refused(id=given))
 
 
-@given(st.dictionaries(st.sampled_from([*validation.NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
+@given(st.dictionaries(st.sampled_from([*NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
 @properties
 def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any) -> None:
     taken, refusal = taken_or_refused(given)

@@ -35,6 +35,7 @@ from workers.validation.archived import (
     ArchivedWish,
     Record,
 )
+from workers.validation.facts import digest
 
 Imported = Stored | InvalidInputError | str
 
@@ -74,7 +75,7 @@ def bring_back(context: Context, namespace: str, records: Sequence[Record], now:
 
 
 def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Imported]:
-    hashes = [one.fact.digest for one in given]
+    hashes = [digest(one.fact) for one in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         refused = _refused(db, tenant, given, hashes)

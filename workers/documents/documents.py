@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
+from ebb.contract.facts import NewFact
+
 from workers.context import Context
 from workers.coordination import signals
 from workers.core.chunks import Chunk
@@ -20,7 +22,6 @@ from workers.memory.store import store_many
 from workers.storage import activity, documents, namespaces
 from workers.storage.connection import transaction
 from workers.storage.documents import Known
-from workers.validation import NewFact
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0

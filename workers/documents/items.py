@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
+from ebb.contract.facts import NewFact
 from ebb.contract.values import DecayClass
 
 from workers.context import Context
@@ -25,7 +26,6 @@ from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
 from workers.storage.items import Item
 from workers.storage.namespaces import Namespace
-from workers.validation import NewFact
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,

@@ -8,6 +8,7 @@ from uuid import UUID
 from zlib import crc32
 
 import numpy as np
+from ebb.contract.facts import NewFact
 
 from workers.context import Context
 from workers.core import lifetime, tiers
@@ -25,7 +26,6 @@ from workers.storage import activity, embedders, facts, statements, vectors
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
 from workers.storage.namespaces import Namespace
-from workers.validation import NewFact
 
 
 @dataclass(frozen=True, slots=True)

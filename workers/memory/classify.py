@@ -12,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.facts import NewFact
 from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
@@ -29,7 +30,6 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.storage.visible import VisibleFact
-from workers.validation import NewFact
 
 log = logging.getLogger(__name__)
 

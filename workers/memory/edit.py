@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.facts import EDITABLE, Edit
 from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
@@ -21,11 +22,13 @@ from workers.storage import activity, edits, events, namespaces, statements, sup
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
-from workers.validation.edits import EDITABLE
 
 EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
 LIVES = ("decay_class", "confidence")
+NEEDED = ("importance", "confidence")
+"""What every fact has, so that it can be changed but not removed."""
+
 KEPT_WHOLE = ("chunk", "item")
 """Kinds of facts that are documents or parts of them, which are changed where they come from."""
 
@@ -57,15 +60,17 @@ class Change:
         return statement_digest(self.before.text, self.now("entity"), self.now("key"), self.now("value"))
 
 
-def edit(context: Context, namespace: str, id_: UUID, wanted: Mapping[str, Any], now: datetime) -> Edited:
+def edit(context: Context, asked: Edit, now: datetime) -> Edited:
     """Change what a live fact says beside its text; repeating it changes nothing. Tags given replace those it has.
 
     With another decay class or confidence it is confirmed, and its lifetime starts again.
 
     Raises:
         NotFoundError: there is no such live fact.
-        InvalidInputError: it is part of a document, another fact says the same, or a later edit came before.
+        InvalidInputError: nothing is to be changed, what every fact has is to be removed, it is part of a document,
+            another fact says the same, or a later edit came before.
     """
+    wanted, namespace, id_ = _wanted(asked), asked.namespace, asked.id
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         rows = None if tenant is None else activity.lock(db, tenant.id, [id_])
@@ -81,6 +86,16 @@ def edit(context: Context, namespace: str, id_: UUID, wanted: Mapping[str, Any],
         if not set(changed).isdisjoint(IDENTIFYING):
             supersession.find_contradictions(db, tenant.id, [id_], now)
     return Edited(id_, changed, life)
+
+
+def _wanted(asked: Edit) -> dict[str, Any]:
+    """Return what is to become of each field that was given."""
+    wanted = {name: getattr(asked, name) for name in EDITABLE if name in asked.model_fields_set}
+    if not wanted:
+        raise InvalidInputError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}.")
+    if lacking := [name for name in NEEDED if wanted.get(name, 0) is None]:
+        raise InvalidInputError(f"{lacking[0]}: cannot be removed; give a number from 0 to 1, or leave it out.")
+    return wanted | ({"tags": wanted["tags"] or []} if "tags" in wanted else {})
 
 
 def edit_within(

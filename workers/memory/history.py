@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.retention import ShowHistory
+
 from workers.context import Context
 from workers.errors import NotFoundError
 from workers.memory.lifetime import NEVER, Ending, endings
@@ -16,6 +18,7 @@ from workers.storage.connection import Connection, reading
 from workers.storage.events import Account
 from workers.storage.links import Link
 from workers.storage.namespaces import Namespace
+from workers.validation import cursors
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +52,23 @@ class History:
     ending: Ending = NEVER
 
 
-def history(
-    context: Context,
-    namespace: str,
-    id_: UUID,
-    now: datetime,
-    limit: int | None = None,
-    place: Cursor | None = None,
-    *,
-    with_links: bool = True,
-) -> History:
-    """Return what happened to a fact of a namespace; recalls are counted, not listed.
-
-    Without limit that is all of it. Its links are those to facts that are not forgotten, of which there may be very
-    many: who tells of them otherwise leaves them out.
+def history(context: Context, asked: ShowHistory, now: datetime) -> History:
+    """Return what happened to a fact; recalls are counted, not listed, and links are those to facts not forgotten.
 
     Raises:
-        InvalidInputError: the namespace has no such fact, or has none any more.
+        InvalidInputError: the namespace has no such fact, or has none any more; or the cursor is of another listing.
     """
+    namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         ends = {} if tenant is None else _endings(context, db, tenant, id_)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
-        linked = [] if tenant is None or not with_links else links.of(db, tenant.id, id_)
+        linked = [] if tenant is None or not asked.links else links.of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     whole = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
-    page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], limit, place)
+    page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], asked.limit, place)
     return History(
         id=id_,
         text=account.text,

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.facts import EDITABLE, NewFact
 
 from workers.context import Context
 from workers.core import lifetime
@@ -19,8 +20,6 @@ from workers.storage import activity, turn_limit
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.edits import Editable
-from workers.validation import NewFact
-from workers.validation.edits import EDITABLE
 
 COMPARED = ("kind", "session", "turn", "source_date", "created_at")
 STARTING = ("salience", "strength", "coactivations", "last_seen_at")

@@ -7,6 +7,7 @@ from typing import get_args
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.values import Reason
 
 from workers.context import Context
 from workers.core import fading, lifetime
@@ -33,7 +34,6 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
 from workers.storage.namespaces import Namespace
 from workers.storage.tombstones import Cursor, Selection, Standing
-from workers.validation.archived import Reason
 
 VOUCHED_FOR = 1.0
 """The confidence of a restored fact that would otherwise end at once."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
+from ebb.contract.facts import NewFact
 from uuid_utils.compat import uuid7
 
 from workers.context import Context
@@ -31,7 +32,7 @@ from workers.storage.connection import Connection, transaction, writing
 from workers.storage.edits import Classed
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
-from workers.validation import NewFact
+from workers.validation.facts import digest
 
 log = logging.getLogger(__name__)
 
@@ -280,7 +281,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         id=fact.id or uuid7(),
         kind=fact.kind,
         text=fact.text,
-        hash=fact.digest,
+        hash=digest(fact),
         summary=_summary(fact, context.settings.summary_threshold),
         category=fact.category,
         entity=fact.entity,

@@ -1,4 +1,4 @@
-"""The tasks of recall and lookup, and of what follows from it: touch, reinforce and regenerate."""
+"""The tasks of recall and lookup, and of what follows from them: touch and regenerate."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from workers import validation
 from workers.celery import app, settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
-from workers.errors import EmbeddingError, NoConnectionError, NotFoundError
+from workers.errors import EmbeddingError, NoConnectionError
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import touch as touching
@@ -23,8 +23,6 @@ from workers.tasks import answers
 from workers.tasks.operation import task_of
 from workers.tasks.task import EbbTask, context, use_of, uuid_of, write_instant
 from workers.validation.words import own_words
-
-DEFAULT_BOOST = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -110,26 +108,13 @@ def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
     """Have facts that were used though they had faded regenerated, once however often they are used meanwhile."""
     if faded and settings.regeneration_enabled:
         claimed = signals.claim_regeneration(context.redis, namespace, faded)
-        if claimed:
-            regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in claimed]})
+        regenerate_soon(namespace, claimed)
 
 
-@app.task(base=EbbTask, bind=True, name="memory.reinforce")
-def reinforce(
-    self: Task,
-    id: Any,  # noqa: A002 - the contract's name
-    namespace: Any = "default",
-    boost: Any = DEFAULT_BOOST,
-    now: Any = None,
-) -> dict[str, Any]:
-    """Strengthen one fact and confirm it, once for each task id; return its salience."""
-    at = write_instant(self, now)
-    fact, name = validation.fact_id(id), validation.namespace_name(namespace)
-    done = touching.reinforce(context, name, fact, validation.share(boost, "boost"), at, use_of(self))
-    if done is None:
-        raise NotFoundError(f"id: no live fact {fact} is in namespace {name!r}; look for it with `recall`.")
-    regenerate_used(name, [fact] if done.faded else [])
-    return {"id": str(fact), "salience": round(done.salience, 6)}
+def regenerate_soon(namespace: str, faded: Sequence[UUID]) -> None:
+    """Have facts regenerated, if that is wanted."""
+    if faded and settings.regeneration_enabled:
+        regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in faded]})
 
 
 @app.task(base=EbbTask, bind=True, name="memory.regenerate", ignore_result=True)

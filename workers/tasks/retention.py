@@ -1,99 +1,81 @@
-"""The tasks by which owners decide what stays: forget, pin, edit, history and purge."""
+"""The tasks by which owners decide what stays: reinforce, forget, pin, edit, history and purge."""
 
 import time
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from celery import Task
+from ebb.contract import facts
+from ebb.contract import retention as contract
 
-from workers import validation
 from workers.admin import purge as purging
 from workers.admin import purge as scrubbing
-from workers.celery import app, settings
+from workers.celery import app
 from workers.coordination import signals
 from workers.decay import forget_limit, runs
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit as editing
 from workers.memory import forget as forgetting
-from workers.memory import history as telling
+from workers.memory import history as past
 from workers.memory import pin as pinning
 from workers.memory import touch as touching
 from workers.tasks import answers
 from workers.tasks.once import OnceTask
-from workers.tasks.recall import regenerate
-from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, instant, scope, write_instant
-from workers.validation import cursors
-from workers.validation.edits import fact_edit
+from workers.tasks.operation import task_of
+from workers.tasks.recall import regenerate_soon, regenerate_used
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, use_of, write_instant
 
 CLEAN_SECONDS = 7_200.0
 """The longest that cleaning may take, after which another one may begin."""
 
 
-@app.task(base=OnceTask, bind=True, name="memory.forget")
-def forget(self: Task, ids: Any, namespace: Any = "default", purge: bool = False, now: Any = None) -> dict[str, Any]:
+@task_of(contract.REINFORCE, contract.Reinforce)
+def reinforce(self: Task, asked: contract.Reinforce) -> dict[str, Any]:
+    """Strengthen one fact and confirm it, once for each task id; return its salience."""
+    at = write_instant(self, asked.now)
+    done = touching.reinforce(context, asked.namespace, asked.id, asked.boost, at, use_of(self))
+    if done is None:
+        raise NotFoundError(
+            f"id: no live fact {asked.id} is in namespace {asked.namespace!r}; look for it with `recall`."
+        )
+    regenerate_used(asked.namespace, [asked.id] if done.faded else [])
+    return {"id": str(asked.id), "salience": round(done.salience, 6)}
+
+
+@task_of(contract.FORGET, contract.Forget, base=OnceTask)
+def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""
-    at = write_instant(self, now)
-    name, facts = validation.namespace_name(namespace), validation.fact_ids(ids, MOST_FACTS)
-    outcomes = forgetting.forget(context, name, facts, at, purge=purge)
-    signals.mark_grown(context.redis, name)
-    return answers.outcomes(facts, outcomes)
+    at = write_instant(self, asked.now)
+    outcomes = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge)
+    signals.mark_grown(context.redis, asked.namespace)
+    return answers.outcomes(asked.ids, outcomes)
 
 
-@app.task(base=OnceTask, bind=True, name="memory.pin")
-def pin(
-    self: Task,
-    id: Any,  # noqa: A002 - the contract's name
-    namespace: Any = "default",
-    until: Any = None,
-    off: bool = False,
-    now: Any = None,
-) -> dict[str, Any]:
+@task_of(contract.PIN, contract.Pin, base=OnceTask)
+def pin(self: Task, asked: contract.Pin) -> dict[str, Any]:
     """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
-    at = write_instant(self, now)
-    fact, name = validation.fact_id(id), validation.namespace_name(namespace)
-    if off and until is not None:
+    at = write_instant(self, asked.now)
+    if asked.off and asked.until is not None:
         raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
-    if off:
-        return answers.pinned(pinning.unpin(context, name, fact, at))
-    done = pinning.pin(context, name, fact, None if until is None else validation.instant(until, "until"), at)
-    _regenerate(name, [fact] if done.faded else [])
+    if asked.off:
+        return answers.pinned(pinning.unpin(context, asked.namespace, asked.id, at))
+    done = pinning.pin(context, asked.namespace, asked.id, asked.until, at)
+    regenerate_soon(asked.namespace, [asked.id] if done.faded else [])
     return answers.pinned(done)
 
 
-@app.task(base=OnceTask, bind=True, name="memory.edit")
-def edit(
-    self: Task,
-    id: Any,  # noqa: A002 - the contract's name
-    namespace: Any = "default",
-    now: Any = None,
-    **changes: Any,
-) -> dict[str, Any]:
+@task_of(facts.EDIT, facts.Edit, base=OnceTask)
+def edit(self: Task, asked: facts.Edit) -> dict[str, Any]:
     """Change what a fact says beside its text; return which fields changed, and how long it lives since."""
-    at = write_instant(self, now)
-    fact, name = validation.fact_id(id), validation.namespace_name(namespace)
-    done = editing.edit(context, name, fact, fact_edit(changes), at)
-    signals.mark_grown(context.redis, name)
+    done = editing.edit(context, asked, write_instant(self, asked.now))
+    signals.mark_grown(context.redis, asked.namespace)
     return answers.edited(done)
 
 
-@app.task(base=EbbTask, name="memory.history")
-def history(
-    id: Any,  # noqa: A002 - the contract's name
-    namespace: Any = "default",
-    limit: Any = None,
-    cursor: Any = None,
-    links: bool = True,
-    now: Any = None,
-) -> dict[str, Any]:
-    """Return a fact and everything that happened to it, oldest first; with `limit` in pages, without links if told."""
-    name, most = (
-        validation.namespace_name(namespace),
-        None if limit is None else validation.whole(limit, "limit", MOST_FACTS),
-    )
-    place = cursors.place(cursor, telling.Cursor)
-    fact, at = validation.fact_id(id), instant(now)
-    return answers.history(telling.history(context, name, fact, at, most, place, with_links=links))
+@task_of(contract.HISTORY, contract.ShowHistory)
+def history(_: Task, asked: contract.ShowHistory) -> dict[str, Any]:
+    """Return a fact and everything that happened to it, oldest first."""
+    return answers.history(past.history(context, asked, asked.now or context.now()))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.purge")
@@ -148,8 +130,3 @@ def _purge(name: str | None, at: datetime, *, dry_run: bool, in_gaps: bool = Tru
         "left": purging.waiting(context, at, name),
         "forgotten_before": answers.shown(purging.before(context, at)),
     }
-
-
-def _regenerate(namespace: str, ids: list[UUID]) -> None:
-    if ids and settings.regeneration_enabled:
-        regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in ids]})

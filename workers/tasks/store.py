@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from uuid import UUID, uuid5
 
 from celery import Task
+from ebb.contract import facts as contract
 
 from workers import validation
 from workers.admin import import_archive as bringing
@@ -21,9 +22,11 @@ from workers.memory.add import Stored
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks import answers
 from workers.tasks.graph import autolink
+from workers.tasks.operation import task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
 from workers.validation.archived import Record, archived
+from workers.validation.facts import new_fact
 
 MOST_LOOKED_AT = 10_000
 LINKED = ("added", "updated", "unchanged")
@@ -53,40 +56,19 @@ class StoreTask(EbbTask):
         return True
 
 
-@app.task(base=StoreTask, bind=True, name="memory.store", soft_time_limit=35, time_limit=40)
-def store(
-    self: Task,
-    text: Any = None,
-    namespace: Any = "default",
-    touch: bool = True,
-    classify: bool = True,
-    count_turns: bool = True,
-    now: Any = None,
-    **fact: Any,
-) -> dict[str, Any]:
+@task_of(contract.STORE, contract.Store, base=StoreTask, soft_time_limit=35, time_limit=40)
+def store(self: Task, asked: contract.Store) -> dict[str, Any]:
     """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
-    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
-    (answer,) = _store(self, [{"text": text, **fact}], namespace, now, **flags)
+    (answer,) = _store(self, asked, [asked])
     if isinstance(answer, InvalidInputError):
         raise answer
     return answers.stored(answer)
 
 
-@app.task(base=StoreTask, bind=True, name="memory.store_many")
-def store_many(
-    self: Task,
-    facts: Any,
-    namespace: Any = "default",
-    touch: bool = True,
-    classify: bool = True,
-    count_turns: bool = True,
-    now: Any = None,
-) -> dict[str, Any]:
+@task_of(contract.STORE_MANY, contract.StoreMany, base=StoreTask)
+def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
-    if not isinstance(facts, list) or not 0 < len(facts) <= MOST_FACTS:
-        raise InvalidInputError(f"facts: give a list of 1 to {MOST_FACTS} facts.")
-    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
-    return answers.stored_many(_store(self, facts, namespace, now, **flags))
+    return answers.stored_many(_store(self, asked, asked.facts))
 
 
 @app.task(base=EbbTask, bind=True, name="memory.bring_back")
@@ -117,24 +99,20 @@ def sweep_outbox() -> None:
             app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 
-def _store(
-    task: Task, given: list[Any], namespace: Any, now: Any, *, touch: bool, classify: bool, count_turns: bool
-) -> list[Stored | InvalidInputError]:
+def _store(task: Task, asked: contract.Statement, given: Sequence[Any]) -> list[Stored | InvalidInputError]:
     """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
-    task_id = task.request.id or ""
-    name = validation.namespace_name(namespace)
-    at = write_instant(task, now)
-    checked = [_check(fact, uuid5(uuid_of(task_id), str(i))) for i, fact in enumerate(given)]
+    own_id, at = uuid_of(task.request.id or ""), write_instant(task, asked.now)
+    checked = [_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-    flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
+    flags = {name: getattr(asked, name) for name in contract.Statement.__annotations__}
     options: dict[str, Any] = flags | {"use": use_of(task)}
-    stored = iter(storing.store_many(context, name, good, at, **options) if good else [])
+    stored = iter(storing.store_many(context, asked.namespace, good, at, **options) if good else [])
     if good:
-        signals.mark_grown(context.redis, name)
-        task.request.captured = name
+        signals.mark_grown(context.redis, asked.namespace)
+        task.request.captured = asked.namespace
     outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
-    _link(outcomes, name, at)
-    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    _link(outcomes, asked.namespace, at)
+    regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes
 
 
@@ -152,9 +130,9 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
         autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})
 
 
-def _check(given: Any, id_: UUID) -> validation.NewFact | InvalidInputError:
+def _check(given: Any, id_: UUID) -> contract.NewFact | InvalidInputError:
     try:
-        fact = validation.new_fact(given, settings.max_text)
+        fact = new_fact(given, settings.max_text)
     except InvalidInputError as error:
         return error
     return fact if fact.id else fact.model_copy(update={"id": id_})

@@ -18,13 +18,12 @@ from workers.validation.arguments import (
     share,
     whole,
 )
-from workers.validation.facts import DERIVED, NewFact, new_fact
+from workers.validation.facts import DERIVED, new_fact
 from workers.validation.hygiene import changed_settings
 
 __all__ = [
     "DERIVED",
     "MOST_DAYS",
-    "NewFact",
     "changed_settings",
     "choice",
     "days",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults
 from ebb.contract.values import (
     MOST_TIMES,
@@ -13,6 +14,7 @@ from ebb.contract.values import (
     Instant,
     KeptInstant,
     Name,
+    Reason,
     Share,
     Text,
     Times,
@@ -21,10 +23,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError
-from workers.validation.facts import DERIVED, NewFact, new_fact
+from workers.validation.facts import DERIVED, new_fact
 
 Never = Literal["infinity"]
-Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
 Big = Annotated[int, Field(ge=0, lt=2**63)]
 SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
 """What `core.spells` packs, in hexadecimal."""

@@ -1,31 +1,10 @@
-"""What a fact may be that somebody wants stored."""
+"""What a fact may be that is to be stored."""
 
 from typing import Any
 
+from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, few_unknown, show
-from ebb.contract.values import (
-    ClassSource,
-    Count,
-    DecayClass,
-    Durability,
-    FactId,
-    Instant,
-    Kind,
-    Metadata,
-    Name,
-    Session,
-    Share,
-    Tags,
-    Text,
-    Times,
-    Value,
-)
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    StrictBool,
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from workers.core.text import chunk_digest, item_digest, statement_digest
 from workers.errors import InvalidInputError
@@ -43,74 +22,43 @@ DERIVED = (
 PERMANENT = "permanent"
 
 
-class NewFact(BaseModel):
-    """A fact as somebody gives it; whatever is missing gets its default when it is stored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    text: Text
-    id: FactId | None = None
-    kind: Kind = "semantic"
-    durability: Durability | None = None
-    session: Session | None = None
-    turn: Count | None = None
-    source_date: Instant | None = None
-    created_at: Instant | None = None
-    last_seen_at: Instant | None = None
-    category: Name | None = None
-    entity: Name | None = None
-    key: Name | None = None
-    value: Value | None = None
-    summary: Value | None = None
-    source: Name | None = None
-    metadata: Metadata | None = None
-    tags: Tags | None = None
-    importance: Share = 0.5
-    salience: Share = 0.5
-    strength: Share | None = None
-    coactivations: Times = 0
-    confidence: Share = 1.0
-    decay_class: DecayClass | None = None
-    decay_class_source: ClassSource | None = None
-    supersedes: FactId | None = None
-    again: StrictBool = False
-
-    @property
-    def digest(self) -> bytes:
-        """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
-        match self.kind:
-            case "chunk":
-                return chunk_digest(self.source, self.key, self.text)
-            case "item":
-                return item_digest(self.entity, self.key)
-        return statement_digest(self.text, self.entity, self.key, self.value)
+def digest(fact: NewFact) -> bytes:
+    """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
+    match fact.kind:
+        case "chunk":
+            return chunk_digest(fact.source, fact.key, fact.text)
+        case "item":
+            return item_digest(fact.entity, fact.key)
+    return statement_digest(fact.text, fact.entity, fact.key, fact.value)
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:
-    """Return the fact that a JSON object describes.
+    """Return the fact that a JSON object describes, or one that is read already.
 
     Raises:
         InvalidInputError: it is none, or a field is unknown or has a value that cannot be; all faults are named.
     """
-    if not isinstance(given, dict):
-        raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {show(given)}.")
-    given, more = few_unknown(given, NewFact.model_fields)
-    try:
-        fact = NewFact.model_validate(given)
-    except ValidationError as error:
-        raise InvalidInputError(faults(error, known=NewFact.model_fields, more=more)) from None
+    fact = given if isinstance(given, NewFact) else _read(given)
     text = own_words(fact.text, "text", max_text)
     if not text:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
     if fact.supersedes is not None and fact.supersedes == fact.id:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
-    fact = fact.model_copy(update=_lasting(fact))
-    tags = None if fact.tags is None else list(dict.fromkeys(fact.tags))
-    return fact.model_copy(update={"text": text, "tags": tags})
+    return fact.model_copy(update={"text": text, **_lasting(fact)})
+
+
+def _read(given: Any) -> NewFact:
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"A fact is a JSON object with at least a `text`; given {show(given)}.")
+    given, more = few_unknown(given, NewFact.model_fields)
+    try:
+        return NewFact.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError(faults(error, known=NewFact.model_fields, more=more)) from None
 
 
 def _lasting(fact: NewFact) -> dict[str, Any]:
-    """Return durability and decay class of an episode; for ever is both or neither (H12, C-X2).
+    """Return durability and decay class of an episode; for ever is both or neither.
 
     A permanent episode is never deleted, so its lifetime is for ever; an episode for ever is permanent.
     """

@@ -16,7 +16,7 @@ Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 class ShowFact(Timed):
     """Return a fact as it is now; reading it so is not use."""
 
-    id: Annotated[FactId, Field(description="the fact's id, as storing it answered")]
+    id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
 
 
 class ListFacts(Timed):

@@ -43,6 +43,8 @@ DecayClass = Literal[
 ]
 Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
+Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
+"""Why a fact was forgotten; `asked` and `retracted` are requests, the others ended it without one."""
 
 
 LOGGED = "mem_"
@@ -224,6 +226,10 @@ def _tag(tag: str) -> str:
     return cleaned
 
 
+def _once(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
 Text = Annotated[str, BeforeValidator(storable)]
 Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(_not_blank)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
@@ -233,7 +239,7 @@ FactId = Annotated[UUID, BeforeValidator(unprefixed)]
 FactIds = list[FactId]
 Prefix = Annotated[str, Field(max_length=128), BeforeValidator(storable)]
 Names = Annotated[list[Name], BeforeValidator(_split)]
-Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split), AfterValidator(_once)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]

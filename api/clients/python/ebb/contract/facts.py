@@ -1,0 +1,178 @@
+"""Operations that write facts: store one or many, and change what a fact says beside its text."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, StrictBool
+
+from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Timed
+from ebb.contract.values import (
+    MOST_FACTS,
+    ClassSource,
+    Count,
+    DecayClass,
+    Durability,
+    FactId,
+    Flag,
+    Instant,
+    Kind,
+    Metadata,
+    Name,
+    Session,
+    Share,
+    Tags,
+    Text,
+    Times,
+    Value,
+)
+
+Category = Annotated[Name | None, Field(description="such as preference, decision or fact")]
+Entity = Annotated[Name | None, Field(description="whom or what it is about")]
+Key = Annotated[Name | None, Field(description="which of the entity's properties, such as phone")]
+PropertyValue = Annotated[Value | None, Field(description="that property's value")]
+Summary = Annotated[Value | None, Field(description="what is shown in place of a long text")]
+Source = Annotated[Name | None, Field(description="where it comes from")]
+Extra = Annotated[Metadata | None, Field(description="an object that comes back as it is, or its JSON")]
+
+
+class NewFact(Params):
+    """A fact to store; what is left out gets its default."""
+
+    text: Annotated[Text, Field(description="one statement that is clear without its context")]
+    id: Annotated[FactId | None, Field(description="a UUID of your own, which makes repeating safe")] = None
+    kind: Annotated[Kind, Field(description="semantic, episodic, chunk or item")] = "semantic"
+    durability: Annotated[Durability | None, Field(description="of an episode: persistent or permanent")] = None
+    session: Annotated[Session | None, Field(description="the conversation it is from")] = None
+    turn: Annotated[Count | None, Field(description="its place in the conversation")] = None
+    source_date: Annotated[Instant | None, Field(description="when it was said, ISO 8601 with zone or a date")] = None
+    created_at: Annotated[Instant | None, Field(description="when it was first stored, if that was before")] = None
+    last_seen_at: Annotated[Instant | None, Field(description="when it was last used, if that was before")] = None
+    category: Category = None
+    entity: Entity = None
+    key: Key = None
+    value: PropertyValue = None
+    summary: Summary = None
+    source: Source = None
+    metadata: Extra = None
+    tags: Annotated[Tags | None, Field(description="topics, with commas between or as a list; else by its words")] = (
+        None
+    )
+    importance: Annotated[Share, Field(description="how important it is, 0 to 1")] = 0.5
+    salience: Annotated[Share, Field(description="how strongly to remember it, 0 to 1")] = 0.5
+    strength: Annotated[Share | None, Field(description="its strength at the last use; else its salience")] = None
+    coactivations: Annotated[Times, Field(description="how often it was used before")] = 0
+    confidence: Annotated[Share, Field(description="how sure it is, 0 to 1")] = 1.0
+    decay_class: Annotated[
+        DecayClass | None, Field(description="how long it matters, such as permanent or session; else by its words")
+    ] = None
+    decay_class_source: Annotated[ClassSource | None, Field(description="who chose its class")] = None
+    supersedes: Annotated[FactId | None, Field(description="the id of the fact whose place it takes")] = None
+    again: Annotated[StrictBool, Field(description="even if it was forgotten on request")] = False
+
+
+class Statement(Timed):
+    """What holds for all facts of a call."""
+
+    touch: Annotated[Flag, Field(description="whether facts that are known count as used")] = True
+    classify: Annotated[Flag, Field(description="whether facts get a decay class and tags by their words")] = True
+    count_turns: Annotated[Flag, Field(description="whether their turns age episodes")] = True
+
+
+class Store(NewFact, Statement):
+    """Store one fact; one that is known counts as used, and its lifetime starts again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "The spare key hangs behind the kitchen clock", "tags": ["home"]},
+                {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
+            ]
+        }
+    )
+
+
+class StoreMany(Statement):
+    """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]}]}
+    )
+
+    facts: Annotated[
+        list[Any], Field(min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them")
+    ]
+
+
+class Edit(Timed):
+    """Change the fields of a fact except its text; its history keeps the earlier values.
+
+    What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"decay_class": "permanent", "tags": ["home"], "importance": 0.9}]}
+    )
+
+    id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
+    category: Category = None
+    entity: Entity = None
+    key: Key = None
+    value: PropertyValue = None
+    summary: Summary = None
+    source: Source = None
+    metadata: Extra = None
+    tags: Annotated[Tags | None, Field(description="all tags that it shall have")] = None
+    importance: Annotated[Share | None, Field(description="how important it is, 0 to 1")] = None
+    confidence: Annotated[Share | None, Field(description="how sure it is, 0 to 1")] = None
+    decay_class: Annotated[DecayClass | None, Field(description="how long it matters; null: by its words again")] = None
+
+
+EDITABLE = tuple(Edit.__annotations__)[1:]
+"""The fields of a fact that can be changed."""
+
+
+class Lives(Answer):
+    """Which decay class a fact has and why, and when and why it ends if it is never used; null if it never does."""
+
+    decay_class: str | None = None
+    class_reason: Annotated[str | None, Field(description="`given`, or which words gave it its class")] = None
+    ends_at: Annotated[datetime | None, Field(description="when it ends if it is never used; null: never")] = None
+    ends_for: Annotated[str | None, Field(description="why it ends then: expired, faded, culled or aged")] = None
+
+
+class Stored(Lives):
+    """What became of a fact; of a known one `changed` names what was changed, `ignored` what was left out."""
+
+    id: Annotated[UUID, Field(examples=[EXAMPLE_ID])]
+    action: Annotated[
+        str,
+        Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten"),
+    ]
+    embedded: Annotated[
+        bool, Field(description="whether it has its vector; without, it is found by its words until it has")
+    ]
+
+
+class StoredMany(Answer):
+    """What became of each fact, in order, or the error that kept it out."""
+
+    results: list[dict[str, Any]]
+
+
+class Edited(Lives):
+    """Which fields of a fact changed, and how long it lives since."""
+
+    id: UUID
+    action: Annotated[str, Field(description="updated or unchanged")]
+    changed: list[str]
+
+
+STORE = Operation("memory.store", Store, Stored, "store", "write", "POST /memory/facts", STORE_SECONDS, accepted=True)
+STORE_MANY = Operation(
+    "memory.store_many", StoreMany, StoredMany, "store", "write", "POST /memory/facts/batch", BATCH_SECONDS,
+    accepted=True,
+)  # fmt: skip
+EDIT = Operation(
+    "memory.edit", Edit, Edited, "store", "write", "PATCH /memory/facts/{id}", STORE_SECONDS, accepted=True
+)

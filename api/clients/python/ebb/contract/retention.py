@@ -1,0 +1,187 @@
+"""Operations by which owners decide what stays: reinforce, pin, forget, restore, and what happened to a fact."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Scoped, Timed
+from ebb.contract.values import (
+    MOST_FACTS,
+    Cursor,
+    FactId,
+    FactIds,
+    Flag,
+    Instant,
+    Limit,
+    ListLimit,
+    Reason,
+    Whole,
+)
+
+Id = Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
+Ids = Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS, description="the facts' ids")]
+
+
+class Reinforce(Timed):
+    """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"boost": 0.2}]})
+
+    id: Id
+    boost: Annotated[
+        Annotated[float, Field(gt=0, le=1), Whole], Field(description="how much stronger, above 0 and up to 1")
+    ] = 0.2
+
+
+class Pin(Timed):
+    """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2027-06-01"}, {}]})
+
+    id: Id
+    until: Annotated[Instant | None, Field(description="only until then, ISO 8601 with zone or a date")] = None
+    off: Annotated[Flag, Field(description="end the pin: it fades on from now")] = False
+
+
+class Forget(Timed):
+    """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+
+    ids: Ids
+    purge: Annotated[Flag, Field(description="erase them at once: no way back")] = False
+
+
+class Selection(Scoped):
+    """Forgotten facts by when, why and by which run they were forgotten."""
+
+    since: Annotated[
+        Instant | None, Field(description="forgotten at this instant or later, ISO 8601 with zone or a date")
+    ] = None
+    until: Annotated[Instant | None, Field(description="forgotten before this instant")] = None
+    reason: Annotated[
+        Reason | None,
+        Field(
+            description="forgotten for this reason; asked and retracted are requests, the others ended it without one"
+        ),
+    ] = None
+    run: Annotated[UUID | None, Field(description="forgotten by this run, whose id `forgotten` shows")] = None
+
+
+class ListForgotten(Selection):
+    """Return forgotten facts that can be restored, newest first, each with its reason and the run that forgot it."""
+
+    limit: Annotated[Limit, Field(description="how many at most")] = 100
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    asked: Annotated[Flag, Field(description="also what was forgotten on request")] = True
+
+
+class Restore(Selection, Timed):
+    """Restore facts by their ids, or all that were forgotten in a period, for a reason or by a run.
+
+    A time or a run alone matches what ended by itself; give `reason` for what was forgotten on request. What ended by
+    itself and is restored again is pinned. Interrupted, it continues when it is asked again.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"since": "2026-11-22T12:00:00Z", "dry_run": True}, {"ids": [EXAMPLE_ID]}]}
+    )
+
+    ids: Annotated[
+        Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None,
+        Field(description="the facts' ids; else which ones, by the others"),
+    ] = None
+    dry_run: Annotated[Flag, Field(description="only count what matches")] = False
+
+    @property
+    def selects(self) -> bool:
+        """Return whether it says which facts otherwise than by their ids."""
+        return any(one is not None for one in (self.since, self.until, self.reason, self.run))
+
+
+class ShowHistory(Timed):
+    """Return everything that happened to a fact, live or forgotten, oldest first."""
+
+    id: Id
+    limit: Annotated[ListLimit | None, Field(description="how many events at most; else all")] = None
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    links: Annotated[Flag, Field(description="also its links, of which there may be very many")] = True
+
+
+class Reinforced(Answer):
+    """How strong a fact is now, from 0 to 1."""
+
+    id: UUID
+    salience: float
+
+
+class Pinned(Answer):
+    """Whether a fact is pinned, and until when; no instant: for good."""
+
+    id: UUID
+    action: Annotated[str, Field(description="pinned, unpinned or unchanged")]
+    pinned: bool
+    until: datetime | None
+
+
+class Outcome(Answer):
+    """What became of a fact that was to be forgotten or restored; of a forgotten one, since when and why."""
+
+    id: UUID
+    action: Annotated[str, Field(description="forgotten, purged, restored, unchanged or unknown")]
+    forgotten_at: datetime | None = None
+    reason: str | None = None
+    pinned: Annotated[
+        bool, Field(description="restored for the second time, so that it does not end by itself any more")
+    ] = False
+
+
+class Forgot(Answer):
+    """What became of each of the facts, in order."""
+
+    results: list[dict[str, Any]]
+
+
+class Restored(Answer):
+    """What became of each of the ids, or how many of the matching facts became what."""
+
+    results: list[dict[str, Any]] | None = None
+    matching: int | None = None
+    restored: int | None = None
+    pinned: Annotated[
+        int | None, Field(description="those restored for the second time, which do not end by themselves")
+    ] = None
+    refused: int | None = None
+    errors: list[dict[str, Any]] | None = None
+
+
+class Forgotten(Page):
+    """What was forgotten and can be restored, newest first."""
+
+    facts: list[dict[str, Any]]
+
+
+class History(Page):
+    """A fact as it stands, and what happened to it, oldest first."""
+
+    id: UUID
+    text: str
+    state: str
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+    events: list[dict[str, Any]]
+
+
+REINFORCE = Operation(
+    "memory.reinforce", Reinforce, Reinforced, "store", "write", "POST /memory/facts/{id}/reinforce", STORE_SECONDS,
+    accepted=True,
+)  # fmt: skip
+PIN = Operation(
+    "memory.pin", Pin, Pinned, "store", "write", "POST /memory/facts/{id}/pin", STORE_SECONDS, accepted=True
+)
+FORGET = Operation("memory.forget", Forget, Forgot, "store", "write", "", STORE_SECONDS, accepted=True)
+RESTORE = Operation(
+    "memory.restore", Restore, Restored, "store", "write", "POST /memory/restore", LONG_SECONDS, accepted=True
+)
+FORGOTTEN = Operation("memory.forgotten", ListForgotten, Forgotten, "recall", route="GET /memory/forgotten")
+HISTORY = Operation("memory.history", ShowHistory, History, "recall", route="GET /memory/facts/{id}/history")
