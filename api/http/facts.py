@@ -134,10 +134,10 @@ operations.add(
     routes, retention.PIN, Writer, unpin, route="DELETE /memory/facts/{id}/pin", left_out=("off", "until"),
     problems=(404,), name="unpin", description="End a fact's pin; it fades from now on.",
 )  # fmt: skip
-operations.add(routes, retention.REINFORCE, Writer, problems=(404,))
 operations.add(
     routes, retention.FORGOTTEN, Reader, forgotten, left_out=("asked",),
     description="Return forgotten facts that can be restored, newest first.\n\n"
     "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 operations.add(routes, retention.RESTORE, Writer, restore)
+operations.add_others(routes, retention)

@@ -4,14 +4,16 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Annotated, Any
 
 from ebb.contract.operation import SHARED, Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
-from api.http.dispatch import ACCEPTED, Session
+from api.http.dispatch import ACCEPTED, Admin, Reader, Session, Writer
 from api.http.problems import responses
 
 Act = Callable[[Session, dict[str, Any], Response], Any]
@@ -27,6 +29,9 @@ class Body(Params):
 
 
 WITHOUT_BODY = ("GET", "DELETE")
+SESSIONS = {"read": Reader, "write": Writer, "admin": Admin}
+"""How a caller is let in, by the scope that an operation needs."""
+
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -71,6 +76,15 @@ def add(
         responses=(ACCEPTED if operation.accepted else {}) | responses(*problems) | options.pop("responses", {}),
         **options,
     )
+
+
+def add_others(routes: APIRouter, group: ModuleType) -> None:
+    """Add the routes of a group's operations that have none yet, each for callers with the scope that it declares."""
+    there = {(method, one.path) for one in routes.routes if isinstance(one, APIRoute) for method in one.methods or ()}
+    for operation in vars(group).values():
+        if isinstance(operation, Operation) and operation.route and tuple(operation.route.split()) not in there:
+            problems = (404,) if "{id}" in operation.route else ()
+            add(routes, operation, SESSIONS[operation.scope], problems=problems)
 
 
 def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Callable[..., Any]:
