@@ -111,7 +111,7 @@ def test_it_reinforces_and_has_decay_planned(live: LiveSystem, namespace: str, t
     [
         ("memory.store", "store", {"text": ""}, "empty fact text"),
         ("memory.recall", "recall", {"query": "who?", "limit": 0}, "limit: input should be greater than or equal to 1"),
-        ("memory.reinforce", "store", {"id": "seven"}, "is no UUID"),
+        ("memory.reinforce", "store", {"id": "seven"}, "valid UUID"),
         ("decay.plan", "maintenance", {"now": "yesterday"}, "now: "),
     ],
 )
