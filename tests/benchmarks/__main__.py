@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tests.benchmarks import (
     contexts,
+    conversations,
     doors,
-    evidence,
     figures,
     graphs,
     lives,
     machine,
+    parts,
     passes,
     peers,
     price,
@@ -67,12 +68,16 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "throughput": lambda servers, answers: throughput.measure(servers, size, answers),
         "http": lambda servers, answers: doors.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
-        "quality": lambda servers, answers: quality.measure(servers, answers, given.conversations, given.model),
+        "quality": lambda servers, answers: quality.measure(servers, answers, _sets(given), given.model),
+        "parts": lambda servers, answers: parts.measure(servers, answers, _sets(given), given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
         "peers": lambda servers, answers: peers.measure(servers, size, answers),
-        "evidence": lambda servers, answers: evidence.measure(servers, answers, given.conversations),
         "price": lambda servers, answers: price.measure(servers, size, answers, given.conversations),
     }
+
+
+def _sets(given: argparse.Namespace) -> dict[str, list[conversations.Conversation]]:
+    return conversations.sets(given.conversations, given.beam, given.memora, judging=given.judging)
 
 
 def _check_disk(folder: Path, facts: int) -> None:
@@ -97,7 +102,12 @@ def _options(given: argparse.Namespace, name: str) -> str:
     sized = " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
     if not given.quick and given.rounds != ROUNDS:
         sized += f" --rounds {given.rounds}"
-    return sized + (" --conversations FILE" if given.conversations and name in {"evidence", "price"} else "")
+    if name in {"quality", "parts", "price"}:
+        sized += " --conversations FILE" * bool(given.conversations)
+    if name in {"quality", "parts"}:
+        sized += " --beam FOLDER" * bool(given.beam) + " --memora FOLDER" * bool(given.memora)
+        sized += " --judging" * given.judging
+    return sized
 
 
 def _arguments() -> argparse.Namespace:
@@ -115,7 +125,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
-    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations to measure recall on")
+    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations in LoCoMo's form")
+    parser.add_argument("--beam", type=Path, metavar="FOLDER", help="BEAM's chats of one size, such as chats/100K")
+    parser.add_argument("--memora", type=Path, metavar="FOLDER", help="a period of Memora, such as data/weekly")
+    parser.add_argument("--judging", action="store_true", help="of the folders, what no constant was chosen on")
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a sentence-transformers model for the same")
     given = parser.parse_args()
     if unknown := set(given.names) - set(names):

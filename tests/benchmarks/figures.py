@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from tests.benchmarks.scale import FACTS
@@ -20,14 +21,14 @@ console = Console(highlight=False, soft_wrap=True, markup=False)
 MORE_THAN_A_FEW = 100
 RESULTS = (
     "passes", "lives", "recalls", "graphs", "contexts", "queued", "throughput", "http", "stores", "quality", "space",
-    "peers", "evidence", "price", "chaos", "soak",
+    "parts", "peers", "price", "chaos", "soak",
 )  # fmt: skip
 """What the table tells of, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of several runs, the least and the greatest of them."""
+    """The median of several runs with the least and the greatest of them, or a mean with its 95 % interval."""
 
     median: float
     low: float
@@ -43,6 +44,17 @@ class Spread:
 def spread(values: Sequence[float]) -> Spread:
     """Return the median of runs and their range."""
     return Spread(float(median(values)), float(min(values)), float(max(values)), len(values))
+
+
+RESAMPLES = 2_000
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of values with its 95 % interval by bootstrap (Efron, 1979), the same in each run."""
+    each = np.asarray(values, np.float64)
+    drawn = np.random.default_rng(len(each)).integers(len(each), size=(RESAMPLES, len(each)))
+    low, high = np.quantile(each[drawn].mean(axis=1), [0.025, 0.975])
+    return float(each.mean()), float(low), float(high)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -86,8 +98,14 @@ class Answers:
     details: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, unit: str, values: Sequence[float], **rest: Any) -> Spread:
-        """Note a figure, and say it at once."""
-        figure = Figure(name, unit, spread(values), **rest)
+        """Note the median of several runs, and say it at once."""
+        return self._note(Figure(name, unit, spread(values), **rest))
+
+    def add_mean(self, name: str, unit: str, values: Sequence[float], **rest: Any) -> Spread:
+        """Note the mean of values, such as one a question, with its 95 % interval, and say it at once."""
+        return self._note(Figure(name, unit, Spread(*interval(values), len(values)), **rest))
+
+    def _note(self, figure: Figure) -> Spread:
         self.figures.append(figure)
         console.print(f"  {figure.name}: {figure.measured} {figure.unit} {figure.target} {figure.verdict}")
         return figure.measured

@@ -8,7 +8,7 @@ where it can be imported. LangMem is not among them: its memory is LangGraph's s
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -20,14 +20,19 @@ from api.up import servers
 from tests.benchmarks.conversations import MAX_TEXT, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
-from tests.benchmarks.machine import Machine
+from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.texts import embedder
 from workers import validation
 from workers.admin import search_indexes
-from workers.memory import recall, store
+from workers.context import Context
+from workers.core.fidelity import FINGERPRINT
+from workers.memory import embed, recall, store
 from workers.storage.connection import close_pools
 
 BATCH = 1000
+EBB = "bench_peer_ebb"
+"""The database of Ebb where it is compared."""
+
 SILENT = {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "OPENAI_API_KEY": "unused"}
 
 
@@ -47,8 +52,8 @@ class Library(Protocol):
 class Ebb:
     """Ebb in this process, without its queue, as the others have none."""
 
-    def __init__(self, machine: Machine, _: Path) -> None:
-        self.context = machine.create("bench_peer_ebb")
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
         """Keep texts as one batch, and count their words as a task does once a day."""
@@ -60,15 +65,30 @@ class Ebb:
         """Keep one text."""
         store.store_many(self.context, namespace, [validation.new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
 
-    def tell(self, namespace: str, turns: Sequence[Turn]) -> None:
-        """Keep turns with the sessions that they were told in, which the others have no word for."""
-        store.store_many(self.context, namespace, [turn.fact for turn in turns], AT, classify=False)
+    def fill(self, namespace: str, turns: Sequence[Turn]) -> None:
+        """Keep turns with their sessions and dates, for which the others have no parameter."""
+        given = [turn.fact.model_copy(update={"source_date": turn.at}) for turn in turns]
+        store.store_many(self.context, namespace, given, AT, touch=False, classify=False)
+        self._embed_the_rest()
         search_indexes.count_lexemes(self.context, namespace, AT)
+
+    def _embed_the_rest(self) -> None:
+        """Make the vectors for which a slow embedder had no time while facts were stored."""
+        place: embed.Position | None = embed.START
+        while place is not None:
+            place = embed.embed_pending(self.context, place, AT)
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts that fit best; nothing is touched by that."""
         found = recall.recall(self.context, namespace, recall.Question(query, limit), AT).results
         return [result.text for result in found]
+
+
+def fingerprint(context: Context) -> None:
+    """Leave each fact of a database only its signature to be compared by, as a year without use does."""
+    with session(context) as db:
+        db.execute("truncate vectors")
+        db.execute("update activity set fidelity = %s", [FINGERPRINT])
 
 
 class Chroma:
@@ -171,8 +191,12 @@ class _Mem0Embedder:
         return _vectors(texts)
 
 
-PEERS: dict[str, tuple[str, type[Any]]] = {
-    "Ebb": ("", Ebb),
+def _ebb(machine: Machine, _: Path) -> Ebb:
+    return Ebb(machine.create(EBB))
+
+
+PEERS: dict[str, tuple[str, Callable[[Machine, Path], Library]]] = {
+    "Ebb": ("", _ebb),
     "chromadb": ("chromadb", Chroma),
     "langgraph-checkpoint-postgres": ("langgraph.store.postgres", LangGraph),
     "mem0ai": ("mem0", Mem0),

@@ -1,0 +1,140 @@
+"""What each part of a recall adds on the conversations of each set, and what each kind of fading costs."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import numpy as np
+
+from tests.benchmarks.conversations import Conversation
+from tests.benchmarks.data import AT
+from tests.benchmarks.figures import Answers
+from tests.benchmarks.libraries import EBB, Ebb, fingerprint
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.quality.measures import FIRST, Outcome
+from tests.benchmarks.quality.measures import recall as share_found
+from workers.context import Context
+from workers.core import graph, ranking
+from workers.core.fidelity import pool
+from workers.core.ranking import Vitality
+from workers.decay import passes
+from workers.memory import recall
+from workers.memory.recall import arms, pipeline
+from workers.memory.recall.arms import TextArm
+from workers.storage import vectors
+from workers.storage.connection import close_pools
+
+MONTHS = 12
+
+
+def _no_words(*_: Any) -> TextArm:
+    return TextArm()
+
+
+def _no_meaning(*_: Any) -> None:
+    return None
+
+
+def _nothing(first: Any, *_: Any) -> Any:
+    return np.zeros(len(first))
+
+
+def _no_prior(vitality: Vitality) -> Any:
+    return np.zeros(len(vitality.salience))
+
+
+PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "words": (arms, "text_arm", _no_words),
+    "meaning": (pipeline, "_embed", _no_meaning),
+    "neighbours in the conversation": (ranking, "contiguity", _nothing),
+    "beginning with a name in the question": (graph, "begin_with", _nothing),
+    "salience, freshness, confidence and importance": (ranking, "prior", _no_prior),
+}
+"""The parts of a recall, and what stands in for each where it is taken out."""
+
+
+def measure(machine: Machine, answers: Answers, sets: dict[str, list[Conversation]], model: Path | None) -> None:
+    """Measure each set with the default embedder, and with a model if one is given."""
+    embedders = {"default": {}} | ({"local": {"embedder": "local", "embedding_model": str(model)}} if model else {})
+    for name, conversations in sets.items():
+        for embedder, settings in embedders.items():
+            _set(machine, answers, conversations, settings, f"{embedder}, {name}")
+
+
+def _set(
+    machine: Machine, answers: Answers, conversations: Sequence[Conversation], settings: dict[str, str], of: str
+) -> None:
+    memory = Ebb(machine.create(EBB, **settings))
+    for one in conversations:
+        memory.fill(one.name, one.turns)
+    whole = _shares(memory.context, conversations)
+    answers.add_mean(f"recall@10, {of}", "", whole)
+    documented = machine.context(EBB, ranking="documented", **settings)
+    documented.__dict__["embedder"] = memory.context.embedder  # a model is loaded once
+    answers.add_mean(f"recall@10, EBB_RANKING=documented, {of}", "", _shares(documented, conversations))
+    for part, (module, name, instead) in PARTS.items():
+        with patch.object(module, name, instead):
+            _compare(answers, f"points that {part} add", _shares(memory.context, conversations), whole, of)
+    changes: dict[str, tuple[Callable[[Context], None], float]] = {
+        "a year of decay without use": (_let_a_year_pass, 365.0),
+        "pooled vectors": (_pool_all, 0.0),
+        "signatures only": (fingerprint, 0.0),
+    }
+    for name, (change, days) in changes.items():
+        changed = _copy(machine, memory.context, settings)
+        change(changed)
+        _compare(answers, f"points that {name} cost", _shares(changed, conversations, days), whole, of)
+        close_pools()
+    machine.drop("bench_parts_changed")
+    machine.drop(EBB)
+
+
+def _copy(machine: Machine, context: Context, settings: dict[str, str]) -> Context:
+    machine.copy(EBB, "bench_parts_changed")
+    copied = machine.context("bench_parts_changed", **settings)
+    copied.__dict__["embedder"] = context.embedder
+    return copied
+
+
+def _compare(answers: Answers, name: str, changed: Sequence[float], whole: Sequence[float], of: str) -> None:
+    """Add by how many points of recall@10 the same questions do worse."""
+    answers.add_mean(f"{name}, {of}", "points", (100 * (np.array(whole) - np.array(changed))).tolist())
+
+
+def _shares(context: Context, conversations: Sequence[Conversation], days: float = 0.0) -> list[float]:
+    """Return recall@10 of each question."""
+    return [
+        share_found(Outcome(one, _found(context, one.namespace, one.text, days)))
+        for conversation in conversations
+        for one in conversation.answerable
+    ]
+
+
+def _found(context: Context, namespace: str, text: str, days: float) -> list[str]:
+    results = recall.recall(context, namespace, recall.Question(text, FIRST), AT + timedelta(days=days)).results
+    return [result.text for result in results]
+
+
+def _pool_all(context: Context) -> None:
+    """Pool every vector as far as fading ever does."""
+    bucket = context.rules.widest_bucket
+    with session(context) as db, db.transaction():
+        keys = db.execute("select namespace, fact from vectors").fetchall()
+        tenants, ids = [key[0] for key in keys], [key[1] for key in keys]
+        for dims, (places, stored) in vectors.read(db, tenants, ids).items():
+            there = [(tenants[i], ids[i]) for i in places.tolist()]
+            pooled = list(pool(stored, bucket))
+            vectors.write(db, [one for one, _ in there], [one for _, one in there], [dims] * len(there), pooled)
+        db.execute("update activity set fidelity = %s", [bucket])
+
+
+def _let_a_year_pass(context: Context) -> None:
+    """Run a pass a month; nothing is recalled meanwhile."""
+    for month in range(1, MONTHS + 1):
+        run = uuid4()
+        for part in passes.plan(context, run, AT + timedelta(days=365 * month / MONTHS)):
+            passes.apply(context, part, lambda: None)
+        passes.finish(context, run)

@@ -1,0 +1,69 @@
+"""What memories bring back and what they leave out, on several kinds of conversations, without an LLM."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.benchmarks import libraries
+from tests.benchmarks.conversations import Conversation
+from tests.benchmarks.figures import Answers, console
+from tests.benchmarks.libraries import Ebb, Library
+from tests.benchmarks.machine import Machine
+from tests.benchmarks.quality import words
+from tests.benchmarks.quality.measures import MOST, Outcome, foreign, report
+
+__all__ = ["filled", "measure", "outcomes"]
+
+PASSAGE = 80
+"""Words of a passage for BM25 on passages."""
+
+
+def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conversation]], model: Path | None) -> None:
+    """Ask every question of each memory: in its own conversation, and in one that it does not belong to."""
+    for name, conversations in sets.items():
+        turns, asked = (sum(len(one) for one in every) for every in _sizes(conversations))
+        answers.details[name] = {"namespaces": len(conversations), "turns": turns, "questions": asked}
+        console.print(f"  {name}: {len(conversations)} namespaces, {turns} turns, {asked} questions")
+        for memory, library in _memories(machine, answers, model, conversations):
+            answers.details[name][memory] = report(
+                answers, f"{memory}, {name}", outcomes(library, conversations), own=isinstance(library, Ebb)
+            )
+
+
+def _sizes(conversations: Sequence[Conversation]) -> Iterator[list[Sequence[object]]]:
+    yield [one.turns for one in conversations]
+    yield [one.asked for one in conversations]
+
+
+def _memories(
+    machine: Machine, answers: Answers, model: Path | None, conversations: Sequence[Conversation]
+) -> Iterator[tuple[str, Library]]:
+    """Yield each memory that can be measured here, filled, with its name."""
+    yield "BM25", filled(words.Bm25(), conversations)
+    yield f"BM25 on passages of {PASSAGE} words", filled(words.Bm25(PASSAGE), conversations)
+    for name, library in libraries.opened(machine, answers):
+        yield name, filled(library, conversations)
+        if isinstance(library, Ebb):
+            libraries.fingerprint(library.context)
+            yield f"{name}, signatures only", library
+    if model is None or find_spec("sentence_transformers") is None:
+        answers.details["local skipped"] = "needs --model and ebb-server[local]"
+        return
+    local = Ebb(machine.create(libraries.EBB, embedder="local", embedding_model=str(model)))
+    yield "Ebb, local", filled(local, conversations)
+
+
+def filled(library: Library, conversations: Sequence[Conversation]) -> Library:
+    """Return a library that holds the conversations, one namespace each."""
+    for one in conversations:
+        if isinstance(library, Ebb):
+            library.fill(one.name, one.turns)
+        else:
+            library.add_many(one.name, list(dict.fromkeys(turn.fact.text for turn in one.turns)))
+    return library
+
+
+def outcomes(library: Library, conversations: Sequence[Conversation]) -> list[Outcome]:
+    """Return what a library answers to all questions, those included that belong to another conversation."""
+    every = [question for one in conversations for question in one.asked] + foreign(conversations)
+    return [Outcome(one, library.search(one.namespace, one.text, MOST)) for one in every]

@@ -1,0 +1,139 @@
+"""Measures of answers, each a mean over questions with a 95 % interval."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tests.benchmarks.conversations import Asked, Change, Conversation
+from tests.benchmarks.figures import Answers, interval
+
+FIRST = 10
+MOST = 20
+"""How many results are asked for; most measures see the first ten."""
+
+FOREIGN, RENAMED, UNANSWERABLE = "of another conversation", "of another conversation, names replaced", "unanswerable"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A question, and the texts that a memory returned, best first."""
+
+    asked: Asked
+    found: list[str]
+
+    @property
+    def first(self) -> list[str]:
+        """Return the first ten results."""
+        return self.found[:FIRST]
+
+    @property
+    def right(self) -> list[bool]:
+        """Return of each result whether it is evidence."""
+        return [text in self.asked.evidence for text in self.found]
+
+    @property
+    def why_nothing(self) -> str:
+        """Return why nothing answers the question."""
+        return self.asked.kind if self.asked.kind in {FOREIGN, RENAMED} else UNANSWERABLE
+
+
+def recall(outcome: Outcome) -> float:
+    """Return the share of evidence among the first ten."""
+    return len(outcome.asked.evidence & set(outcome.first)) / len(outcome.asked.evidence)
+
+
+def any_found(outcome: Outcome) -> float:
+    """Return 1 if any evidence is among the first ten."""
+    return float(any(outcome.right[:FIRST]))
+
+
+def first_share(outcome: Outcome) -> float:
+    """Return the share of evidence that the first result is."""
+    return sum(outcome.right[:1]) / len(outcome.asked.evidence)
+
+
+def reciprocal_rank(outcome: Outcome) -> float:
+    """Return one over the rank of the first evidence; 0 where there is none among the results."""
+    return 1 / (outcome.right.index(True) + 1) if any(outcome.right) else 0.0
+
+
+def precision(outcome: Outcome) -> float:
+    """Return the share of evidence among the first ten results; an empty answer has none."""
+    return sum(outcome.right[:FIRST]) / max(len(outcome.first), 1)
+
+
+Measure: TypeAlias = Callable[[Outcome], float]
+
+MEASURES: dict[str, Measure] = {
+    "recall@10": recall,
+    "any@10": any_found,
+    "recall@1": first_share,
+    "MRR": reciprocal_rank,
+    "precision": precision,
+    "results": lambda outcome: float(len(outcome.first)),
+}
+"""What is measured of questions that have evidence."""
+
+
+def report(answers: Answers, name: str, outcomes: Sequence[Outcome], *, own: bool) -> dict[str, Any]:
+    """Add the figures of one memory on one set, of Ebb's own all; return them by name and by kind of question."""
+    answered = [one for one in outcomes if one.asked.evidence]
+    columns = {measure: [score(one) for one in answered] for measure, score in MEASURES.items()}
+    columns["newer above older"] = [
+        above
+        for one in answered
+        for change in one.asked.changes
+        if (above := newer_above(change, one.found)) is not None
+    ]
+    for why in dict.fromkeys(one.why_nothing for one in outcomes if not one.asked.evidence):
+        columns[f"answered by nothing, {why}"] = [
+            float(not one.found) for one in outcomes if not one.asked.evidence and one.why_nothing == why
+        ]
+    for measure, values in columns.items():
+        if values and (own or measure in {"recall@10", "newer above older"}):
+            answers.add_mean(f"{measure}, {name}", "", values)
+    means = {measure: [round(one, 4) for one in interval(values)] for measure, values in columns.items() if values}
+    return means | {"recall@10 by kind": _by_kind(answered)}
+
+
+def _by_kind(answered: Sequence[Outcome]) -> dict[str, list[float]]:
+    kinds = sorted({one.asked.kind for one in answered})
+    return {
+        kind: [round(one, 4) for one in interval([recall(one) for one in answered if one.asked.kind == kind])]
+        for kind in kinds
+    }
+
+
+def newer_above(change: Change, found: Sequence[str]) -> float | None:
+    """Return whether a newer statement ranks above the older one; nothing where neither is among the results."""
+    newer, older = (
+        next((rank for rank, text in enumerate(found) if text in texts), len(found))
+        for texts in (change.newer, change.older)
+    )
+    return None if newer == older else float(newer < older)
+
+
+def foreign(conversations: Sequence[Conversation]) -> list[Asked]:
+    """Return the questions of each conversation as questions of the next one, where nothing answers them.
+
+    Where the speakers are known, the questions come again with the other conversation's speakers in place of their own:
+    the names fit then, and nothing else does.
+    """
+    return [one for i, asking in enumerate(conversations) for one in _foreign(asking, conversations[i - 1])]
+
+
+def _foreign(asking: Conversation, other: Conversation) -> Iterator[Asked]:
+    if asking is other:
+        return
+    for one in asking.answerable:
+        elsewhere = replace(one, namespace=other.name, evidence=frozenset(), changes=())
+        yield replace(elsewhere, kind=FOREIGN)
+        if asking.speakers and other.speakers:
+            yield replace(elsewhere, kind=RENAMED, text=_renamed(one.text, asking.speakers, other.speakers))
+
+
+def _renamed(text: str, names: Sequence[str], others: Sequence[str]) -> str:
+    for name, other in zip(names, others, strict=True):
+        text = re.sub(rf"\b{re.escape(name)}\b", other, text)
+    return text

@@ -1,0 +1,38 @@
+"""What recall finds in three short conversations: the order of magnitude that the benchmark `quality` measures."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.benchmarks.conversations import Conversation, sample
+from tests.benchmarks.figures import interval
+from tests.benchmarks.libraries import Ebb
+from tests.benchmarks.quality import filled, measures, outcomes, words
+from tests.benchmarks.quality.measures import Outcome
+from workers.context import Context
+
+
+@pytest.fixture(scope="module")
+def conversations() -> list[Conversation]:
+    return sample.small()
+
+
+def answered(found: Sequence[Outcome]) -> list[Outcome]:
+    return [one for one in found if one.asked.evidence]
+
+
+def mean(measure: measures.Measure, found: Sequence[Outcome]) -> float:
+    return interval([measure(one) for one in answered(found)])[0]
+
+
+def test_recall_finds_nearly_all_evidence_of_short_conversations(
+    context: Context, conversations: list[Conversation]
+) -> None:
+    found = outcomes(filled(Ebb(context), conversations), conversations)
+    assert mean(measures.recall, found) >= 0.95
+    assert mean(measures.reciprocal_rank, found) >= 0.6
+
+
+def test_recall_finds_no_less_than_bm25_does(context: Context, conversations: list[Conversation]) -> None:
+    plain, own = (outcomes(filled(one, conversations), conversations) for one in (words.Bm25(), Ebb(context)))
+    assert mean(measures.recall, own) >= mean(measures.recall, plain) + 0.1
