@@ -58,7 +58,9 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 
 def measure(machine: Machine, answers: Answers, sets: dict[str, list[Conversation]], model: Path | None) -> None:
     """Measure each set with the default embedder, and with a model if one is given."""
-    embedders = {"default": {}} | ({"local": {"embedder": "local", "embedding_model": str(model)}} if model else {})
+    embedders: dict[str, dict[str, str]] = {"default": {}} | (
+        {"local": {"embedder": "local", "embedding_model": str(model)}} if model else {}
+    )
     for name, conversations in sets.items():
         for embedder, settings in embedders.items():
             _set(machine, answers, conversations, settings, f"{embedder}, {name}")
