@@ -26,7 +26,7 @@ def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conv
         console.print(f"  {name}: {len(conversations)} namespaces, {turns} turns, {asked} questions")
         for memory, library in _memories(machine, answers, model, conversations):
             answers.details[name][memory] = report(
-                answers, f"{memory}, {name}", outcomes(library, conversations), own=isinstance(library, Ebb)
+                answers, f"{memory}, {name}", outcomes(library, conversations), own=memory == "Ebb"
             )
 
 

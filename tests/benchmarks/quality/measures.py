@@ -77,7 +77,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def report(answers: Answers, name: str, outcomes: Sequence[Outcome], *, own: bool) -> dict[str, Any]:
-    """Add the figures of one memory on one set, of Ebb's own all; return them by name and by kind of question."""
+    """Add the figures of one memory on one set, all of them for `own`; return them by name and by kind of question."""
     answered = [one for one in outcomes if one.asked.evidence]
     columns = {measure: [score(one) for one in answered] for measure, score in MEASURES.items()}
     columns["newer above older"] = [
