@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from ebb.contract.facts import NewFact
+
 from tests.benchmarks.data import AT
-from workers.validation import NewFact
 
 MAX_TEXT = 65_536
 BEGIN = AT - timedelta(days=365)
