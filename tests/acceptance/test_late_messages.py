@@ -132,6 +132,30 @@ def test_a_late_restore_brings_nothing_back_that_ended_since(live: LiveSystem, c
     assert live.rows("select forgotten_reason from facts where id = %s", [id_]) == [("expired",)]
 
 
+def test_a_late_import_brings_no_link_back_that_was_removed_since(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    one, two = (client.store(text)["id"] for text in ("The otter swims.", "The river is deep."))
+    link = {"source": one, "target": two, "type": "CAUSED_BY", "strength": 0.5, "created_at": "2026-01-01T00:00:00Z"}
+    records, task_id = {"records": [{"link": link}], "namespace": namespace}, str(uuid4())
+    first = answer(live, "memory.bring_back", records, task_id)
+    client.unlink(one, two, "CAUSED_BY")
+    assert answer(live, "memory.bring_back", records, task_id) == first
+    assert live.rows("select count(*) from links where source = %s", [one]) == [(0,)]
+
+
+def test_facts_are_not_linked_again_by_a_late_message(live: LiveSystem, client: Client, namespace: str) -> None:
+    one = client.store("The otter swims in the river.")["id"]
+    two = client.store("An otter swims in the river.")["id"]
+    linking, task_id = {"ids": [one], "namespace": namespace}, str(uuid4())
+    removed = []
+    for _ in range(2):
+        live.send("memory.autolink", linking, task_id)
+        live.settle()
+        removed.append(client.unlink(one, two)["removed"])
+    assert removed == [1, 0]
+
+
 def test_a_pin_that_found_no_fact_does_not_pin_it_with_a_late_message(
     live: LiveSystem, client: Client, namespace: str
 ) -> None:

@@ -62,16 +62,20 @@ def unlink(
     return {"removed": linking.unlink(context, name, one, two, kind)}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.autolink", ignore_result=True)
-def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
-    """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds."""
-    at, until = write_instant(self, now, refuse=False), time.monotonic() + WORK_SECONDS
+@app.task(base=OnceTask, bind=True, name="memory.autolink", ignore_result=True)
+def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> dict[str, Any]:
+    """Link new facts with those that say the like; a successor goes on with what is left after 30 seconds.
+
+    A link that was removed does not come back with a late repeat.
+    """
+    at, until, linked = write_instant(self, now, refuse=False), time.monotonic() + WORK_SECONDS, 0
     facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
     for place, fact in enumerate(facts):
         if time.monotonic() > until:
             autolink.apply_async(kwargs={"ids": ids[place:], "namespace": name, "now": at.isoformat()})
-            return
-        autolinking.autolink(context, name, fact, at)
+            break
+        linked += autolinking.autolink(context, name, fact, at)
+    return {"linked": linked}
 
 
 @app.task(base=OnceTask, bind=True, name="memory.relate")

@@ -22,6 +22,7 @@ from workers.memory.add import Stored
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks import answers
 from workers.tasks.graph import autolink
+from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
@@ -71,7 +72,7 @@ def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
     return answers.stored_many(_store(self, asked, asked.facts))
 
 
-@app.task(base=EbbTask, bind=True, name="memory.bring_back")
+@app.task(base=OnceTask, bind=True, name="memory.bring_back")
 def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
     """Bring back what an archive has, facts with their past and the rest; return what became of each, in order."""
     if not isinstance(records, list) or not 0 < len(records) <= MOST_FACTS:
@@ -111,15 +112,15 @@ def _store(task: Task, asked: contract.Statement, given: Sequence[Any]) -> list[
         signals.mark_grown(context.redis, asked.namespace)
         task.request.captured = asked.namespace
     outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
-    _link(outcomes, asked.namespace, at)
+    _link(outcomes, asked.namespace, at, own_id)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes
 
 
-def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime) -> None:
+def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime, own_id: UUID) -> None:
     """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again.
 
-    What has no vector yet is linked once it has one.
+    The task that links is the same one then, so it is done once. What has no vector yet is linked once it has one.
     """
     if not settings.auto_link:
         return
@@ -127,7 +128,8 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
     signals.note(context.redis, name, [one.id for one in stored if not one.embedded])
     ids = [str(one.id) for one in stored if one.embedded]
     if ids:
-        autolink.apply_async(kwargs={"ids": ids, "namespace": name, "now": at.isoformat()})
+        given = {"ids": ids, "namespace": name, "now": at.isoformat()}
+        autolink.apply_async(kwargs=given, task_id=str(uuid5(own_id, "links")))
 
 
 def _check(given: Any, id_: UUID) -> contract.NewFact | InvalidInputError:
