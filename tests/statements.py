@@ -1,6 +1,7 @@
 """The SQL statements of the code that touch tables with tenants' rows, found in its modules."""
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,12 +63,23 @@ ACROSS_TENANTS = {
 def strings(module: Path) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of every string in a module that is a statement on a tenant's table; inline ones by line."""
     names: dict[ast.AST, str] = {}
+    parts: set[ast.AST] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             names[node.value] = target.id if isinstance(target, ast.Name) else ""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_statement(node.value):
-            yield f"{module.stem}.{names.get(node, f'line {node.lineno}')}", node.value
+        if isinstance(node, ast.JoinedStr):
+            parts.update(node.values)
+            if names.get(node, "").isupper() and is_statement(composed := value(module, names[node])):
+                yield f"{module.stem}.{names[node]}", composed
+        if isinstance(node, ast.Constant) and node not in parts and is_statement(str(node.value)):
+            yield f"{module.stem}.{names.get(node, f'line {node.lineno}')}", str(node.value)
+
+
+def value(module: Path, name: str) -> str:
+    """Return a constant that is composed of others."""
+    path = module.relative_to(WORKERS.parent).with_suffix("").parts
+    return str(getattr(importlib.import_module(".".join(path)), name))
 
 
 def is_statement(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from ebb.contract.recall import Filters
 from ebb.contract.retention import ShowHistory
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -134,7 +135,8 @@ class Memory:
 
     def ask(self, query: str, *, at: float = 0, namespace: str = "default", **question: Any) -> Recalled:
         """Recall without touching."""
-        return recall.recall(self.context, namespace, recall.Question(query, **question), day(at))
+        filters = Filters(**{name: question.pop(name) for name in Filters.model_fields if name in question})
+        return recall.recall(self.context, namespace, recall.Question(query, filters=filters, **question), day(at))
 
     def ids(self, query: str, **question: Any) -> list[UUID]:
         """Return who is recalled, best first."""

@@ -40,6 +40,7 @@ from workers.storage import (
     vectors,
     visible,
 )
+from workers.storage.candidates import Scope
 from workers.storage.connection import close_pools, connect
 
 TENANTS = 20
@@ -140,8 +141,9 @@ def query_near(number: int) -> Bit:
 
 
 MATCHING = {
-    "namespace": 3, "terms": ["'word7'", "'guest'"], "own": "'namespace 3'", "ever": False, "category": None,
-    "kind": None, "documents": True, "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
+    "namespace": 3, "terms": ["'word7'", "'guest'"], "own": "'namespace 3'",
+    "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
+    **Scope(day(0)).parameters(),
 }  # fmt: skip
 
 
@@ -340,9 +342,8 @@ def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: M
 def test_links_are_walked_both_ways_by_their_own_indexes(filled: Memory) -> None:
     seeds = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 10")]
     values = {
-        "namespace": 3, "seeds": seeds, "scores": [1.0] * 10, "depth": 2, "breadth": 20, "fan": 20, "now": day(0),
-        "ever": False, "asked_for": [], "known_as_of": day(1), "tag": None, "category": None, "kind": None,
-        "documents": True,
+        "namespace": 3, "seeds": seeds, "scores": [1.0] * 10, "depth": 2, "breadth": 20, "fan": 20, "asked_for": [],
+        **Scope(day(0), known_as_of=day(1)).parameters(),
     }  # fmt: skip
     used = indexes(filled, links.WALK, values)
     assert {"links_source", "links_target", "facts_pkey", "activity_pkey"} == used.keys()
@@ -380,8 +381,8 @@ def test_what_is_due_is_noted_for_all_namespaces_by_the_index_of_what_is_due(fil
 def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory) -> None:
     values = {
         "namespace": 3, "phrases": ["Guest 7", "room", "the"], "instant": day(0), "half_life": 90, "minimum": 0.1,
-        "most_named": 20, "most_related": 5, "related": 20, "tag": None, "category": None, "kind": None,
-        "documents": True,
+        "most_named": 20, "most_related": 5, "related": 20,
+        **Scope(day(0)).parameters(),
     }  # fmt: skip
     assert indexes(filled, entities.ABOUT, values).keys() == {"facts_entities", "relations_once", "relations_target"}
     assert indexes(filled, entities.NAMED, values).keys() == {"facts_entities"}

@@ -3,6 +3,7 @@
 import bm25s
 import numpy as np
 import pytest
+from ebb.contract.recall import Filters
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -32,7 +33,7 @@ def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str
     with transaction(memory.context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         assert tenant is not None
-        found = arms.text_arm(db, tenant, query, Scope(day(0), tag=tag))
+        found = arms.text_arm(db, tenant, query, Scope(day(0), Filters(tag=tag)))
         texts = dict(db.execute("select id, text from facts where namespace = %s", [tenant.id]).fetchall())
     return {texts[id_]: found.scores[id_] for id_ in found.best}
 

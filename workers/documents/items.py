@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 
 import numpy as np
 from ebb.contract.facts import NewFact
+from ebb.contract.recall import Filters
 from ebb.contract.values import DecayClass
 
 from workers.context import Context
@@ -205,7 +206,7 @@ def _scored(
     """Return these items with their scores, best first."""
     if not ids:
         return []
-    scope = Scope(now, kind="item")
+    scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = arms.text_arm(db, tenant, query, scope)
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)

@@ -138,7 +138,7 @@ def _case(
     if row.entity is not None and row.key is not None:
         ids += visible.about(db, tenant.id, row.entity, row.key, ABOUT)
     if vector is not None and tenant.embedder == context.embedder.name:
-        ids += _resembling(db, tenant, vector)
+        ids += _resembling(db, tenant, vector, now)
     ids += _worded_alike(db, tenant, row.text, now)
     known = visible.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
@@ -147,10 +147,11 @@ def _case(
     return Case(new, statements, {one.id for one in shown if one.pinned})
 
 
-def _resembling(db: Connection, tenant: Namespace, vector: Vectors) -> list[UUID]:
+def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetime) -> list[UUID]:
     own = signature.encode(vector[None, :])[0]
     # What a file says is changed in the file.
-    differing = signatures.nearest(db, tenant.id, own, NEAREST, documents=not documents.any_chunk(db, tenant.id))
+    scope = Scope(now, documents=not documents.any_chunk(db, tenant.id))
+    differing = signatures.nearest(db, tenant.id, own, NEAREST, scope)
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return [id_ for id_, cosine in zip(differing, cosines.tolist(), strict=True) if cosine >= LEAST_SIMILARITY]
 

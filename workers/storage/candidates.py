@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.recall import Filters
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.rows import class_row
@@ -14,6 +15,14 @@ from psycopg.rows import class_row
 from workers.core.arrays import Vectors
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
+
+NO_FILTERS = Filters()
+
+# What the filters of a scope let pass. In each statement before its limit, so that rare facts are not missed.
+FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
+        and (%(category)s::text is null or facts.category = %(category)s)
+        and (%(kind)s::text is null or facts.kind = %(kind)s)
+        and (%(documents)s or facts.kind <> 'chunk')"""
 
 # Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
@@ -69,18 +78,16 @@ DESCRIBE = """
 # With every weight 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which gives the
 # number of occurrences back; and dividing by the rank that is normalised by length gives the length, in which the
 # namespace and each tag count one. Done in C, this is several times faster than unnesting each tsvector.
-MATCHES = """
+MATCHES = f"""
     select id,
-        array(select ts_rank('{1,1,1,1}', search, term) from unnest(%(terms)s::tsquery[]) as term) as ranks,
-        ts_rank('{1,1,1,1}', search, %(own)s::tsquery) / ts_rank('{1,1,1,1}', search, %(own)s::tsquery, 2)
+        array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term) as ranks,
+        ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery, 2)
             - 1 - cardinality(tags) as length
     from facts
     where namespace + 0 = %(namespace)s
         and search @@ %(candidates)s::tsquery
         and (%(ever)s or (forgotten_at is null and superseded_at is null))
-        and (%(category)s::text is null or category = %(category)s)
-        and (%(kind)s::text is null or kind = %(kind)s)
-        and (%(documents)s or kind <> 'chunk')
+        and {FILTERED}
     limit %(budget)s
 """
 
@@ -98,10 +105,8 @@ class Scope:
     """What a recall may see: the instant, and the filters that hold in every arm; `ever` finds hidden facts as well."""
 
     now: datetime
+    filters: Filters = NO_FILTERS
     as_of: datetime | None = None
-    tag: str | None = None
-    category: str | None = None
-    kind: str | None = None
     known_as_of: datetime | None = None
     documents: bool = True
     ever: bool = False
@@ -113,6 +118,16 @@ class Scope:
         Reads as of the present or later do not: they find and score what any read at `now` does.
         """
         return self.ever or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
+
+    @property
+    def selects(self) -> bool:
+        """Return whether some facts of the namespace are left out by a filter."""
+        return not self.documents or any(value is not None for value in self.filters.filters().values())
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what statements take of a scope."""
+        own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "documents": self.documents}
+        return own | {"ever": self.looks_back} | self.filters.filters()
 
 
 CANDIDATE = np.dtype(
@@ -194,19 +209,13 @@ def weigh(
 
     `query` has the query's vector by dims, pooled as stored vectors are; it may be empty.
     """
-    given = {
+    given: dict[str, Any] = {
         "namespace": namespace,
         "ids": list(ids),
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
-        "now": scope.now,
-        "as_of": scope.as_of,
-        "known_as_of": scope.known_as_of,
-        "tag": scope.tag,
-        "category": scope.category,
-        "kind": scope.kind,
-        "documents": scope.documents,
     }
+    given |= scope.parameters()
     return np.array(db.execute(WEIGH, given, binary=True).fetchall(), dtype=CANDIDATE)
 
 
@@ -226,7 +235,7 @@ def matches(
 ) -> Matches:
     """Return the facts that hold one of the `chosen` terms, with how often they hold each of `terms`."""
     own = quoted(f"namespace {namespace.id}")
-    within = [quoted(f"tag {scope.tag}")] if scope.tag else []
+    within = [quoted(f"tag {scope.filters.tag}")] if scope.filters.tag else []
     if not (namespace.alone and (within or chosen)):
         within = [own, *within]
     given: dict[str, Any] = {
@@ -234,12 +243,9 @@ def matches(
         "terms": [quoted(term) for term in terms],
         "own": own,
         "candidates": " & ".join([*within, *(["(" + " | ".join(map(quoted, chosen)) + ")"] if chosen else [])]),
-        "ever": scope.looks_back,
-        "category": scope.category,
-        "kind": scope.kind,
-        "documents": scope.documents,
         "budget": budget,
     }
+    given |= scope.parameters()
     rows = db.execute(MATCHES, given, binary=True).fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
     return Matches(list(ids), list(ranks), list(lengths))

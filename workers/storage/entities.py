@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from workers.storage.candidates import Scope, quoted
+from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection
 from workers.storage.relations import Fading
 
@@ -43,7 +43,7 @@ NEWEST = """
 
 
 # Facts of the entities named, and of those related to them, with what each counts.
-ABOUT = """
+ABOUT = f"""
     with phrase as materialized (
         select distinct left(lower(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
     ),
@@ -75,10 +75,7 @@ ABOUT = """
         select id, created_at from facts
         where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
             and left(lower(entity), 200) = name and lower(entity) = name
-            and (%(tag)s::text is null or tags @> array[%(tag)s::text])
-            and (%(category)s::text is null or category = %(category)s)
-            and (%(kind)s::text is null or kind = %(kind)s)
-            and (%(documents)s or kind <> 'chunk')
+            and {FILTERED}
         order by created_at desc
         limit most
     ) as fact
@@ -125,11 +122,8 @@ def about(
         "most_named": named,
         "most_related": related,
         "related": MOST_RELATED,
-        "tag": scope.tag,
-        "category": scope.category,
-        "kind": scope.kind,
-        "documents": scope.documents,
     }
+    given |= scope.parameters()
     rows = db.execute(ABOUT, given, binary=True).fetchall()
     return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workers.storage.candidates import Scope
+from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection
 from workers.storage.facts import WISHED
 
@@ -129,7 +129,7 @@ AMONG = """
 # whatever is linked with how many. What was superseded is walked through, for its links hold for what took its place,
 # which two columns of the facts tell; what was forgotten or has ended is not there. A strength that is next to nothing
 # is nothing, for a product that underflows is an error.
-WALK = """
+WALK = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
@@ -140,10 +140,7 @@ WALK = """
             last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
             last.hops + 1, last.path || next.fact,
             (superseded_at is null or %(ever)s)
-            and (%(tag)s::text is null or tags @> array[%(tag)s::text])
-            and (%(category)s::text is null or category = %(category)s)
-            and (%(kind)s::text is null or facts.kind = %(kind)s)
-            and (%(documents)s or facts.kind <> 'chunk')
+            and {FILTERED}
         from (
             select * from walked where hops < %(depth)s order by score * strength desc limit %(breadth)s
         ) as last
@@ -267,15 +264,9 @@ def walk(
         "depth": depth,
         "breadth": breadth,
         "fan": fan,
-        "now": scope.now,
-        "ever": scope.looks_back,
         "asked_for": list(WISHED),
-        "known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC),
-        "tag": scope.tag,
-        "category": scope.category,
-        "kind": scope.kind,
-        "documents": scope.documents,
     }
+    given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
     return [Walk(*row) for row in db.execute(WALK, given, binary=True).fetchall()]
 
 

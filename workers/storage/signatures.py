@@ -8,6 +8,7 @@ from pgvector import Bit
 from psycopg import sql
 
 from workers.core.arrays import Bytes
+from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection
 
 BIT_HEADER = 4
@@ -32,14 +33,12 @@ NEAREST_EVER = """
     order by signature <~> %(query)s limit %(limit)s
 """
 
-NEAREST_AMONG = """
+NEAREST_AMONG = f"""
     select signatures.fact, signature <~> %(query)s from signatures
     join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
     where signatures.namespace = %(namespace)s
         and (%(ever)s or live)
-        and (%(category)s::text is null or category = %(category)s)
-        and (%(kind)s::text is null or kind = %(kind)s)
-        and (%(documents)s or kind <> 'chunk')
+        and {FILTERED}
     order by signature <~> %(query)s limit %(limit)s
 """
 
@@ -133,26 +132,15 @@ def add(db: Connection, namespace: int, ids: Sequence[UUID], signatures: Bytes) 
     db.execute(ADD, {"namespace": namespace, "ids": list(ids), "signatures": bits})
 
 
-def nearest(
-    db: Connection,
-    namespace: int,
-    query: Bytes,
-    limit: int,
-    *,
-    ever: bool = False,
-    category: str | None = None,
-    kind: str | None = None,
-    documents: bool = True,
-) -> dict[UUID, float]:
+def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> dict[UUID, float]:
     """Return the facts whose signatures differ least from the (128,) query, nearest first, and in how many bits.
 
-    `ever` takes in forgotten and superseded ones. A category or kind is filtered before the limit, so that none is
-    missing for being rare; and so are documents, where they are not wanted.
+    They are the live ones, or those of a scope.
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
-    if category is not None or kind is not None or not documents:
-        among = given | {"ever": ever, "category": category, "kind": kind, "documents": documents}
-        return dict(db.execute(NEAREST_AMONG, among, binary=True).fetchall())
+    if scope is not None and scope.selects:
+        return dict(db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True).fetchall())
+    ever = scope is not None and scope.looks_back
     return dict(db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True).fetchall())
 
 

@@ -23,9 +23,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
     question = Question(
         text=own_words(asked.query, "query", settings.max_text),
         limit=asked.limit,
-        tag=asked.tag,
-        category=asked.category,
-        kind=asked.kind,
+        filters=asked,
         explain=asked.explain,
         documents=asked.documents or asked.kind == "chunk",
         min_similarity=-1.0 if asked.min_similarity is None else asked.min_similarity,

@@ -69,9 +69,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     question = Question(
         text=own_words(asked.query, "query", settings.max_text),
         limit=asked.limit,
-        tag=asked.tag,
-        category=asked.category,
-        kind=asked.kind,
+        filters=asked,
         as_of=asked.as_of,
         known_as_of=asked.known_as_of,
         explain=asked.explain,

@@ -1,7 +1,7 @@
 """The arms of recall: facts that share rare words with the query, that mean the like, and their neighbours."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
@@ -92,7 +92,7 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
     A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
     """
     terms = telling(words.of_query(db, namespace.id, query), MOST_TERMS)
-    if not terms and scope.tag is None:
+    if not terms and scope.filters.tag is None:
         return TextArm()
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
     found = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
@@ -147,15 +147,8 @@ def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_re
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
     """Return the facts of a namespace whose signatures are nearest to the (dims,) query's, each with its similarity."""
     own = signature.encode(query[None, :])[0]
-    differing = signatures.nearest(
-        db,
-        namespace.id,
-        own,
-        ARM_SIZE,
-        ever=scope.looks_back,
-        category=scope.category,
-        kind=scope.kind,
-        documents=scope.documents or not documents.any_chunk(db, namespace.id),
-    )
+    if not scope.documents and not documents.any_chunk(db, namespace.id):
+        scope = replace(scope, documents=True)
+    differing = signatures.nearest(db, namespace.id, own, ARM_SIZE, scope)
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return dict(zip(differing, cosines.tolist(), strict=True))

@@ -18,7 +18,7 @@ from workers.memory.recall.arms import Found
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
 from workers.storage import candidates, facts, signatures, words
-from workers.storage.candidates import Candidate, Candidates, Description, Scope
+from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
@@ -56,8 +56,8 @@ class Asked:
         return answer.silent_since(self.context, self.tenant, self.scope.now)
 
     def search_ever(self) -> Found:
-        """Return what the arms find in all there ever was: forgotten, superseded, of any tag, category and kind."""
-        scope = replace(self.scope, tag=None, category=None, kind=None, documents=True, ever=True)
+        """Return what the arms find in all there ever was: forgotten, superseded, whatever the filters."""
+        scope = replace(self.scope, filters=NO_FILTERS, documents=True, ever=True)
         text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
         return Found(text, near, self.found.meaning)

@@ -84,7 +84,7 @@ def surroundings(
     named are looked up even where recall does without the graphs.
     """
     whole = context.settings.graph_in_recall
-    if not whole and scope.tag is None:
+    if not whole and scope.filters.tag is None:
         return NOTHING
     return Surroundings(
         _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.recall import Lookup
+from ebb.contract.recall import Filters, Lookup
 
 from workers.context import Context
 from workers.core import confidence
@@ -43,7 +43,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         UnavailableError: the database does not answer.
     """
     after = cursors.place(asked.cursor, Cursor)
-    scope = Scope(now, asked.as_of or asked.known_as_of, asked.tag, known_as_of=asked.known_as_of)
+    scope = Scope(now, Filters(tag=asked.tag), asked.as_of or asked.known_as_of, asked.known_as_of)
     began = after.at if after else now
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)

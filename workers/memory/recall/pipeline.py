@@ -36,9 +36,9 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
         UnavailableError: the database does not answer.
     """
     with timed("recall embed"):
-        query = None if question.tag else _embed(context, question.text)
+        query = None if question.filters.tag else _embed(context, question.text)
     as_of = question.as_of or question.known_as_of
-    scope = Scope(now, as_of, question.tag, question.category, question.kind, question.known_as_of, question.documents)
+    scope = Scope(now, question.filters, as_of, question.known_as_of, question.documents)
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:

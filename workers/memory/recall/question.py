@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ebb.contract.recall import Filters
+
+from workers.storage.candidates import NO_FILTERS
+
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
@@ -27,9 +31,7 @@ class Question:
 
     text: str
     limit: int = 10
-    tag: str | None = None
-    category: str | None = None
-    kind: str | None = None
+    filters: Filters = NO_FILTERS
     as_of: datetime | None = None
     explain: bool = False
     known_as_of: datetime | None = None

@@ -1,12 +1,12 @@
 """Operations that ask: recall, lookup by name, and the context for a prompt."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from ebb.contract.operation import Answer, Operation, Page, Timed
+from ebb.contract.operation import Answer, Operation, Page, Params, Timed
 from ebb.contract.values import Cursor, FactId, Flag, Instant, Kind, Limit, ListLimit, Name, Names, Query, Tag, Whole
 
 BY_MEANING = (
@@ -29,7 +29,30 @@ class Question(Timed):
         return self.as_of is not None or self.known_as_of is not None
 
 
-class Recall(Question):
+class Filters(Params):
+    """Which facts are asked about: those that pass every filter given."""
+
+    tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
+    category: Annotated[Name | None, Field(description="only facts of this category")] = None
+    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters alone, by name."""
+        return {name: getattr(self, name) for name in Filters.model_fields}
+
+
+class Explained(Question):
+    """A question whose answer can say how it came about."""
+
+    explain: Annotated[Flag, Field(description="take each score apart, and say what was left out by which rule")] = (
+        False
+    )
+    why: Annotated[
+        FactId | None, Field(description="a fact's id: say why it was recalled or was not; strengthens nothing")
+    ] = None
+
+
+class Recall(Filters, Explained):
     """Find the facts that fit a question best, by words and by meaning.
 
     To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
@@ -41,15 +64,6 @@ class Recall(Question):
 
     query: Annotated[Query, Field(description="a question or topic in your own words")]
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
-    tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
-    category: Annotated[Name | None, Field(description="only facts of this category")] = None
-    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
-    explain: Annotated[Flag, Field(description="take each score apart, and say what was left out by which rule")] = (
-        False
-    )
-    why: Annotated[
-        FactId | None, Field(description="a fact's id: say why it was recalled or was not; strengthens nothing")
-    ] = None
 
 
 class Lookup(Question):
@@ -65,7 +79,7 @@ class Lookup(Question):
     cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None
 
 
-class Context(Timed):
+class Context(Filters, Timed):
     """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
 
     model_config = ConfigDict(
@@ -102,9 +116,6 @@ class Context(Timed):
         Field(description="only of these entities, with commas between or as a list; else of all"),
     ] = None
     documents: Annotated[Flag, Field(description="also parts of indexed files")] = False
-    tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
-    category: Annotated[Name | None, Field(description="only facts of this category")] = None
-    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
     explain: Annotated[Flag, Field(description="take scores apart, and say what was left out")] = False
     touch: Annotated[Flag, Field(description="whether this counts as use")] = True
 
