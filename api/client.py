@@ -29,20 +29,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery.result import AsyncResult
-from ebb.contract import reports, retention
+from ebb.contract import graph, reports, retention
+from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from uuid_utils.compat import uuid7
 
 from api.held import Holder
-from api.items import Keeper
 from api.methods import Method
 from api.older_workers import readable
 from api.operations import Operator
 from api.transport import RECALL_SECONDS, STORE_SECONDS, Answer
 
 
-class Client(Operator, Keeper, Holder):
+class Client(Operator, Holder):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
@@ -99,10 +99,35 @@ class Client(Operator, Keeper, Holder):
     namespaces = Method(reports.NAMESPACES)
     forecast = Method(reports.FORECAST)
     contradictions = Method(reports.CONTRADICTIONS)
+    link = Method(graph.LINK)
+    unlink = Method(graph.UNLINK)
+    relate = Method(graph.RELATE)
+    unrelate = Method(graph.UNRELATE)
+    relations = Method(graph.RELATIONS)
+    decay_relations = Method(graph.DECAY_RELATIONS)
+    documents = Method(DOCUMENTS)
+    unindex = Method(UNINDEX)
+    items = Method(ITEMS)
+    drop_item = Method(DROP_ITEM)
+    item_paths = Method(ITEM_PATHS)
 
-    def documents(self, name: str) -> Answer:
-        """Return `{"documents"}`: which files of a folder are indexed, each with its digest as it was last read."""
-        return self.call("memory.documents", {"name": name, "namespace": self.namespace}, STORE_SECONDS)
+    def put_item(
+        self,
+        path: Sequence[str],
+        key: str,
+        document: Mapping[str, Any],
+        *,
+        text: str | None = None,
+        ttl: float | None = None,
+        wait: bool = True,
+    ) -> Answer:
+        """Keep a document in place of what is there; return `{"id"}`. It comes back exactly as it was given.
+
+        It is found by its `text`, if there is one. With a `ttl`, in minutes, it ends when it was not used for so long;
+        else it stays until it is dropped.
+        """
+        given = {"path": list(path), "key": key, "document": json.dumps(document), "text": text, "ttl": ttl}
+        return self.perform(PUT_ITEM, given, wait=wait)
 
     def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
         """Send the chunks of a file, `{"section", "text"}`, and return at once; `wait` for the result.
@@ -111,10 +136,6 @@ class Client(Operator, Keeper, Holder):
         """
         arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
         return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
-
-    def unindex(self, paths: Sequence[str]) -> Answer:
-        """Erase the chunks of files that are not there any more; return `{"removed"}`."""
-        return self.call("memory.unindex", {"paths": list(paths), "namespace": self.namespace}, STORE_SECONDS)
 
     reinforce = Method(retention.REINFORCE)
     pin = Method(retention.PIN)
@@ -151,64 +172,6 @@ class Client(Operator, Keeper, Holder):
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
         return self.perform(reports.RESOLVE, {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
-
-    def link(
-        self,
-        source: str,
-        target: str,
-        type: str,  # noqa: A002 - the contract's name
-        strength: float = 1.0,
-        *,
-        wait: bool = True,
-    ) -> Answer:
-        """Link two facts by a type of link, or change the strength of their link, a share in [0, 1].
-
-        Types are SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO and DEPENDS_ON. Return `{"id", "source", "target", "type",
-        "strength"}`.
-
-        Raises:
-            InvalidInputError: a fact is not there, or there is no such type.
-        """
-        arguments = {"source": source, "target": target, "type": type, "strength": strength}
-        return self.write("memory.link", arguments | {"namespace": self.namespace, "now": None}, wait=wait)
-
-    def unlink(self, source: str, target: str, type: str | None = None, *, wait: bool = True) -> Answer:  # noqa: A002
-        """Remove the link of a type between two facts, or all of them; return `{"removed"}`, how many."""
-        arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
-        return self.write("memory.unlink", arguments, wait=wait)
-
-    def relate(
-        self,
-        source: str,
-        target: str,
-        type: str,  # noqa: A002 - the contract's name
-        *,
-        weight: float | None = None,
-        pinned: bool | None = None,
-        wait: bool = True,
-    ) -> Answer:
-        """Observe that an entity has to do with another; its weight, in [0, 1], halves every 90 days unless pinned.
-
-        Return `{"from", "to", "type", "weight", "lastObserved", "pinned"}`.
-        """
-        arguments = {"source": source, "target": target, "type": type, "weight": weight, "pinned": pinned}
-        return self.write("memory.relate", arguments | {"namespace": self.namespace, "now": None}, wait=wait)
-
-    def unrelate(self, source: str, target: str, type: str, *, wait: bool = True) -> Answer:  # noqa: A002
-        """Remove a relation for good; return `{"removed"}`, one or none."""
-        arguments = {"source": source, "target": target, "type": type, "namespace": self.namespace}
-        return self.write("memory.unrelate", arguments, wait=wait)
-
-    def relations(
-        self, *, decayed: bool | None = False, entity: str | None = None, limit: int = 1_000, cursor: str | None = None
-    ) -> Answer:
-        """Return `{"edges", "total", "next"}`: relations in use, strongest first, or with `decayed` those out of use.
-
-        An edge is as from `relate`. With `decayed=None` they are all, and each has `decayed` besides.
-        """
-        arguments = {"namespace": self.namespace, "decayed": decayed, "entity": entity, "limit": limit}
-        arguments |= {"cursor": cursor}
-        return self.call("memory.relations", arguments, STORE_SECONDS)
 
     def system_course(self, days: int = 14) -> Answer:
         """Return how the whole system kept up over so many days: `{"at", "waiting", "half", "most"}`.

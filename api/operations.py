@@ -86,14 +86,6 @@ class Operator(Sender):
         """Return what the last run of the janitor told; `totalRuns` is 0 before the first."""
         return self.call("memory.janitor_snapshot", {"namespace": self.namespace}, LIST_SECONDS)
 
-    def decay_relations(self, now: str | None = None, *, dry_run: bool = False, everywhere: bool = False) -> Answer:
-        """Bring the stored weights of the namespace's relations, or of all, up to date.
-
-        Return `{"processed", "decayed", "belowMinimum", "pinned"}`, and with `dry_run` the `edges` that would change.
-        """
-        arguments = self._of(everywhere) | {"now": now, "dry_run": dry_run}
-        return self.call("relations.decay", arguments, DECAY_SECONDS)
-
     def doctor(self, *, everywhere: bool = False, mend: bool = False) -> Answer:
         """Examine every fact, and mend what is wrong if wanted; return `{"examined", "faults", "mended", "redis"}`.
 

@@ -48,7 +48,6 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.recall",
             "workers.tasks.context",
             "workers.tasks.reports",
-            "workers.tasks.items",
             "workers.tasks.retention",
             "workers.tasks.restore",
             "workers.tasks.branches",

@@ -1,7 +1,9 @@
 """The queues: which tasks wait in which. Users wait for `recall`, so nothing else is in it."""
 
+from fnmatch import fnmatchcase
 from typing import Any
 
+from ebb.contract.operation import operations
 from kombu.entity import Exchange, Queue
 
 from workers.coordination.redis import results_url
@@ -11,30 +13,12 @@ VISIBILITY_SECONDS = 120
 SENT_AT = "ebb_sent_at"
 """The header that says when a task was sent, in epoch seconds."""
 
-ROUTES = {
-    "memory.recall": RECALL,
-    "memory.lookup": RECALL,
-    "memory.context": RECALL,
-    "memory.documents": RECALL,
-    "memory.fact": RECALL,
-    "memory.facts": RECALL,
-    "memory.items": RECALL,
-    "memory.item_paths": RECALL,
+INTERNAL = {
     "memory.publish_keys": RECALL,
     "decay.runs": RECALL,
     "memory.health": RECALL,
-    "memory.stats": RECALL,
-    "memory.namespaces": RECALL,
-    "memory.course": RECALL,
     "memory.system_course": RECALL,
-    "memory.curve": RECALL,
-    "memory.neighbours": RECALL,
-    "memory.contradictions": RECALL,
-    "memory.forecast": RECALL,
     "memory.held": RECALL,
-    "memory.history": RECALL,
-    "memory.forgotten": RECALL,
-    "memory.relations": RECALL,
     "memory.autolink": MAINTENANCE,
     "memory.measure": MAINTENANCE,
     "memory.settings": RECALL,
@@ -57,8 +41,8 @@ ROUTES = {
     "memory.sweep_outbox": MAINTENANCE,
     "memory.*": STORE,
     "decay.*": MAINTENANCE,
-    "relations.*": MAINTENANCE,
 }
+"""The queues of tasks that are no operations of the contract, by patterns of their names."""
 
 
 def queues() -> tuple[Queue, ...]:
@@ -68,15 +52,14 @@ def queues() -> tuple[Queue, ...]:
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """Return where a task goes, by the first pattern that fits its name.
+    """Return where a task goes: an operation as the contract says, another task by the first pattern that fits.
 
     No sender declares a queue: workers do, a message waits for them without, and where Redis is away for a moment just
     then, Celery goes on with the channel that it closed meanwhile, and fails with an `AttributeError`.
     """
-    for pattern, queue in ROUTES.items():
-        if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
-            return {"queue": queue, "routing_key": queue, "declare": ()}
-    return {}
+    operation = operations().get(name)
+    queue = operation.queue if operation else next((INTERNAL[one] for one in INTERNAL if fnmatchcase(name, one)), None)
+    return {"queue": queue, "routing_key": queue, "declare": ()} if queue else {}
 
 
 def configuration(redis_url: str) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from api.cli.connection import NamespaceName, client, located
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
-    from api.documents import Indexer, Sync
-    from api.folders import Folder
+    from api.documents import Folder, Indexer, Sync
 
 PATIENCE_SECONDS = 5.0
 """Until something that failed is tried again."""
@@ -33,10 +32,10 @@ def index(
 
     Only what changed is sent. What is gone from the files, or with them, is erased from memory as well.
     """
-    from api import documents, folders  # noqa: PLC0415 - Celery would slow down every other command
+    from api import documents  # noqa: PLC0415 - Celery would slow down every other command
 
     with client(home, namespace) as memory:
-        place = folders.folder(folder, name)
+        place = documents.folder(folder, name)
         indexer = documents.Indexer(memory, place, located(home).tokenizer)
         if watch:
             _watch(indexer, place, empty=empty, as_json=as_json)
@@ -68,7 +67,7 @@ def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -
 
 
 def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    from api.folders import changes  # noqa: PLC0415
+    from api.documents import changes  # noqa: PLC0415
 
     # Watching begins before the first look, so that nothing is missed between the two.
     looked = False

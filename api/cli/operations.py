@@ -29,11 +29,14 @@ Own: TypeAlias = Mapping[str, tuple[Any, Any]]
 """The annotations and defaults of options that mean something else here, or that only the command line has."""
 
 
-def command(operation: Operation, act: Act | None = None, **how: Any) -> Callable[[Show], Callable[..., None]]:
+def command(
+    operation: Operation, act: Act | None = None, *, fails: Callable[[dict[str, Any]], bool] | None = None, **how: Any
+) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
-    `act` has the operation done where a command has something of its own to do; `how` is as for `options_of`. What is
-    as by default was not said: of a known fact it changes nothing.
+    `act` has the operation done where a command has something of its own to do; `how` is as for `options_of`. After
+    an answer that `fails` the command exits with 1. What is as by default was not said: of a known fact it changes
+    nothing.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
@@ -45,6 +48,8 @@ def command(operation: Operation, act: Act | None = None, **how: Any) -> Callabl
                 output.print_json(answer)
             else:
                 show(answer, given, memory.namespace)
+            if fails is not None and fails(answer):
+                raise typer.Exit(1)
 
         run.__doc__, run.__name__ = show.__doc__, show.__name__
         return options_of(operation, **how)(run)
@@ -68,7 +73,8 @@ def options_of(
     `left_out` are not offered. `flags` names options otherwise, `words` describes parameters otherwise.
     """
     fields = {name: operation.params.model_fields[name] for name in parameters(operation.params)}
-    taken = {name: field for name, field in fields.items() if name not in (*SHARED, *left_out, *(own or {}))}
+    in_order = dict.fromkeys((*arguments, *fields))
+    taken = {name: fields[name] for name in in_order if name not in (*SHARED, *left_out, *(own or {}))}
     said = {name: _sentence(name, field, reads) for name, field in taken.items()} | dict(words or {})
     offered = [_parameter(name, field, name in arguments, flags or {}, said[name]) for name, field in taken.items()]
     offered += [_keyword(name, annotation, default) for name, (annotation, default) in (own or {}).items()]

@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
+from starlette.datastructures import URL
 from uuid_utils.compat import uuid7
 
 from api.client import Client
@@ -55,6 +56,7 @@ class Session(Client):
     ) -> None:
         super().__init__(door.settings.redis_url, caller.namespace, deadline=timeout)
         self.caller = caller
+        self.url = URL()
         self._door = door
         self._waits = wait
         self._key = key
@@ -134,7 +136,7 @@ def reading(scope: Scope) -> Any:
         request: Request, caller: Annotated[Caller, Depends(allowed(scope))], timeout: Timeout = None
     ) -> Session:
         own = Session(door_of(request), caller, timeout=timeout)
-        request.state.task = own.task_id
+        request.state.task, own.url = own.task_id, request.url
         return own
 
     return Depends(session)
@@ -151,7 +153,7 @@ def writing(scope: Scope) -> Any:
         idempotency_key: IdempotencyKey = None,
     ) -> Session:
         own = Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
-        request.state.task = own.task_id
+        request.state.task, own.url = own.task_id, request.url
         return own
 
     return Depends(session)

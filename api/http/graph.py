@@ -1,54 +1,50 @@
 """Routes of the two graphs: links between facts, and relations between entities."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, Edge, Entity
+from ebb.contract.values import Flag
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
 
-from api.http import schemas
-from api.http.dispatch import ACCEPTED, Admin, Reader, Writer
-from api.http.paging import Cursor, link_next
-from api.http.problems import responses
+from api.http import operations
+from api.http.dispatch import Admin, Reader, Session, Writer
+from api.http.paging import link_next
 from api.http.route import Route
 
 routes = APIRouter(prefix="/memory", tags=["graph"], route_class=Route)
 
 
-@routes.post("/links", response_model=schemas.Link, responses=ACCEPTED | responses(404))
-def link(wish: schemas.LinkRequest, memory: Writer) -> dict[str, Any]:
-    """Link two facts, or change their link's strength."""
-    return memory.link(**wish.arguments())
+class Ends(BaseModel):
+    """The names of an edge's ends over HTTP."""
+
+    source: Entity = Field(validation_alias="from", description="an entity, such as a person or a project")
+    target: Entity = Field(validation_alias="to", description="the other entity")
 
 
-@routes.get("/graph/edges", response_model=list[schemas.Edge])
-def edges(
-    memory: Reader,
-    request: Request,
-    response: Response,
-    decayed: Annotated[
-        bool, Query(description="Relations below the minimum weight, which recall does not use.")
-    ] = False,
-    entity: Annotated[str | None, Query(description="Only relations from or to this entity.")] = None,
-    limit: Annotated[int, Query(ge=1, le=schemas.MOST_FACTS)] = 1_000,
-    cursor: Cursor = None,
-) -> list[dict[str, Any]]:
-    """Return edges with their current weights, strongest first: those in use, or those below the minimum.
+class DryRun(BaseModel):
+    """The name of a preview over HTTP."""
 
-    Where there are more than `limit`, the header `Link` has the address of those that follow (RFC 8288).
-    """
-    found = memory.relations(decayed=decayed, entity=entity, limit=limit, cursor=cursor)
-    link_next(request, response, found["next"])
-    edges: list[dict[str, Any]] = found["edges"]
-    return edges
+    dry_run: Flag = Field(default=False, validation_alias="dryRun", description="only report which edges would change")
 
 
-@routes.post("/graph/edges", response_model=schemas.Edge, responses=ACCEPTED)
-def relate(wish: schemas.EdgeRequest, memory: Writer) -> dict[str, Any]:
-    """Record that two entities are related; a known relation counts as observed again."""
-    given = wish.model_dump(exclude_unset=True)
-    return memory.relate(given.pop("source"), given.pop("target"), given.pop("type"), **given)
+class Listed(BaseModel):
+    """Which edges are listed over HTTP."""
+
+    decayed: Flag = Field(default=False, description="relations below the minimum weight, which recall does not use")
 
 
-@routes.post("/graph/decay", response_model=schemas.EdgesDecayed, responses=ACCEPTED)
-def decay(memory: Admin, wish: schemas.EdgesDecayRequest | None = None) -> dict[str, Any]:
-    """Update the stored weights of this namespace's relations, or report what would change."""
-    return memory.decay_relations(dry_run=(wish or schemas.EdgesDecayRequest()).dry_run)
+def edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288)."""
+    found = memory.perform(RELATIONS, given)
+    link_next(memory.url, response, found["next"])
+    return found["edges"]
+
+
+operations.add(routes, LINK, Writer, problems=(404,))
+operations.add(
+    routes, RELATIONS, Reader, edges, own=Listed.model_fields, response_model=list[Edge],
+    description=f"{RELATIONS.params.__doc__}\n\n{edges.__doc__}",
+)  # fmt: skip
+operations.add(routes, RELATE, Writer, own=Ends.model_fields)
+operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, left_out=("everywhere",))

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Response
+from starlette.datastructures import URL
 
 from api.http import schemas
 
@@ -10,8 +11,8 @@ Limit = Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS, description="most it
 Cursor = Annotated[str | None, Query(description="the `next` of the page before; without it the first page")]
 
 
-def link_next(request: Request, response: Response, cursor: str | None) -> None:
+def link_next(url: URL, response: Response, cursor: str | None) -> None:
     """Set the header that links to the next page; only its path, because proxies change the rest."""
     if cursor is not None:
-        following = request.url.include_query_params(cursor=cursor)
+        following = url.include_query_params(cursor=cursor)
         response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'

@@ -1,16 +1,13 @@
 """Tools by which an agent changes what is remembered."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from ebb.contract.facts import EDIT, STORE
+from ebb.contract.graph import LINK, RELATE
 from ebb.contract.retention import FORGET, REINFORCE, RESTORE
-from pydantic import Field
 
-from api.mcp.tool import Call, Id, brief, removes, tool_of, writes, written
+from api.mcp.tool import Call, brief, removes, tool_of, writes, written
 from api.transport import Answer
-
-Entity = Annotated[str, Field(description="A person, project or thing, by its name.")]
-
 
 STATEMENT = "text tags category entity key value importance decay_class source source_date supersedes again"
 FIELDS = "id tags category entity key value importance confidence decay_class source"
@@ -59,35 +56,22 @@ def update(call: Call, given: dict[str, Any]) -> Answer:
     return answer
 
 
-def link(
-    call: Call,
-    source: Id,
-    target: Id,
-    type: Annotated[  # noqa: A002 - the contract's name
-        str, Field(description="SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from source to target.")
-    ],
-    strength: Annotated[float, Field(description="How close they are.", ge=0, le=1)] = 1.0,
-) -> Answer:
-    """Link two facts, so that whoever recalls one is shown the other too. Linking again changes the strength.
+@tool_of(LINK, "source target type strength")
+def link(call: Call, given: dict[str, Any]) -> Answer:
+    """Link two facts, so that recall of one finds the other too. Linking again changes the strength.
 
     Returns {"id", "source", "target", "type", "strength"}.
     """
-    return written(call).link(source, target, type, strength)
+    return written(call).perform(LINK, given)
 
 
-def relate(
-    call: Call,
-    source: Entity,
-    type: Annotated[str, Field(description="What it has to do with the target, such as works_on or knows.")],  # noqa: A002
-    target: Entity,
-    weight: Annotated[float | None, Field(description="How sure; 1 if left out.", ge=0, le=1)] = None,
-    pinned: Annotated[bool | None, Field(description="Whether it never fades; left out: as it was.")] = None,
-) -> Answer:
-    """Note that an entity has to do with another, such as Mira works_on Ebb; each observation renews it.
+@tool_of(RELATE, "source type target weight pinned")
+def relate(call: Call, given: dict[str, Any]) -> Answer:
+    """Record that an entity is related to another, such as Mira works_on Ebb; each observation renews it.
 
     Returns {"from", "to", "type", "weight", "lastObserved"}; the weight halves every 90 days unless observed again.
     """
-    return written(call).relate(source, target, type, weight=weight, pinned=pinned)
+    return written(call).perform(RELATE, given)
 
 
 @tool_of(REINFORCE, "id boost")

@@ -11,9 +11,8 @@ import pytest
 from live_system import LiveSystem, eventually
 
 from api import client as clients
-from api import held, items, operations
+from api import held, operations
 from api.client import Client
-from api.items import Keeper
 from api.methods import Method
 from api.operations import Operator
 from workers.errors import LateError, NotFoundError
@@ -41,7 +40,7 @@ OWN_AFFAIRS = {
 }
 """Tasks that no caller has a use for, each with its reason."""
 
-BY_HAND = {"memory.store", "memory.store_many", "memory.edit", "memory.restore", "memory.resolve"}
+BY_HAND = {"memory.store", "memory.store_many", "memory.edit", "memory.restore", "memory.resolve", "memory.put_item"}
 """Operations whose methods do something of their own."""
 
 
@@ -54,7 +53,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    program = "".join(map(inspect.getsource, (clients, operations, items, held)))
+    program = "".join(map(inspect.getsource, (clients, operations, held)))
     sent = set(re.findall(r'"((?:memory|decay|relations)\.\w+)"', program))
     sent |= {one.operation.name for one in vars(Client).values() if isinstance(one, Method)} | BY_HAND
 
@@ -65,9 +64,7 @@ def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
 
 def test_every_method_says_what_it_returns() -> None:
     methods = {
-        name: one
-        for name, one in (vars(Operator) | vars(Keeper) | vars(Client)).items()
-        if callable(one) and not name.startswith("_")
+        name: one for name, one in (vars(Operator) | vars(Client)).items() if callable(one) and not name.startswith("_")
     }
 
     assert len(methods) >= 18

@@ -189,7 +189,7 @@ def test_what_cannot_be_is_answered_in_words(modern_doors: Doors, namespace: str
         assert "look for it with `recall`" in unknown
         assert "valid UUID" in no_id
         assert "limit" in no_number
-        assert "give one of SUPERSEDES" in no_type
+        assert "'SUPERSEDES', 'CAUSED_BY'" in no_type
 
     anyio.run(talk)
 

@@ -89,7 +89,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "consolidate": lambda client: client.consolidate(apply=True),
     "janitor": lambda client: client.janitor(NEXT_YEAR),
     "doctor": lambda client: client.doctor(mend=True),
-    "relations": lambda client: client.decay_relations(NEXT_YEAR),
+    "relations": lambda client: client.decay_relations(now=NEXT_YEAR),
 }
 UNCHANGING = ("doctor",)
 """What changes nothing where nothing is wrong."""
@@ -124,7 +124,7 @@ def test_a_task_without_a_namespace_means_the_default_one(
     before = [state(live, client.namespace) for client in clients]
     name, arguments = TASKS[task]
     live.send(name, arguments).get(timeout=60)
-    with pytest.raises(InvalidInputError, match="namespace: None is no name"):
+    with pytest.raises(InvalidInputError, match=r"(?i)namespace: none is no name"):
         live.send(name, arguments | {"namespace": None}).get(timeout=60)
     assert [state(live, client.namespace) for client in clients] == before
 

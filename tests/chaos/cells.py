@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 from uuid import UUID, uuid5
 
-from workers.documents.documents import CHUNK_IDS
-from workers.documents.items import item_id
+from workers.documents import CHUNK_IDS
+from workers.items import item_id
 
 Wish: TypeAlias = tuple[str, dict[str, Any]]
 """A task, and its arguments."""
@@ -323,5 +323,5 @@ def _in(cell: Cell) -> dict[str, str]:
 
 
 def _part_id(cell: Cell, part: dict[str, str]) -> str:
-    """Return the id that the chunk of a file has, as `workers.documents.documents` makes it."""
+    """Return the id that the chunk of a file has, as `workers.documents` makes it."""
     return str(uuid5(CHUNK_IDS, "\0".join((cell.namespace, cell.name, part["section"], part["text"]))))

@@ -6,6 +6,9 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
+from ebb.contract import documents as asked_documents
+from ebb.contract import graph as asked_graph
+
 from tests.chaos.cells import (
     CONSOLIDATE,
     DROP_ITEM,
@@ -20,15 +23,12 @@ from tests.chaos.cells import (
     Cell,
     Step,
 )
+from workers import documents, graph, items
 from workers.context import Context
 from workers.decay import consolidate, janitor, passes
-from workers.documents import documents, items
 from workers.errors import InvalidInputError
-from workers.graph import links, relations
 from workers.memory import forget, namespace_settings, pin, restore, store, supersede, touch
-from workers.validation import documents as given_documents
 from workers.validation import new_fact
-from workers.validation.items import item_place
 
 
 def replay(context: Context, cell: Cell, step: Step) -> None:
@@ -89,25 +89,19 @@ def _resolve(context: Context, step: Step) -> None:
 
 
 def _link(context: Context, step: Step) -> None:
-    given = step.arguments
-    ends = UUID(given["source"]), UUID(given["target"])
-    links.link(context, given["namespace"], *ends, given["type"], given["strength"], _instant(step))
+    graph.link(context, asked_graph.Link(**step.arguments), _instant(step))
 
 
 def _unlink(context: Context, step: Step) -> None:
-    given = step.arguments
-    links.unlink(context, given["namespace"], UUID(given["source"]), UUID(given["target"]), given["type"])
+    graph.unlink(context, asked_graph.Unlink(**step.arguments))
 
 
 def _relate(context: Context, step: Step) -> None:
-    given = step.arguments
-    names = given["source"], given["target"], given["type"]
-    relations.relate(context, given["namespace"], *names, _instant(step), weight=given["weight"])
+    graph.relate(context, asked_graph.Relate(**step.arguments), _instant(step))
 
 
 def _unrelate(context: Context, step: Step) -> None:
-    given = step.arguments
-    relations.unrelate(context, given["namespace"], given["source"], given["target"], given["type"])
+    graph.unrelate(context, asked_graph.Unrelate(**step.arguments))
 
 
 def _plan(context: Context, step: Step) -> None:
@@ -130,14 +124,11 @@ def _consolidate(context: Context, step: Step) -> None:
 
 
 def _index(context: Context, step: Step) -> None:
-    names = ("path", "folder", "digest", "chunks")
-    read = given_documents.document(**{name: step.arguments[name] for name in names})
-    document = documents.Document(read.path, read.folder, bytes.fromhex(read.digest), read.words(65_536))
-    documents.index(context, step.arguments["namespace"], document, _instant(step))
+    documents.index(context, asked_documents.Index(**step.arguments), _instant(step))
 
 
 def _unindex(context: Context, step: Step) -> None:
-    documents.remove(context, step.arguments["namespace"], step.arguments["paths"])
+    documents.remove(context, asked_documents.Unindex(**step.arguments))
 
 
 def _settings(context: Context, step: Step) -> None:
@@ -146,14 +137,12 @@ def _settings(context: Context, step: Step) -> None:
 
 
 def _put_item(context: Context, step: Step) -> None:
-    given = step.arguments
-    put = items.Put(item_place(given["path"]), given["key"], given["document"], given["text"], given["ttl"])
-    items.put(context, given["namespace"], put, items.item_id(UUID(step.task_id)), _instant(step))
+    asked = asked_documents.PutItem(**step.arguments)
+    items.put(context, asked, items.item_id(UUID(step.task_id)), _instant(step))
 
 
 def _drop_item(context: Context, step: Step) -> None:
-    given = step.arguments
-    items.drop(context, given["namespace"], item_place(given["path"]), given["key"], _instant(step))
+    items.drop(context, asked_documents.DropItem(**step.arguments), _instant(step))
 
 
 VERBS: Mapping[str, Callable[[Context, Step], None]] = {

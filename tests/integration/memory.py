@@ -11,13 +11,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
 from ebb.contract.retention import ShowHistory
 from psycopg import sql
 from psycopg.rows import dict_row
 
 from api.up.servers import Postgres
-from workers import validation
+from workers import graph, validation
 from workers.admin import doctor, export, import_archive, purge, stats
 from workers.admin.doctor import Diagnosis
 from workers.admin.stats import Stats
@@ -149,6 +150,22 @@ class Memory:
     def reinforce(self, id_: UUID, *, at: float, boost: float = 0.2, use: UUID | None = None) -> Reinforced | None:
         """Reinforce a fact; without the id of a use it is one of its own."""
         return touch.reinforce(self.context, "default", id_, boost, day(at), use)
+
+    def link(
+        self, source: UUID, target: UUID, kind: Any = "RELATED_TO", strength: float = 1.0, *,
+        at: float = 0, namespace: str = "default",
+    ) -> Linked:  # fmt: skip
+        """Link two facts."""
+        asked = Link(source=source, target=target, type=kind, strength=strength, namespace=namespace)
+        return graph.link(self.context, asked, day(at))
+
+    def relate(
+        self, source: str, target: str, kind: str = "works_on", *,
+        at: float = 0, namespace: str = "default", **given: Any,
+    ) -> Edge:  # fmt: skip
+        """Observe a relation of two entities."""
+        asked = Relate(source=source, target=target, type=kind, namespace=namespace, **given)
+        return graph.relate(self.context, asked, day(at))
 
     def regenerate(self, *ids: UUID, at: float = 0, namespace: str = "default") -> list[UUID]:
         """Restore facts to their full vectors."""

@@ -7,7 +7,6 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.graph import links, relations
 from workers.validation.archived import State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
@@ -24,8 +23,8 @@ def lived(memory: Memory) -> Memory:
     city = {"entity": "Ana", "key": "city"}
     memory.store({"text": "Ana lives in Bonn.", "value": "Bonn", "supersedes": str(old), **city}, at=2)
     memory.store({"text": "Ana lives in Kyiv.", "value": "Kyiv", **city}, at=3)
-    links.link(memory.context, "default", tea, cake, "RELATED_TO", 0.5, day(3))
-    relations.relate(memory.context, "default", "Ana", "Kyiv", "lives_in", day(3), weight=0.9, pinned=True)
+    memory.link(tea, cake, strength=0.5, at=3)
+    memory.relate("Ana", "Kyiv", "lives_in", at=3, weight=0.9, pinned=True)
     memory.rows("insert into documents values (1, 'notes/a.md', '/notes', 'x', now())")
     pair = sorted([tea, cake])
     memory.rows("insert into likenesses values (1, %s, %s, 0.95, now(), now())", *pair)

@@ -14,7 +14,6 @@ from memory import Memory, day
 from api import archive
 from workers.admin import export
 from workers.errors import EbbError
-from workers.graph import links, relations
 
 FACTS = 60
 BACKUPS = 8
@@ -47,8 +46,8 @@ def forgetting(memory: Memory, ids: list[UUID]) -> Callable[[int], object]:
 def joining(memory: Memory, ids: list[UUID]) -> Callable[[int], object]:
     def join(n: int) -> None:
         one, other = random.Random(n).sample(ids, 2)
-        links.link(memory.context, "default", one, other, "RELATED_TO", 0.5, day(n / 10))
-        relations.relate(memory.context, "default", f"room {n % 7}", f"floor {n % 3}", "lies_on", day(n / 10))
+        memory.link(one, other, strength=0.5, at=n / 10)
+        memory.relate(f"room {n % 7}", f"floor {n % 3}", "lies_on", at=n / 10)
 
     return join
 

@@ -14,7 +14,6 @@ from workers.admin import branches as branching
 from workers.admin import search_indexes
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
-from workers.graph import links, relations
 from workers.storage import branches
 from workers.storage.branches import Branch
 
@@ -46,8 +45,8 @@ def filled(memory: Memory) -> list[UUID]:
     memory.pin(ids[1], at=5, until=50)
     memory.forget(ids[5], at=5)
     memory.choose({"hygiene.confidenceDecay.halfLife": 60}, at=5)
-    links.link(memory.context, "default", ids[0], ids[3], "RELATED_TO", 0.5, day(5))
-    relations.relate(memory.context, "default", "Mira", "Leipzig", "lives_in", day(5), weight=0.5, pinned=None)
+    memory.link(ids[0], ids[3], strength=0.5, at=5)
+    memory.relate("Mira", "Leipzig", "lives_in", at=5, weight=0.5)
     memory.decay(6)
     search_indexes.count_lexemes(memory.context, "default", day(6))
     return ids

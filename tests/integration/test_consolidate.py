@@ -12,7 +12,6 @@ from workers.core.fidelity import FINGERPRINT, FULL
 from workers.decay import consolidate
 from workers.decay.consolidate import Group, Merged
 from workers.decay.near_duplicates import compare
-from workers.graph import links
 from workers.memory import embed
 from workers.memory.add import Stored
 
@@ -191,8 +190,8 @@ def test_the_kept_fact_is_reinforced_and_has_all_tags_and_the_highest_importance
 def test_the_kept_fact_is_linked_with_what_the_merged_was_linked_with(memory: Memory) -> None:
     first, second, canal = memory.add(MOVED), memory.add(HAS_MOVED), memory.add("The canal freezes over in January")
     for pair in ((second, canal), (canal, second), (second, first)):
-        links.link(memory.context, "default", *pair, "RELATED_TO", 0.4, day(0))
-    links.link(memory.context, "default", first, canal, "RELATED_TO", 0.2, day(0))
+        memory.link(*pair, strength=0.4)
+    memory.link(first, canal, strength=0.2)
     merge(memory)
     own = "select source, target, strength from links where source = %s and target = %s"
     assert memory.rows(own, first, canal) == [(first, canal, 0.4)]

@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory, day
 
+from workers import graph
 from workers.admin import export
 from workers.errors import NotFoundError
-from workers.graph import links
 from workers.memory import curve
 from workers.memory.add import Stored
 
@@ -93,16 +93,16 @@ def test_a_forgotten_fact_has_a_curve_and_one_of_another_namespace_has_none(memo
 
 
 def around(memory: Memory, id_: UUID, most: int = 20, namespace: str = "default") -> dict[str, Any]:
-    return links.neighbours(memory.context, namespace, id_, most, day(2))
+    return graph.neighbours(memory.context, namespace, id_, most, day(2))
 
 
 def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory: Memory) -> None:
     middle, *others = [memory.add(f"Boat number {number}.") for number in range(5)]
     for number, other in enumerate(others):
         source, target = (middle, other) if number % 2 else (other, middle)
-        links.link(memory.context, "default", source, target, "PART_OF", 1 - number * 0.1, day(1))
-    links.link(memory.context, "default", others[0], others[1], "CAUSED_BY", 0.5, day(1))
-    links.link(memory.context, "default", others[2], others[3], "CAUSED_BY", 0.5, day(1))
+        memory.link(source, target, "PART_OF", 1 - number * 0.1, at=1)
+    memory.link(others[0], others[1], "CAUSED_BY", 0.5, at=1)
+    memory.link(others[2], others[3], "CAUSED_BY", 0.5, at=1)
     found = around(memory, middle, most=3)
     assert {one["id"] for one in found["facts"]} == {str(other) for other in others[:3]}
     assert [(one["type"], one["strength"]) for one in found["links"]] == [
@@ -114,7 +114,7 @@ def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory:
 def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) -> None:
     one, two, three = (memory.add(f"Boat number {number}.") for number in range(3))
     for other in (two, three):
-        links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
+        memory.link(one, other, at=1)
     memory.forget(two, at=1)
     assert [fact["id"] for fact in around(memory, one)["facts"]] == [str(three)]
     assert around(memory, one, namespace="other")["facts"] == []

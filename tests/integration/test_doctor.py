@@ -8,7 +8,6 @@ from memory import Memory, day
 from workers.admin import doctor
 from workers.admin.doctor import FAULTS
 from workers.coordination import signals
-from workers.graph import links
 from workers.memory import embed
 from workers.storage.connection import transaction
 
@@ -101,7 +100,7 @@ def test_a_fact_whose_activity_is_rebuilt_is_counted_as_what_it_is(memory: Memor
 def test_what_is_left_of_a_fact_that_is_gone_is_found_and_deleted(memory: Memory, namespace: str | None) -> None:
     ids = sorted(memory.add(f"Note {n} of the log.") for n in range(4))
     for gone in ids[1:]:
-        links.link(memory.context, "default", ids[0], gone, "RELATED_TO", 0.5, day(0))
+        memory.link(ids[0], gone, strength=0.5)
     memory.rows("insert into likenesses values (1, %s, %s, 0.95, now())", ids[0], ids[2])
     memory.rows("insert into contradictions values (1, %s, %s, now())", ids[0], ids[2])
     memory.pin(ids[3], at=0)

@@ -5,25 +5,38 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ebb.contract.documents import Document, Index, Indexed, ListDocuments, Unindex
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
+from workers import documents
 from workers.coordination import signals
 from workers.core import tokens
-from workers.core.chunks import Chunk, chunks
-from workers.documents import documents
-from workers.documents.documents import Document, Indexed
+from workers.core.chunks import chunks
 from workers.errors import UnavailableError
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
 
 
 def index(memory: Memory, path: str, text: str, at: float = 0, namespace: str = "default") -> Indexed:
-    found = chunks(text, tokens.estimate)
-    digest = hashlib.sha256(text.encode()).digest()
-    return documents.index(memory.context, namespace, Document(path, "/there", digest, found), day(at))
+    parts = [{"section": one.section, "text": one.text} for one in chunks(text, tokens.estimate)]
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    asked = Index(path=path, folder="/there", digest=digest, chunks=parts, namespace=namespace)
+    return documents.index(memory.context, asked, day(at))
+
+
+def remove(memory: Memory, path: str, namespace: str = "default") -> int:
+    return documents.remove(memory.context, Unindex(paths=[path], namespace=namespace)).removed
+
+
+def known(memory: Memory, name: str, namespace: str = "default") -> list[Document]:
+    return documents.known(memory.context, ListDocuments(name=name, namespace=namespace)).documents
+
+
+def counts(path: str = "memory/boat.md", **given: int) -> Indexed:
+    return Indexed(path=path, **given)
 
 
 def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str]]:
@@ -59,9 +72,9 @@ def test_a_file_is_found_by_path_section_and_text(memory: Memory) -> None:
 
 
 def test_indexing_again_changes_nothing(memory: Memory) -> None:
-    assert index(memory, "memory/boat.md", BOAT) == Indexed(added=3)
+    assert index(memory, "memory/boat.md", BOAT) == counts(added=3)
     before = memory.rows("select facts::text, activity::text from facts join activity on fact = id order by id")
-    assert index(memory, "memory/boat.md", BOAT, at=1) == Indexed(unchanged=3)
+    assert index(memory, "memory/boat.md", BOAT, at=1) == counts(unchanged=3)
     assert memory.rows("select facts::text, activity::text from facts join activity on fact = id order by id") == before
 
 
@@ -69,7 +82,7 @@ def test_only_changed_chunks_are_embedded_again(memory: Memory, monkeypatch: pyt
     index(memory, "memory/boat.md", BOAT)
     embedded = embeddings(memory, monkeypatch)
     changed = index(memory, "memory/boat.md", "Preface.\n\n" + BOAT.replace("Three", "Four"), at=1)
-    assert changed == Indexed(added=2, unchanged=2, removed=1)
+    assert changed == counts(added=2, unchanged=2, removed=1)
     assert sorted(embedded) == ["## Sails\n\nFour of them.", "Preface."]
 
 
@@ -77,7 +90,7 @@ def test_what_is_no_longer_in_a_file_leaves_no_trace(memory: Memory) -> None:
     index(memory, "memory/boat.md", BOAT)
     kept = memory.add("Tea at four.")
     assert index(memory, "memory/boat.md", "Nothing.", at=1).removed == 3
-    assert documents.remove(memory.context, "default", ["memory/boat.md"]) == 1
+    assert remove(memory, "memory/boat.md") == 1
     for table in ("activity", "vectors", "signatures"):
         assert memory.rows(f"select fact from {table}") == [(kept,)]
     assert memory.value("select count(*) from documents") == 0
@@ -94,7 +107,7 @@ def test_the_same_words_in_two_files_and_in_a_fact_are_three(memory: Memory) -> 
     memory.add("The keel is oak.")
     index(memory, "a/one.md", "The keel is oak.")
     index(memory, "a/two.md", "The keel is oak.")
-    assert documents.remove(memory.context, "default", ["a/one.md"]) == 1
+    assert remove(memory, "a/one.md") == 1
     assert said(memory) == [("a/two.md", None, "The keel is oak.")]
     assert len(memory.ids("keel")) == 2
 
@@ -117,19 +130,21 @@ def test_two_at_once_do_not_meet(memory: Memory) -> None:
 def test_namespaces_have_files_of_their_own(memory: Memory) -> None:
     index(memory, "a/b.md", "Ours.")
     index(memory, "a/b.md", "Theirs.", namespace="other")
-    assert documents.remove(memory.context, "other", ["a/b.md"]) == 1
+    assert remove(memory, "a/b.md", "other") == 1
     assert said(memory) == [("a/b.md", None, "Ours.")]
-    assert documents.known(memory.context, "other", "a") == []
-    assert [one.path for one in documents.known(memory.context, "default", "a")] == ["a/b.md"]
-    assert documents.remove(memory.context, "unknown", ["a/b.md"]) == 0
+    assert known(memory, "a", "other") == []
+    assert [one.path for one in known(memory, "a")] == ["a/b.md"]
+    assert remove(memory, "a/b.md", "unknown") == 0
 
 
 def test_a_folder_knows_its_own_files_and_those_whose_chunks_were_imported(memory: Memory) -> None:
     index(memory, "notes/a.md", "One.")
     index(memory, "notes and more/a.md", "Two.")
     memory.store({"text": "Three.", "kind": "chunk", "source": "notes/b.md"})
-    known = documents.known(memory.context, "default", "notes")
-    assert [(one.path, one.folder) for one in known] == [("notes/a.md", "/there"), ("notes/b.md", None)]
+    assert [(one.path, one.folder) for one in known(memory, "notes")] == [
+        ("notes/a.md", "/there"),
+        ("notes/b.md", None),
+    ]
 
 
 def test_chunks_have_no_lifetime_and_no_class_by_their_words(memory: Memory) -> None:
@@ -145,14 +160,14 @@ def test_an_unread_chunk_fades_but_is_never_culled(memory: Memory) -> None:
     assert memory.decay(2_000).counters.fingerprinted == 3
     found = memory.ask("Bukh engine", at=2_000).results[0]
     assert (found.key, found.fidelity) == ("Boat > Engine", "fingerprint")
-    assert index(memory, "a/b.md", BOAT, at=2_001) == Indexed(unchanged=3)
+    assert index(memory, "a/b.md", BOAT, at=2_001) == counts("a/b.md", unchanged=3)
 
 
 def test_a_chunk_that_was_forgotten_stays_forgotten(memory: Memory) -> None:
     index(memory, "a/b.md", BOAT)
     engine = memory.value("select id from facts where key = 'Boat > Engine'")
     memory.forget(engine, at=1)
-    assert index(memory, "a/b.md", BOAT, at=2) == Indexed(unchanged=2, forgotten=1)
+    assert index(memory, "a/b.md", BOAT, at=2) == counts("a/b.md", unchanged=2, forgotten=1)
     assert engine not in memory.ids("engine", at=3)
 
 
@@ -169,7 +184,7 @@ def test_whatever_a_file_said_before_it_ends_with_what_it_says_now(memory: Memor
     for number, version in enumerate(versions):
         text = "\n\n".join(f"# {head}\n\nText of {head}." for head in version)
         index(memory, "a/b.md", text, at=number, namespace=name)
-    expected: list[Chunk] = chunks(text, tokens.estimate)
+    expected = chunks(text, tokens.estimate)
     assert [(section, text) for _, section, text in said(memory, name)] == sorted(
         (one.section, one.text) for one in expected
     )

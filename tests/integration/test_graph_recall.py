@@ -12,7 +12,6 @@ from memory import Memory, day
 
 from workers.core.graph import NAMED
 from workers.core.names import phrases
-from workers.graph import links, relations
 from workers.memory.add import Stored
 from workers.memory.recall import Result
 from workers.storage import entities
@@ -32,15 +31,13 @@ OTHERS = [f"Why is the cabin number {number} heated?" for number in range(150)]
 def link(
     memory: Memory, source: UUID, target: UUID, kind: str = "CAUSED_BY", strength: float = 1.0, **where: Any
 ) -> None:
-    links.link(
-        memory.context, where.get("namespace", "default"), source, target, kind, strength, day(where.get("at", 0))
-    )
+    memory.link(source, target, kind, strength, **where)
 
 
 def relate(
     memory: Memory, source: str, target: str, *, at: float = 0, namespace: str = "default", **given: Any
 ) -> None:
-    relations.relate(memory.context, namespace, source, target, "works_on", day(at), **given)
+    memory.relate(source, target, at=at, namespace=namespace, **given)
 
 
 def shown(memory: Memory, query: str = QUESTION, **question: Any) -> dict[UUID, Result]:

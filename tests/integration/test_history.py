@@ -7,7 +7,6 @@ from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.graph import links
 from workers.memory import history
 from workers.memory.history import History
 
@@ -37,7 +36,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
 
 def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> None:
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
-    links.link(memory.context, "default", one, other, "RELATED_TO", 1.0, day(1))
+    memory.link(one, other, at=1)
     bare = history.history(memory.context, ShowHistory(id=one, links=False), day(2))
     assert [happening.what for happening in history_of(memory, one, 2).happenings] == ["stored", "linked"]
     assert [happening.what for happening in bare.happenings] == ["stored"]

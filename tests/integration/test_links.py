@@ -1,14 +1,16 @@
 """Links join two facts of one namespace, each once a type, and live and die with them."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.graph import Unlink
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day, wait_for
 
+from workers import graph
 from workers.errors import InvalidInputError, NotFoundError
-from workers.graph import links
 from workers.memory import history
 from workers.storage.connection import connect
 
@@ -16,14 +18,13 @@ WAITING = "select count(*) from pg_stat_activity where datname = current_databas
 
 
 def link(
-    memory: Memory,
-    source: UUID,
-    target: UUID,
-    kind: str = "CAUSED_BY",
-    strength: float = 1.0,
-    namespace: str = "default",
+    memory: Memory, source: UUID, target: UUID, kind: str = "CAUSED_BY", strength: float = 1.0, **options: Any
 ) -> UUID:
-    return links.link(memory.context, namespace, source, target, kind, strength, day(0)).id
+    return memory.link(source, target, kind, strength, **options).id
+
+
+def unlink(memory: Memory, source: UUID, target: UUID, kind: Any = None, namespace: str = "default") -> int:
+    return graph.unlink(memory.context, Unlink(source=source, target=target, type=kind, namespace=namespace)).removed
 
 
 def stored(memory: Memory) -> list[tuple[UUID, UUID, str, float]]:
@@ -73,7 +74,7 @@ def test_no_link_leads_into_another_namespace(memory: Memory) -> None:
         with pytest.raises(InvalidInputError, match="source: no live fact"):
             link(memory, one, two, namespace=name)
     link(memory, one, two)
-    assert links.unlink(memory.context, "other", one, two, None) == 0
+    assert unlink(memory, one, two, namespace="other") == 0
     assert len(stored(memory)) == 1
 
 
@@ -81,9 +82,9 @@ def test_unlinking_removes_one_type_or_all(memory: Memory) -> None:
     one, two = pair(memory)
     for kind in ("CAUSED_BY", "PART_OF", "DEPENDS_ON"):
         link(memory, one, two, kind)
-    assert links.unlink(memory.context, "default", one, two, "PART_OF") == 1
-    assert links.unlink(memory.context, "default", two, one, None) == 0
-    assert links.unlink(memory.context, "default", one, two, None) == 2
+    assert unlink(memory, one, two, "PART_OF") == 1
+    assert unlink(memory, two, one) == 0
+    assert unlink(memory, one, two) == 2
     assert stored(memory) == []
 
 
@@ -113,7 +114,7 @@ CATS = [f"Mira feeds her three cats at {hour} every day." for hour in ("six", "s
 
 
 def autolinked(memory: Memory, *ids: UUID, at: float = 0, namespace: str = "default") -> int:
-    return sum(links.autolink(memory.context, namespace, id_, day(at)) for id_ in ids)
+    return sum(graph.autolink(memory.context, namespace, id_, day(at)) for id_ in ids)
 
 
 def test_a_fact_is_linked_with_at_most_three_that_say_the_like(memory: Memory) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from ebb.contract.graph import ListRelations
 from ebb.contract.recall import Lookup
 from ebb.contract.retention import ShowHistory
 from hypothesis import given
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
+from workers import graph
 from workers.errors import InvalidInputError
-from workers.graph import relations
 from workers.memory import facts as show
 from workers.memory import history, recall, supersede
 from workers.storage import relations as edges
@@ -47,17 +48,17 @@ def test_relations_are_each_listed_once_though_many_weigh_the_same(
 ) -> None:
     name = f"tenant-{uuid4()}"
     for place, (source, target, weight) in enumerate(given):
-        relations.relate(memory.context, name, source, f"{target}{place % 4}", "knows", day(0), weight=weight)
+        memory.relate(source, f"{target}{place % 4}", "knows", namespace=name, weight=weight)
     for decayed in (False, True):
-        options: dict[str, Any] = {"decayed": decayed, "entity": None}
-        whole, rest = relations.told(memory.context, name, day(1), limit=10_000, **options)
-        assert rest is None
+        whole = graph.relations(memory.context, ListRelations(namespace=name, decayed=decayed, limit=10_000), day(1))
+        assert whole.next is None
 
-        def page(behind: Any, options: Any = options) -> Page:
-            later = day(1 if behind is None else 200)
-            return relations.told(memory.context, name, later, limit=limit, behind=behind, **options)
+        def page(behind: Any, decayed: bool = decayed) -> Page:
+            asked = ListRelations(namespace=name, decayed=decayed, limit=limit, cursor=cursors.following(behind))
+            found = graph.relations(memory.context, asked, day(1 if behind is None else 200))
+            return found.edges, cursors.place(found.next, edges.Cursor)
 
-        assert list(turned(page, edges.Cursor)) == whole
+        assert list(turned(page, edges.Cursor)) == whole.edges
 
 
 @few

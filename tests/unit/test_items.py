@@ -4,12 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from ebb.contract.documents import ListItems, PutItem
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from workers.documents.items import satisfies
 from workers.errors import InvalidInputError
-from workers.validation.items import document, filters, item_key, item_path, labels, minutes
+from workers.items import item_path, labels, satisfies
 
 LABELS = st.lists(
     st.text(st.characters(), min_size=1, max_size=6) | st.sampled_from(["a", '"', '"/', "/", "\\"]), max_size=4
@@ -34,39 +35,41 @@ def test_halves_of_characters_are_kept_in_paths_that_postgresql_can_store() -> N
     assert labels(path) == ["a\ud800", "b\0"]
 
 
-@pytest.mark.parametrize("path", ["users", [""], [7], None, ["x" * 1_100]])
-def test_what_is_no_path_is_refused(path: Any) -> None:
+def test_a_path_that_is_too_long_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="path: "):
-        item_path(path)
+        item_path(["x" * 1_100])
 
 
-@pytest.mark.parametrize("given_document", ["[]", "7", "{", {"a": 1}, '{"a": "ä"}', '{"a": "' + "x" * 600_000 + '"}'])
-def test_what_is_no_document_is_refused(given_document: Any) -> None:
-    with pytest.raises(InvalidInputError, match="document: "):
-        document(given_document)
+PLACE = {"path": ["sheds"], "key": "oats", "document": "{}"}
+REFUSED: list[tuple[str, list[Any]]] = [
+    ("path", ["users", [], [""], [7], None]),
+    ("document", ["[]", "7", "{", {"a": 1}, '{"a": "ä"}', '{"a": "' + "x" * 600_000 + '"}']),
+    ("ttl", [0, -1, True, "5", float("inf"), float("nan"), 10**400]),
+    ("key", [None, "", " ", 7, "a\0"]),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED for value in values])
+def test_what_cannot_be_kept_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        PutItem.model_validate(PLACE | {name: value})
+    assert refused.value.errors()[0]["loc"][0] == name
+
+
+@pytest.mark.parametrize("path", [["a\ud800"], ["b\0"], ("a", "b")])
+def test_labels_may_be_any_text(path: list[str]) -> None:
+    assert PutItem(**PLACE | {"path": path}).path == list(path)
 
 
 def test_a_document_stays_as_it_was_written() -> None:
     text = json.dumps({"b": 1.0, "a": "ä\0\ud800"})
-    assert document(text) == text
+    assert PutItem(**PLACE | {"document": text}).document == text
 
 
-@pytest.mark.parametrize("ttl", [0, -1, True, "5", float("inf"), float("nan")])
-def test_what_is_no_lifetime_is_refused(ttl: Any) -> None:
-    with pytest.raises(InvalidInputError, match="ttl: "):
-        minutes(ttl)
-
-
-@pytest.mark.parametrize("key", [None, "", " ", 7, "a\0"])
-def test_what_is_no_key_is_refused(key: Any) -> None:
-    with pytest.raises(InvalidInputError, match="key: "):
-        item_key(key)
-
-
-@pytest.mark.parametrize("wish", [7, [], {"a": {"$in": [1]}}])
-def test_what_is_no_filter_is_refused(wish: Any) -> None:
-    with pytest.raises(InvalidInputError, match="filter: "):
-        filters(wish)
+@pytest.mark.parametrize("wanted", [7, [], {"a": {"$in": [1]}}])
+def test_what_is_no_filter_is_refused(wanted: Any) -> None:
+    with pytest.raises(ValidationError, match="filter"):
+        ListItems.model_validate({"filter": wanted})
 
 
 @pytest.mark.parametrize(

@@ -1,59 +1,70 @@
-"""The tasks by which Markdown files become facts: documents, index and unindex."""
-
-from dataclasses import asdict
-from typing import Any
+"""The tasks of documents: Markdown files that become facts, and items, as LangGraph's stores keep them."""
 
 from celery import Task
+from ebb.contract import documents as contract
+from ebb.contract.operation import Answer
+from ebb.contract.values import MOST_FACTS
 
-from workers import validation
-from workers.celery import app, settings
+from workers import documents as files
+from workers import items as kept
 from workers.coordination import signals
-from workers.documents import documents as keeping
 from workers.tasks.once import OnceTask
-from workers.tasks.task import EbbTask, context, write_instant
-from workers.validation import documents as given
+from workers.tasks.operation import task_of
+from workers.tasks.recall import touch
+from workers.tasks.task import context, uuid_of, write_instant
 
 
-@app.task(base=EbbTask, name="memory.documents")
-def documents(name: Any, namespace: Any = "default") -> dict[str, Any]:
+@task_of(contract.DOCUMENTS, contract.ListDocuments)
+def documents(_: Task, asked: contract.ListDocuments) -> Answer:
     """Return which files of a folder are indexed, and the digest of each as it was last read."""
-    known = keeping.known(context, validation.namespace_name(namespace), given.folder_name(name))
-    return {
-        "documents": [
-            {"path": one.path, "folder": one.folder, "digest": None if one.digest is None else one.digest.hex()}
-            for one in known
-        ]
-    }
+    return files.known(context, asked)
 
 
-@app.task(base=OnceTask, bind=True, name="memory.index", soft_time_limit=25, time_limit=28)
-def index(
-    self: Task,
-    path: Any,
-    chunks: Any,
-    digest: Any,
-    folder: Any = "",
-    namespace: Any = "default",
-    now: Any = None,
-) -> dict[str, Any]:
-    """Keep the chunks of a file, read at `now`, and no others of its path; return how many came and went.
-
-    If the file was read again since, nothing is done, and the answer says `outdated`.
-    """
-    at = write_instant(self, now)
-    name = validation.namespace_name(namespace)
-    document = given.document(path=path, folder=folder, digest=digest, chunks=chunks)
-    words = document.words(settings.max_text)
-    read = keeping.Document(document.path, document.folder, bytes.fromhex(document.digest), words)
-    done = keeping.index(context, name, read, at)
-    signals.mark_grown(context.redis, name)
-    return {"path": read.path, **asdict(done)}
+@task_of(contract.INDEX, contract.Index, base=OnceTask, soft_time_limit=25, time_limit=28)
+def index(self: Task, asked: contract.Index) -> Answer:
+    """Keep the chunks of a file, read at `now`, and no others of its path; return how many came and went."""
+    done = files.index(context, asked, write_instant(self, asked.now))
+    signals.mark_grown(context.redis, asked.namespace)
+    return done
 
 
-@app.task(base=OnceTask, name="memory.unindex")
-def unindex(paths: Any, namespace: Any = "default") -> dict[str, Any]:
-    """Erase the chunks of files that are not there any more; return how many."""
-    name = validation.namespace_name(namespace)
-    removed = keeping.remove(context, name, given.paths(paths))
-    signals.mark_grown(context.redis, name)
-    return {"removed": removed}
+@task_of(contract.UNINDEX, contract.Unindex, base=OnceTask)
+def unindex(_: Task, asked: contract.Unindex) -> Answer:
+    """Erase the chunks of files that do not exist any more; return how many."""
+    removed = files.remove(context, asked)
+    signals.mark_grown(context.redis, asked.namespace)
+    return removed
+
+
+@task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask)
+def put_item(self: Task, asked: contract.PutItem) -> Answer:
+    """Keep a document under a path and key, in place of what was there; return its fact's id."""
+    at = write_instant(self, asked.now)
+    done = kept.put(context, asked, kept.item_id(uuid_of(self.request.id or "")), at)
+    signals.mark_grown(context.redis, asked.namespace)
+    return done
+
+
+@task_of(contract.ITEMS, contract.ListItems)
+def items(_: Task, asked: contract.ListItems) -> Answer:
+    """Return items below a path, and have them touched afterwards as by a recall."""
+    at = asked.now or context.now()
+    page, ids = kept.find(context, asked, at)
+    if ids and asked.refresh:
+        used = [str(id_) for id_ in ids[:MOST_FACTS]]
+        touch.apply_async(kwargs={"namespace": asked.namespace, "ids": used, "at": at.isoformat()})
+    return page
+
+
+@task_of(contract.DROP_ITEM, contract.DropItem, base=OnceTask)
+def drop_item(self: Task, asked: contract.DropItem) -> Answer:
+    """Forget what is kept under a path and key; return whether there was something."""
+    dropped = kept.drop(context, asked, write_instant(self, asked.now))
+    signals.mark_grown(context.redis, asked.namespace)
+    return dropped
+
+
+@task_of(contract.ITEM_PATHS, contract.ListItemPaths)
+def item_paths(_: Task, asked: contract.ListItemPaths) -> Answer:
+    """Return every path under which something is kept."""
+    return kept.paths(context, asked, asked.now or context.now())

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from celery import Task
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
-from ebb.contract.operation import Operation, Params, parameters
+from ebb.contract.operation import Answer, Operation, Params, parameters
 from pydantic import ValidationError
 
 from workers.celery import app
@@ -15,7 +15,7 @@ from workers.errors import InvalidInputError
 from workers.tasks.task import EbbTask
 
 P = TypeVar("P", bound=Params)
-Body = Callable[[Any, P], dict[str, Any]]
+Body = Callable[[Any, P], Answer | dict[str, Any]]
 
 
 def task_of(
@@ -30,7 +30,8 @@ def task_of(
     def decorate(body: Body[P]) -> Any:
         @functools.wraps(body)
         def run(self: Task, *positional: Any, **named: Any) -> dict[str, Any]:
-            return body(self, validated(operation.name, params, positional, named))
+            answer = body(self, validated(operation.name, params, positional, named))
+            return answer if isinstance(answer, dict) else plain(answer)
 
         run.__signature__ = _signature(params)  # type: ignore[attr-defined]  # what Celery and readers of tasks see
         return app.task(base=base, bind=True, name=operation.name, params=params, **options)(run)
@@ -54,6 +55,11 @@ def validated(task: str, params: type[P], positional: Sequence[Any], named: Mapp
         details = error.errors(include_url=False)
         faults = [_fault(detail, task, names) for detail in details[:MOST_FAULTS]]
         raise InvalidInputError(joined(faults, len(details) - len(faults))) from None
+
+
+def plain(answer: Answer) -> dict[str, Any]:
+    """Return the fields of an answer that were set, as JSON."""
+    return answer.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _fault(detail: Any, task: str, names: Sequence[str]) -> str:

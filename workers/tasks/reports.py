@@ -6,10 +6,10 @@ from typing import Any
 from celery import Task
 from ebb.contract import reports as contract
 
+from workers import graph
 from workers.admin import stats as counting
 from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
-from workers.graph import links
 from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import supersede
@@ -67,7 +67,7 @@ def curve(_: Task, asked: contract.ShowCurve) -> dict[str, Any]:
 @task_of(contract.NEIGHBOURS, contract.ShowNeighbours)
 def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
     """Return what a fact is linked with, by its strongest links, and the links among those."""
-    return links.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())
+    return graph.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())
 
 
 @task_of(contract.FORECAST, contract.ShowForecast)

@@ -88,32 +88,6 @@ class Consolidated(SoFar):
     groups: list[Group]
 
 
-class Edge(SoFar):
-    """A relation that a pass would change."""
-
-    source: Text = Field(alias="from")
-    target: Text = Field(alias="to")
-    type: Text
-    weight: FiniteFloat
-    last_observed: Text = Field(alias="lastObserved")
-    pinned: bool = False
-
-
-class Faded(SoFar):
-    """What a pass over relations did so far."""
-
-    processed: Total
-    decayed: Total
-    below_minimum: Total = Field(alias="belowMinimum")
-    pinned: Total
-
-
-class FadedInPreview(Faded):
-    """What a pass over relations would have done so far, and to which."""
-
-    edges: list[Edge]
-
-
 class Refused(SoFar):
     """A fact that was not restored, and why."""
 
@@ -161,20 +135,6 @@ def fact_place(given: Any, start: tuple[int, UUID]) -> tuple[int, UUID]:
         return number, UUID(id_)
     except (ValueError, AttributeError, TypeError):
         raise InvalidInputError(f"after: {show(id_)} is no UUID; leave `after` out to begin anew.") from None
-
-
-def relation_place(given: Any, start: tuple[int, int]) -> tuple[int, int]:
-    """Return behind which namespace's number and relation's a walk goes on, or where it begins.
-
-    Raises:
-        InvalidInputError: it is no such place.
-    """
-    if given is None:
-        return start
-    number, id_ = _pair(given, "the numbers of a namespace and of a relation")
-    if not _is_number(id_, MOST_ID):
-        raise InvalidInputError(f"after: {show(id_)} is no relation's number; leave `after` out to begin anew.")
-    return number, id_
 
 
 def waiting(given: Any) -> str | None:

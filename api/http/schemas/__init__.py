@@ -3,7 +3,6 @@
 What workers answer passes through as it is: a field that is new there needs no change here.
 """
 
-from api.http.schemas.graph import Edge, EdgeRequest, EdgesDecayed, EdgesDecayRequest, Link, LinkRequest
 from api.http.schemas.maintenance import (
     Branched,
     Branches,
@@ -43,15 +42,9 @@ __all__ = [
     "Decayed",
     "DecideRequest",
     "Decided",
-    "Edge",
-    "EdgeRequest",
-    "EdgesDecayRequest",
-    "EdgesDecayed",
     "HeldFacts",
     "Janitor",
     "JanitorRequest",
-    "Link",
-    "LinkRequest",
     "Live",
     "NamespaceSettings",
     "Page",

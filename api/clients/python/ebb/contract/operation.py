@@ -10,9 +10,9 @@ from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ebb.contract.values import Instant, Namespace
+from ebb.contract.values import Flag, Instant, Namespace, one_or_all
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -47,6 +47,18 @@ class Timed(Scoped):
     """Parameters of an operation as of an instant, which is that of the database's clock if left out."""
 
     now: Instant | None = None
+
+
+class Reaching(Timed):
+    """Parameters of an operation on one namespace, or on all only where that is said."""
+
+    namespace: Annotated[Namespace, BeforeValidator(one_or_all)] = "default"
+    everywhere: Annotated[Flag, Field(description="all namespaces; over HTTP that needs the scope `system`")] = False
+
+    @property
+    def scope(self) -> str | None:
+        """Return the name of the namespace, or none for all."""
+        return None if self.everywhere else self.namespace
 
 
 class Answer(BaseModel):

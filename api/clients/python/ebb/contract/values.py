@@ -137,6 +137,16 @@ def _flag(value: Any) -> Any:
     return value
 
 
+def one_or_all(value: Any) -> Any:
+    """Refuse a namespace that is null, by which clients of earlier versions meant all namespaces."""
+    if value is None:
+        raise ValueError(
+            "None is no name; give the name of one, or `everywhere` as true for all of them. "
+            "A client of an earlier version sends none where it means all; upgrade it, or use `--all` of this version"
+        )
+    return value
+
+
 def _namespace(value: Any) -> Any:
     if not isinstance(value, str) or not NAMESPACE.fullmatch(value):
         raise ValueError("is no name; use up to 128 letters, digits and . _ : @ / + -, a letter or digit first")

@@ -7,10 +7,10 @@ reading a file again changes nothing, and of a changed file only the changed chu
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
+from ebb.contract.documents import Document, Documents, Index, Indexed, ListDocuments, Unindex, Unindexed
 from ebb.contract.facts import NewFact
 
 from workers.context import Context
@@ -21,70 +21,59 @@ from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.storage import activity, documents, namespaces
 from workers.storage.connection import transaction
-from workers.storage.documents import Known
+from workers.validation.words import own_words
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0
-"""Longer than its task may take, and shorter than another is patient: one that died makes room after that."""
+"""Lock TTL: longer than the task may take, shorter than the retries of another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A file as it was read: its path, its folder, its digest, and its chunks."""
-
-    path: str
-    folder: str
-    digest: bytes
-    chunks: Sequence[Chunk]
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """What became of a document's chunks; `outdated` if it was read again later, and nothing was done."""
-
-    added: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    forgotten: int = 0
-    without_vector: int = 0
-    outdated: bool = False
-
-
-def known(context: Context, namespace: str, name: str) -> list[Known]:
+def known(context: Context, asked: ListDocuments) -> Documents:
     """Return what was last read of the files of a folder."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return [] if tenant is None else documents.known(db, tenant.id, name)
+        tenant = namespaces.find(db, asked.namespace)
+        found = [] if tenant is None else documents.known(db, tenant.id, asked.name)
+    return Documents(
+        documents=[Document(path=one.path, folder=one.folder, digest=one.digest and one.digest.hex()) for one in found]
+    )
 
 
-def index(context: Context, namespace: str, document: Document, read_at: datetime) -> Indexed:
+def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
     """Keep a document's chunks and no others of its path; repeating it changes nothing.
 
     What was forgotten on request stays so, as long as the file says it in the same words.
 
     Raises:
+        InvalidInputError: a chunk is too long.
         UnavailableError: the database does not answer, or another caller indexes the file; try again.
     """
-    with _alone(context, namespace, document.path):
+    chunks = _own_chunks(asked, context.settings.max_text)
+    with _alone(context, asked.namespace, asked.path):
         with transaction(context.database_url) as db:
-            tenant = namespaces.find_or_add(db, namespace).id
-            before = documents.read_at(db, tenant, document.path)
+            tenant = namespaces.find_or_add(db, asked.namespace).id
+            before = documents.read_at(db, tenant, asked.path)
         if before is not None and before > read_at:
-            return Indexed(outdated=True)
-        given = [_fact(namespace, document.path, chunk) for chunk in document.chunks]
-        stored = store_many(context, namespace, given, read_at, touch=False) if given else []
-        return _settle(context, tenant, document, stored, read_at)
+            return _indexed(asked.path, outdated=True)
+        given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
+        stored = store_many(context, asked.namespace, given, read_at, touch=False) if given else []
+        return _settle(context, tenant, asked, stored, read_at)
 
 
-def remove(context: Context, namespace: str, paths: Sequence[str]) -> int:
-    """Erase all chunks of files that are not there any more; return how many there were."""
+def remove(context: Context, asked: Unindex) -> Unindexed:
+    """Erase all chunks of files that do not exist any more; return how many there were."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
-            return 0
-        gone = documents.chunks(db, tenant.id, paths)
+            return Unindexed(removed=0)
+        gone = documents.chunks(db, tenant.id, asked.paths)
         activity.lock(db, tenant.id, gone)
-        return documents.drop(db, tenant.id, gone, paths)
+        return Unindexed(removed=documents.drop(db, tenant.id, gone, asked.paths))
+
+
+def _own_chunks(asked: Index, max_text: int) -> list[Chunk]:
+    """Return the chunks without recalled context, as far as any words are left."""
+    own = [Chunk(one.section, own_words(one.text, "chunks.text", max_text)) for one in asked.chunks]
+    return [one for one in own if one.text]
 
 
 def _fact(namespace: str, path: str, chunk: Chunk) -> NewFact:
@@ -93,11 +82,7 @@ def _fact(namespace: str, path: str, chunk: Chunk) -> NewFact:
 
 
 def _settle(
-    context: Context,
-    tenant: int,
-    document: Document,
-    stored: Sequence[Stored | InvalidInputError],
-    read_at: datetime,
+    context: Context, tenant: int, asked: Index, stored: Sequence[Stored | InvalidInputError], read_at: datetime
 ) -> Indexed:
     """Erase what the document no longer says, and note that it was read."""
     refused = [answer for answer in stored if isinstance(answer, InvalidInputError)]
@@ -106,17 +91,23 @@ def _settle(
     done = [answer for answer in stored if isinstance(answer, Stored)]
     wanted = {answer.id for answer in done}
     with transaction(context.database_url) as db:
-        gone = [id_ for id_ in documents.chunks(db, tenant, [document.path]) if id_ not in wanted]
+        gone = [id_ for id_ in documents.chunks(db, tenant, [asked.path]) if id_ not in wanted]
         activity.lock(db, tenant, gone)
         removed = documents.drop(db, tenant, gone)
-        documents.put(db, tenant, document.path, document.folder, document.digest, read_at)
+        documents.put(db, tenant, asked.path, asked.folder, bytes.fromhex(asked.digest), read_at)
+    return _indexed(asked.path, done, removed)
+
+
+def _indexed(path: str, done: Sequence[Stored] = (), removed: int = 0, *, outdated: bool = False) -> Indexed:
     actions = [answer.action for answer in done]
     return Indexed(
+        path=path,
         added=actions.count("added"),
         unchanged=actions.count("unchanged") + actions.count("duplicate"),
         removed=removed,
         forgotten=actions.count("forgotten"),
         without_vector=sum(not answer.embedded for answer in done if answer.action != "forgotten"),
+        outdated=outdated,
     )
 
 

@@ -3,16 +3,17 @@
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
+from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, Items, ListItemPaths, ListItems, Put, PutItem
 from ebb.contract.facts import NewFact
+from ebb.contract.faults import show
 from ebb.contract.recall import Filters
-from ebb.contract.values import DecayClass
+from ebb.contract.values import LONGEST_FIELD, DecayClass
 
 from workers.context import Context
 from workers.core import ranking
@@ -25,8 +26,9 @@ from workers.memory.store import store_many
 from workers.storage import candidates, facts, items, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
-from workers.storage.items import Item
+from workers.storage.items import Item as Row
 from workers.storage.namespaces import Namespace
+from workers.validation.words import own_words
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
@@ -66,18 +68,32 @@ TRIES = 5
 LIVES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
 """Up to so many minutes, an item has that lifetime: the shortest that use renews and that fades no earlier."""
 
-Takes = Callable[[Any], bool]
+
+def item_path(labels: Sequence[str]) -> str:
+    """Return labels as one text: each as JSON with a slash after it, so that paths below begin with it.
+
+    Raises:
+        InvalidInputError: it is too long.
+    """
+    path = "".join(f"{json.dumps(label, ensure_ascii=_has_surrogates(label))}/" for label in labels)
+    if len(path) > LONGEST_FIELD:
+        raise InvalidInputError(f"path: {show(labels)} is longer than {LONGEST_FIELD} characters; shorten its labels.")
+    return path
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A document to keep: its JSON, the words by which it is found, if any, and minutes it lives after each use."""
+def _has_surrogates(label: str) -> bool:
+    """Return whether a label must be written in ASCII, because PostgreSQL cannot store it as it is."""
+    return any("\ud800" <= letter <= "\udfff" for letter in label)
 
-    path: str
-    key: str
-    document: str
-    text: str | None
-    minutes: float | None
+
+def labels(path: str) -> list[str]:
+    """Return the labels of a path."""
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(path):
+        label, at = decoder.raw_decode(path, at)
+        found.append(label)
+        at += 1
+    return found
 
 
 def item_id(task: UUID) -> UUID:
@@ -85,101 +101,130 @@ def item_id(task: UUID) -> UUID:
     return uuid5(task, "item")
 
 
-def put(context: Context, namespace: str, given: Put, id_: UUID, now: datetime) -> UUID:
+def put(context: Context, asked: PutItem, id_: UUID, now: datetime) -> Put:
     """Keep a document in place of what was under its path and key; the last write wins.
 
     Raises:
-        UnavailableError: others replace the same at this very moment.
+        InvalidInputError: the path is too long.
+        UnavailableError: others replace the same item at the same time.
     """
+    path = item_path(asked.path)
     for _ in range(TRIES):
-        before, stored = _standing(context, namespace, given, id_)
+        before, stored = _standing(context, asked, path, id_)
         if stored:
-            return id_
-        fact = _fact(context, given, id_, before, now)
-        (done,) = store_many(context, namespace, [fact], now, touch=False, classify=False)
+            return Put(id=id_)
+        fact = _fact(context, asked, path, id_, before, now)
+        (done,) = store_many(context, asked.namespace, [fact], now, touch=False, classify=False)
         if not isinstance(done, InvalidInputError) and done.id == id_:
-            return id_
-    raise UnavailableError(f"{given.key!r} is being replaced by others at this very moment: try again.")
+            return Put(id=id_)
+    raise UnavailableError(f"{asked.key!r} is being replaced by others at this very moment: try again.")
 
 
-def find(
-    context: Context, namespace: str, prefix: str, now: datetime, *, key: str | None, takes: Takes | None, most: int
-) -> list[Item]:
-    """Return up to so many items below a path that are wanted, the newest first, or the one with a key."""
+def find(context: Context, asked: ListItems, now: datetime) -> tuple[Items, list[UUID]]:
+    """Return a page of items with the ids of their facts: the newest first, or the best for a query.
+
+    Raises:
+        InvalidInputError: the path or the query is too long.
+    """
+    prefix, most = item_path(asked.path), asked.offset + asked.limit
+    query = own_words(asked.query or "", "query", context.settings.max_text)
+    if query.strip():
+        found = _search(context, asked, prefix, query, now)[asked.offset : most]
+    else:
+        found = [(item, None) for item in _newest(context, asked, prefix, now)[asked.offset :]]
+    return Items(items=[_shown(item, score) for item, score in found]), [item.id for item, _ in found]
+
+
+def _newest(context: Context, asked: ListItems, prefix: str, now: datetime) -> list[Row]:
+    most = asked.offset + asked.limit
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return []
-        found = items.below(db, tenant.id, prefix, now, most if takes is None else MOST_SEARCHED, key=key)
-        return list(islice((item for item in found if _wanted(item, takes)), most))
+        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
+        return list(islice((item for item in found if _wanted(item, asked)), most))
 
 
-def search(
-    context: Context, namespace: str, prefix: str, query: str, now: datetime, *, takes: Takes | None, most: int
-) -> list[tuple[Item, float]]:
+def _search(
+    context: Context, asked: ListItems, prefix: str, query: str, now: datetime
+) -> list[tuple[Row, float | None]]:
     """Return the items below a path that fit a question best, each with its score in [0, 1].
 
     All of them are compared, by words and by meaning; those that were put without words are not among them.
     """
     vector = _embedded(context, query)
     with reading(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return []
-        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=takes is not None)
-        ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, takes)]
-        best = _scored(context, db, tenant, query, vector, ids, now)[:most]
+        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
+        ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, asked)]
+        best = _scored(context, db, tenant, query, vector, ids, now)[: asked.offset + asked.limit]
         shown = items.among(db, tenant.id, [id_ for id_, _ in best])
     return [(shown[id_], score) for id_, score in best]
 
 
-def _wanted(item: Item, takes: Takes | None) -> bool:
-    return takes is None or takes(json.loads(item.metadata["document"]))
+def _wanted(item: Row, asked: ListItems) -> bool:
+    return not asked.filter or satisfies(json.loads(item.metadata["document"]), asked.filter)
 
 
-def paths(context: Context, namespace: str, now: datetime) -> Sequence[str]:
+def _shown(item: Row, score: float | None) -> Item:
+    """Return an item with its document as the text that was given, which no transport decodes."""
+    return Item(
+        path=labels(item.path),
+        key=item.key,
+        document=item.metadata["document"],
+        created_at=item.metadata["created_at"],
+        updated_at=item.created_at,
+        score=score,
+    )
+
+
+def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
     """Return every path of a namespace under which something is kept."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return [] if tenant is None else items.paths(db, tenant.id, now)
+        tenant = namespaces.find(db, asked.namespace)
+        found = [] if tenant is None else items.paths(db, tenant.id, now)
+    return ItemPaths(paths=[labels(path) for path in found])
 
 
-def drop(context: Context, namespace: str, path: str, key: str, now: datetime) -> bool:
+def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     """Forget what is kept under a path and key; return whether there was something."""
+    digest = item_digest(item_path(asked.path), asked.key)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        item = None if tenant is None else items.current(db, tenant.id, item_digest(path, key))
+        tenant = namespaces.find(db, asked.namespace)
+        item = None if tenant is None else items.current(db, tenant.id, digest)
     if item is not None:
-        forgetting.forget(context, namespace, [item.id], now)
-    return item is not None
+        forgetting.forget(context, asked.namespace, [item.id], now)
+    return Dropped(dropped=item is not None)
 
 
-def _standing(context: Context, namespace: str, given: Put, id_: UUID) -> tuple[Item | None, bool]:
+def _standing(context: Context, asked: PutItem, path: str, id_: UUID) -> tuple[Row | None, bool]:
     """Return what is at the place now, and whether this very document was put there before."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return None, False
-        before = items.current(db, tenant.id, item_digest(given.path, given.key))
+        before = items.current(db, tenant.id, item_digest(path, asked.key))
         return before, bool(facts.known_by_id(db, tenant.id, [id_]))
 
 
-def _fact(context: Context, given: Put, id_: UUID, before: Item | None, now: datetime) -> NewFact:
-    words = given.text if given.text and given.text.strip() else f"{given.path} {given.key}"
+def _fact(context: Context, asked: PutItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:
+    words = asked.text if asked.text and asked.text.strip() else f"{path} {asked.key}"
     metadata = {
-        "document": given.document,
+        "document": asked.document,
         "created_at": now.isoformat() if before is None else before.metadata["created_at"],
-        "minutes": given.minutes,
-        "indexed": bool(given.text and given.text.strip()),
+        "minutes": asked.ttl,
+        "indexed": bool(asked.text and asked.text.strip()),
     }
     return NewFact(
         id=id_,
         kind="item",
         text=_storable(words, context.settings.max_text),
-        entity=given.path,
-        key=given.key,
+        entity=path,
+        key=asked.key,
         metadata=metadata,
-        decay_class=_lifetime(given.minutes),
+        decay_class=_lifetime(asked.ttl),
         supersedes=None if before is None else before.id,
         again=True,
     )

@@ -1,0 +1,238 @@
+"""Operations on what is kept whole: files as chunks, and items, which are documents under a path and a key."""
+
+import json
+import re
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PlainValidator,
+    WithJsonSchema,
+)
+
+from ebb.contract.faults import show
+from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Scoped, Timed
+from ebb.contract.values import (
+    LONGEST_FIELD,
+    LONGEST_METADATA,
+    MOST_FACTS,
+    Flag,
+    ListLimit,
+    Name,
+    Text,
+    Value,
+    Whole,
+    storable,
+)
+
+LONGEST_DOCUMENT = LONGEST_METADATA // 2
+OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+PARTS = 2
+
+
+def _file(path: str) -> str:
+    parts = path.split("/")
+    if len(parts) < PARTS or any(part in ("", ".", "..") for part in parts):
+        raise ValueError("must be a folder's name and a path in it, such as memory/projects/boat.md")
+    # In bytes, for paths stand in an index, whose entries must fit a third of a page.
+    if len(path.encode()) > LONGEST_FIELD:
+        raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
+    return path
+
+
+def _folder(name: str) -> str:
+    if "/" in name:
+        raise ValueError("must be the name of a folder, such as memory")
+    return _file(f"{name}/x").removesuffix("/x")
+
+
+def _label(given: Any) -> Any:
+    """Refuse what is no text; halves of characters are allowed."""
+    if not isinstance(given, str) or not given:
+        raise ValueError("must be a text that is not empty")
+    return given
+
+
+def _object(document: str) -> str:
+    """Return the JSON of an object, in ASCII: the document comes back as it was written."""
+    try:
+        is_one = document.isascii() and isinstance(json.loads(document), dict)
+    except (ValueError, RecursionError):
+        is_one = False
+    if not is_one:
+        raise ValueError("must be the JSON of an object, in ASCII")
+    return document
+
+
+def _filter(wanted: Any) -> Any:
+    """Return what fields must be: values, or objects of operators."""
+    if not isinstance(wanted, dict):
+        raise ValueError("must be an object of fields")  # noqa: TRY004 - pydantic collects ValueErrors
+    named = [name for one in wanted.values() if isinstance(one, dict) for name in one if name.startswith("$")]
+    if unknown := [name for name in named if name not in OPERATORS]:
+        raise ValueError(f"{show(unknown[0])} is no operator; known are {', '.join(OPERATORS)}")
+    return wanted
+
+
+File = Annotated[str, BeforeValidator(storable), AfterValidator(_file)]
+Folder = Annotated[str, BeforeValidator(storable), AfterValidator(_folder)]
+Label = Annotated[str, PlainValidator(_label), WithJsonSchema({"type": "string", "minLength": 1})]
+Labels = list[Label]
+Minutes = Annotated[FiniteFloat, Field(gt=0, le=10**9), Whole]
+Filter = Annotated[dict[str, Any], PlainValidator(_filter), WithJsonSchema({"type": "object"})]
+Json = Annotated[str, Field(max_length=LONGEST_DOCUMENT), AfterValidator(_object)]
+
+
+class Chunk(BaseModel):
+    """A part of a file: its text, and the headings above it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Text
+    section: Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable)] = ""
+
+
+class ListDocuments(Scoped):
+    """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+
+    name: Annotated[Folder, Field(description="the name of the folder, which the paths begin with")]
+
+
+class Index(Timed):
+    """Keep the chunks of a file, read at `now`, and no others of its path.
+
+    If the file was read again since, nothing is done, and the answer says `outdated`.
+    """
+
+    path: Annotated[File, Field(description="the folder's name and the path in it")]
+    chunks: Annotated[list[Chunk], Field(max_length=MOST_FACTS, description="the parts of the file, in order")]
+    digest: Annotated[str, Field(pattern=DIGEST, description="the SHA-256 of what was read, in hexadecimal")]
+    folder: Annotated[Value, Field(description="where the folder is")] = ""
+
+
+class Unindex(Scoped):
+    """Erase the chunks of files that do not exist any more."""
+
+    paths: Annotated[list[File], Field(min_length=1, max_length=MOST_FACTS, description="the paths of the files")]
+
+
+class PutItem(Timed):
+    """Keep a document under a path and key, in place of what was there.
+
+    It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+    """
+
+    path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
+    key: Annotated[Name, Field(description="the name of the item at its path")]
+    document: Annotated[Json, Field(description="the JSON of an object, in ASCII")]
+    text: Annotated[str | None, Field(description="the words by which it is found")] = None
+    ttl: Annotated[Minutes | None, Field(description="minutes that it lives after each use")] = None
+
+
+class ListItems(Timed):
+    """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    path: Annotated[Labels, Field(description="labels that the items' paths begin with")] = Field(default_factory=list)
+    key: Annotated[Name | None, Field(description="only the item with this key, at just this path")] = None
+    query: Annotated[Text | None, Field(description="a question or topic; else the newest first")] = None
+    filter: Annotated[
+        Filter | None, Field(description=f"fields of the document with values, or operators: {', '.join(OPERATORS)}")
+    ] = None
+    limit: Annotated[ListLimit, Field(description="how many at most")] = 10
+    offset: Annotated[Annotated[int, Field(ge=0, le=MOST_FACTS), Whole], Field(description="how many to skip")] = 0
+    refresh: Annotated[Flag, Field(description="whether this counts as use")] = True
+
+
+class DropItem(Timed):
+    """Forget what is kept under a path and key."""
+
+    path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
+    key: Annotated[Name, Field(description="the name of the item at its path")]
+
+
+class ListItemPaths(Timed):
+    """Return every path under which an item is kept."""
+
+
+class Document(Answer):
+    """An indexed file."""
+
+    path: str
+    folder: str | None
+    digest: str | None
+
+
+class Documents(Answer):
+    """The indexed files of a folder."""
+
+    documents: list[Document]
+
+
+class Indexed(Answer):
+    """What became of a file's chunks; `outdated` if it was read again later, and nothing was done."""
+
+    path: str
+    added: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    forgotten: int = 0
+    without_vector: int = 0
+    outdated: bool = False
+
+
+class Unindexed(Answer):
+    """How many chunks were erased."""
+
+    removed: int
+
+
+class Put(Answer):
+    """The id of an item."""
+
+    id: UUID
+
+
+class Item(Answer):
+    """An item; its `score` in [0, 1] is null without a query."""
+
+    path: Labels
+    key: str
+    document: str
+    created_at: str
+    updated_at: datetime
+    score: float | None
+
+
+class Items(Answer):
+    """Items below a path."""
+
+    items: list[Item]
+
+
+class Dropped(Answer):
+    """Whether there was an item."""
+
+    dropped: bool
+
+
+class ItemPaths(Answer):
+    """The paths of items."""
+
+    paths: list[Labels]
+
+
+DOCUMENTS = Operation("memory.documents", ListDocuments, Documents, "recall", seconds=STORE_SECONDS)
+INDEX = Operation("memory.index", Index, Indexed, "store", "write", seconds=STORE_SECONDS)
+UNINDEX = Operation("memory.unindex", Unindex, Unindexed, "store", "write", seconds=STORE_SECONDS)
+PUT_ITEM = Operation("memory.put_item", PutItem, Put, "store", "write", seconds=STORE_SECONDS, accepted=True)
+ITEMS = Operation("memory.items", ListItems, Items, "recall")
+DROP_ITEM = Operation("memory.drop_item", DropItem, Dropped, "store", "write", seconds=STORE_SECONDS, accepted=True)
+ITEM_PATHS = Operation("memory.item_paths", ListItemPaths, ItemPaths, "recall")

@@ -1,0 +1,184 @@
+"""Operations on the two graphs: links between facts, and relations between entities."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat
+
+from ebb.contract.operation import (
+    EXAMPLE_ID,
+    EXAMPLE_OTHER_ID,
+    LONG_SECONDS,
+    STORE_SECONDS,
+    Answer,
+    Operation,
+    Page,
+    Reaching,
+    Scoped,
+    Timed,
+)
+from ebb.contract.values import Cursor, FactId, Flag, ListLimit, Share, storable
+
+
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _single_blanks(value: Any) -> Any:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+LinkType = Annotated[Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"], BeforeValidator(_upper)]
+Entity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(storable), BeforeValidator(_single_blanks)]
+RelationType = Annotated[
+    str, Field(min_length=1, max_length=64), BeforeValidator(storable), BeforeValidator(_single_blanks)
+]
+KIND = "SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from source to target"
+RELATED_BY = "how it is related to the other, such as works_on or knows"
+
+
+class Link(Timed):
+    """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"}]}
+    )
+
+    source: Annotated[FactId, Field(description="the fact that the link leads from")]
+    target: Annotated[FactId, Field(description="the fact that it leads to")]
+    type: Annotated[LinkType, Field(description=KIND)]
+    strength: Annotated[Share, Field(description="how close they are, 0 to 1")] = 1.0
+
+
+class Unlink(Scoped):
+    """Remove the link of a type between two facts, or all of them; the facts stay."""
+
+    source: Annotated[FactId, Field(description="the fact that the link leads from")]
+    target: Annotated[FactId, Field(description="the fact that it leads to")]
+    type: Annotated[LinkType | None, Field(description="which link; else all between the two")] = None
+
+
+class Relate(Timed):
+    """Record that an entity is related to another; a known relation counts as observed again.
+
+    Its weight halves every 90 days (EBB_RELATION_HALF_LIFE) unless it is observed again or pinned.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
+            ]
+        }
+    )
+
+    source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
+    target: Annotated[Entity, Field(description="the other entity")]
+    type: Annotated[RelationType, Field(description=RELATED_BY)]
+    weight: Annotated[Share | None, Field(description="how sure it is, 0 to 1; else 1")] = None
+    pinned: Annotated[Flag | None, Field(description="whether it never fades; else as it was")] = None
+
+
+class Unrelate(Scoped):
+    """Remove a relation for good."""
+
+    source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
+    target: Annotated[Entity, Field(description="the other entity")]
+    type: Annotated[RelationType, Field(description=RELATED_BY)]
+
+
+class ListRelations(Timed):
+    """Return relations with their current weights, strongest first: those in use, or those below the minimum weight."""
+
+    decayed: Annotated[
+        Flag | None, Field(description="relations below the minimum weight, which recall does not use; null: all")
+    ] = False
+    entity: Annotated[Entity | None, Field(description="only relations from or to this entity")] = None
+    limit: Annotated[ListLimit, Field(description="how many at most")] = 1_000
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+
+
+class DecayRelations(Reaching):
+    """Update the stored weights of relations, or report what would change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dryRun": False}]})
+
+    dry_run: Annotated[Flag, Field(description="only report which relations would change")] = False
+
+
+class Linked(Answer):
+    """A link between two facts."""
+
+    id: UUID
+    source: UUID
+    target: UUID
+    type: str
+    strength: float
+
+
+class Removed(Answer):
+    """How many were removed."""
+
+    removed: int
+
+
+class Edge(Answer):
+    """A relation between two entities, with its weight as of now."""
+
+    model_config = ConfigDict(
+        validate_by_name=True,
+        json_schema_extra={
+            "examples": [
+                {"from": "Alex", "to": "ProjectAlpha", "type": "works_on", "weight": 0.08, "lastObserved": "2025-09-01"}
+            ]
+        },
+    )
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    type: str
+    weight: FiniteFloat
+    last_observed: date = Field(alias="lastObserved")
+
+
+class Relations(Page):
+    """Relations, strongest first, and how many there are in all."""
+
+    edges: list[Edge]
+    total: int
+
+
+class RelationsDecayed(Answer):
+    """What a pass over relations did."""
+
+    model_config = ConfigDict(
+        validate_by_name=True,
+        json_schema_extra={"examples": [{"processed": 843, "decayed": 31, "belowMinimum": 9, "pinned": 12}]},
+    )
+
+    processed: int
+    decayed: int
+    below_minimum: int = Field(alias="belowMinimum")
+    pinned: int
+
+
+class RelationsPreviewed(RelationsDecayed):
+    """What a pass over relations would do, and the first relations that it would change."""
+
+    edges: list[Edge] = Field(default_factory=list)
+
+
+LINK = Operation("memory.link", Link, Linked, "store", "write", "POST /memory/links", STORE_SECONDS, accepted=True)
+UNLINK = Operation("memory.unlink", Unlink, Removed, "store", "write", seconds=STORE_SECONDS, accepted=True)
+RELATE = Operation(
+    "memory.relate", Relate, Edge, "store", "write", "POST /memory/graph/edges", STORE_SECONDS, accepted=True
+)
+UNRELATE = Operation("memory.unrelate", Unrelate, Removed, "store", "write", seconds=STORE_SECONDS, accepted=True)
+RELATIONS = Operation(
+    "memory.relations", ListRelations, Relations, "recall", route="GET /memory/graph/edges", seconds=STORE_SECONDS
+)
+DECAY_RELATIONS = Operation(
+    "relations.decay", DecayRelations, RelationsDecayed, "maintenance", "admin", "POST /memory/graph/decay",
+    LONG_SECONDS, accepted=True,
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""Documents: Markdown files as facts, and items kept whole under a path and key."""

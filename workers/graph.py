@@ -1,0 +1,274 @@
+"""The two graphs: links between facts, set by callers or found by similarity, and relations between entities."""
+
+from dataclasses import asdict
+from datetime import datetime
+from math import inf
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from ebb.contract.faults import show
+from ebb.contract.graph import (
+    DecayRelations,
+    Edge,
+    Link,
+    Linked,
+    ListRelations,
+    Relate,
+    Relations,
+    RelationsDecayed,
+    RelationsPreviewed,
+    Removed,
+    Unlink,
+    Unrelate,
+)
+
+from workers.context import Context
+from workers.core import ranking, signature
+from workers.core.arrays import Vectors
+from workers.errors import InvalidInputError, NotFoundError
+from workers.memory.recall import scoring
+from workers.storage import candidates, events, facts, links, namespaces, signatures, vectors
+from workers.storage import relations as table
+from workers.storage.candidates import Scope
+from workers.storage.connection import Connection, reading, transaction
+from workers.storage.relations import START, Cursor, Fading, Listed, Place, Relation
+from workers.validation import cursors
+
+NEAREST = 10
+"""How many of the nearest signatures are compared by their vectors."""
+
+MOST_FOUND = 3
+"""How many links of a fact are found by similarity."""
+
+SHOWN = 120
+"""Characters of a neighbour's text."""
+
+BATCH = 5_000
+"""Relations in one transaction of a pass."""
+
+MOST_PREVIEWED = 1_000
+"""How many relations a dry run names."""
+
+NOTHING = RelationsPreviewed(processed=0, decayed=0, below_minimum=0, pinned=0, edges=[])
+
+
+def link(context: Context, asked: Link, now: datetime) -> Linked:
+    """Link two facts, or change the strength of their link; a repeat changes nothing.
+
+    A link of type SUPERSEDES only records the relation; storing with `supersedes` also ends the older fact.
+
+    Raises:
+        InvalidInputError: a fact is not there or is forgotten, or both are the same; nothing was linked.
+    """
+    ends = {"source": asked.source, "target": asked.target}
+    if asked.source == asked.target:
+        raise InvalidInputError(f"target: {asked.target} is the source itself; give two different facts.")
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        there = set() if tenant is None else links.linkable(db, tenant.id, list(ends.values()))
+        for name, id_ in ends.items():
+            if tenant is None or id_ not in there:
+                raise NotFoundError(f"{name}: no live fact {id_} is in namespace {asked.namespace!r}; see `recall`.")
+        assert tenant is not None  # noqa: S101 - or else both facts would be missing
+        (id_,) = links.add(db, tenant.id, [(asked.source, asked.target)], asked.type, [asked.strength], now)
+    return Linked(id=id_, **ends, type=asked.type, strength=asked.strength)
+
+
+def unlink(context: Context, asked: Unlink) -> Removed:
+    """Remove the link of a type between two facts, or all of them; return how many there were."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        removed = 0 if tenant is None else links.remove(db, tenant.id, asked.source, asked.target, asked.type)
+    return Removed(removed=removed)
+
+
+def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int:
+    """Link a fact with up to three live ones that are more similar than `EBB_AUTO_LINK_MIN_SCORE`.
+
+    The score is 1 / (1 + d), as in OpenMemory, and becomes the link's strength. A fact that has such links already
+    gets no more than three in all, so a repeat adds nothing; a fact without vector gets none. Return how many are new.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        own = None if tenant is None else _vector(db, tenant.id, fact)
+        if tenant is None or own is None:
+            return 0
+        similar = _similar(context, db, tenant.id, fact, own, now)
+        return links.add_related(db, tenant.id, fact, similar, MOST_FOUND, now) if similar else 0
+
+
+def _vector(db: Connection, tenant: int, fact: UUID) -> Vectors | None:
+    for _, stored in vectors.read(db, [tenant], [fact]).values():
+        length = float(np.linalg.norm(stored[0]))
+        return stored[0] / length if length else None
+    return None
+
+
+def _similar(
+    context: Context, db: Connection, tenant: int, fact: UUID, own: Vectors, now: datetime
+) -> dict[UUID, float]:
+    """Return the live facts nearest to a (dims,) vector with their scores, best first, if these are enough."""
+    near = signatures.nearest(db, tenant, signature.encode(own[None, :])[0], NEAREST + 1)
+    others = [id_ for id_ in near if id_ != fact]
+    rows = candidates.weigh(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
+    rows = rows[np.array([rule is None for rule in rows["left_out"]], dtype=np.bool_)]
+    scores = ranking.vector_score(scoring.similarities(rows, own))
+    enough = context.settings.auto_link_min_score
+    best = [place for place in np.argsort(-scores, kind="stable")[:MOST_FOUND] if scores[place] > enough]
+    return {rows[place]["id"]: min(float(scores[place]), 1.0) for place in best}
+
+
+def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: datetime) -> dict[str, Any]:
+    """Return up to `most` facts that one is linked with, by the strongest links, and all links among them.
+
+    What it took the place of, and what took its place, counts as linked with it. Forgotten facts are not there.
+    """
+    with reading(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        account = None if tenant is None else events.account(db, tenant.id, id_, now)
+        if tenant is None or account is None:
+            return {"facts": [], "links": [], "total": 0}
+        own = links.strongest(db, tenant.id, id_, most)
+        total = links.count(db, tenant.id, id_)
+        others = {one.source if one.target == id_ else one.target for one in own}
+        joined = {one for one in (account.supersedes_id, account.superseded_by) if one is not None}
+        texts = facts.beginnings(db, tenant.id, [*others, *joined], SHOWN)
+        among = links.among(db, tenant.id, [*others])
+    succession = [
+        {"source": str(newer), "target": str(older), "type": "SUPERSEDES", "strength": 1.0}
+        for newer, older in ((id_, account.supersedes_id), (account.superseded_by, id_))
+        if newer in {id_, *texts} and older in {id_, *texts}
+    ]
+    shown = [
+        {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(one).items()}
+        for one in [*own, *among]
+    ]
+    for one in shown:
+        del one["created_at"]
+    known = {(one["source"], one["target"], one["type"]) for one in shown}
+    shown += [one for one in succession if (one["source"], one["target"], one["type"]) not in known]
+    return {"facts": [{"id": str(one), "text": text} for one, text in texts.items()], "links": shown, "total": total}
+
+
+def relate(context: Context, asked: Relate, now: datetime) -> Edge:
+    """Observe a relation: its weight is set again, to 1 unless another is given; return it as it is now.
+
+    A pinned one stays pinned unless `pinned` is false, and keeps its weight unless one is given. An observation that is
+    older than the last one changes nothing.
+
+    Raises:
+        InvalidInputError: both entities are the same but for their case.
+    """
+    if asked.source.lower() == asked.target.lower():
+        raise InvalidInputError(f"target: {show(asked.target)} is the entity itself; give two different ones.")
+    names = asked.source, asked.target, asked.type
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, asked.namespace).id
+        table.observe(db, tenant, *names, now, weight=asked.weight, pinned=asked.pinned)
+        found = table.find(db, tenant, *names, now, fading(context))
+    assert found is not None  # noqa: S101 - it was just observed
+    return _edge(found, pinned=found.pinned)
+
+
+def unrelate(context: Context, asked: Unrelate) -> Removed:
+    """Remove a relation for good, because its owner asks for it; return how many there were, one or none."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        removed = tenant is not None and table.remove(db, tenant.id, asked.source, asked.target, asked.type)
+    return Removed(removed=int(removed))
+
+
+def relations(context: Context, asked: ListRelations, now: datetime) -> Relations:
+    """Return relations with their weights at `now`, strongest first; later pages weigh as of the first one.
+
+    If `decayed` is null they are all, and each says whether it is below the minimum.
+
+    Raises:
+        InvalidInputError: the cursor is not one of this listing.
+    """
+    after, by = cursors.place(asked.cursor, Cursor), fading(context)
+    at = now if after is None else after.at
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        if tenant is None:
+            return Relations(edges=[], total=0, next=None)
+        found = table.among(
+            db, tenant.id, at, by, decayed=asked.decayed, entity=asked.entity, limit=asked.limit + 1, behind=after
+        )
+    page = found[: asked.limit]
+    edges = [_listed(one, by, says=asked.decayed is None) for one in page]
+    is_last = len(page) == len(found)
+    rest = None if is_last else Cursor(at, page[-1].weight, page[-1].source, page[-1].target, page[-1].type)
+    return Relations(edges=edges, total=page[0].total if page else 0, next=cursors.following(rest))
+
+
+def decay(
+    context: Context,
+    asked: DecayRelations,
+    now: datetime,
+    *,
+    after: Place = START,
+    so_far: RelationsPreviewed | None = None,
+    until: float = inf,
+) -> tuple[Place | None, RelationsDecayed]:
+    """Bring stored weights up to date, batch by batch until the monotonic clock shows `until`.
+
+    Return where to continue, if anywhere, and what was done in all. A dry run changes nothing, and names the first
+    relations that a pass would change. Weights follow from the last observation alone, so a repeat changes nothing.
+    """
+    rest: Place | None = after
+    done = so_far or NOTHING
+    while rest is not None and monotonic() < until:
+        rest, step = _step(context, asked, rest, now, MOST_PREVIEWED - len(done.edges))
+        done = RelationsPreviewed(
+            processed=done.processed + step.processed,
+            decayed=done.decayed + step.decayed,
+            below_minimum=done.below_minimum + step.below_minimum,
+            pinned=done.pinned + step.pinned,
+            edges=[*done.edges, *step.edges],
+        )
+    return rest, done if asked.dry_run else RelationsDecayed(**done.model_dump(exclude={"edges"}))
+
+
+def _step(
+    context: Context, asked: DecayRelations, after: Place, now: datetime, room: int
+) -> tuple[Place | None, RelationsPreviewed]:
+    with transaction(context.database_url) as db:
+        owner = None if asked.everywhere else namespaces.find(db, asked.namespace)
+        if owner is None and not asked.everywhere:
+            return None, NOTHING
+        tenant, by = None if owner is None else owner.id, fading(context)
+        step, changed = table.examine(db, tenant, after, now, by, BATCH), []
+        decayed = step.decayed
+        if step.last is not None and asked.dry_run:
+            changed = list(table.preview(db, tenant, after, step.last, now, by, max(room, 0)))
+        elif step.last is not None:
+            decayed = table.materialise(db, tenant, after, step.last, now, by)
+    edges = [_edge(one) for one in changed]
+    rest = step.last if step.processed == BATCH else None
+    return rest, RelationsPreviewed(
+        processed=step.processed, decayed=decayed, below_minimum=step.below_minimum, pinned=step.pinned, edges=edges
+    )
+
+
+def fading(context: Context) -> Fading:
+    """Return by what relations fade."""
+    return Fading(context.settings.relation_half_life, context.settings.relation_minimum)
+
+
+def _listed(found: Listed, by: Fading, *, says: bool) -> Edge:
+    more = {"pinned": True} if found.pinned else {}
+    return _edge(found, **more, **({"decayed": found.weight < by.minimum} if says else {}))
+
+
+def _edge(found: Relation, **more: bool) -> Edge:
+    return Edge(
+        source=found.source,
+        target=found.target,
+        type=found.type,
+        weight=round(found.weight, 4),
+        last_observed=found.last_observed.date(),
+        **more,
+    )

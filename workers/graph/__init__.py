@@ -1,1 +1,0 @@
-"""The graph: links between facts, and relations between entities."""
