@@ -138,6 +138,7 @@ class Client(Operator, Holder):
         return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
 
     reinforce = Method(retention.REINFORCE)
+    used = Method(retention.USED)
     pin = Method(retention.PIN)
     forget = Method(retention.FORGET)
     forgotten = Method(retention.FORGOTTEN)

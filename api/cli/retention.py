@@ -1,10 +1,10 @@
-"""`ebb forget`, `history`, `pin`, `forgotten` and `restore`: the owner's own decisions about facts."""
+"""`ebb used`, `forget`, `history`, `pin`, `forgotten` and `restore`: the owner's own decisions about facts."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, RESTORE
+from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, RESTORE, USED
 
 from api.cli import output
 from api.cli.connection import Yes
@@ -28,6 +28,21 @@ def forget(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
     if given["purge"]:
         output.confirm_erasure(len(set(given["ids"])), yes=given["yes"], as_json=as_json)
     show_outcomes(memory.forget(given["ids"], purge=given["purge"]), as_json=as_json)
+
+
+@options_of(USED, arguments=("ids",))
+def used(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+    """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+    answer = memory.used(given["ids"])
+    if as_json:
+        output.print_json(answer)
+    else:
+        for id_ in answer["used"]:
+            output.console().print(f"[green]used[/green] {id_}")
+        for id_ in answer["unknown"]:
+            output.console().print(f"[red]unknown[/red] {id_}")
+    if answer["unknown"]:
+        raise typer.Exit(1)
 
 
 @command(HISTORY, arguments=("id",), left_out=("limit", "cursor", "links"))
@@ -134,6 +149,7 @@ def _until(instant: str | None) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "used": used,
     "forget": forget,
     "history": history,
     "pin": pin,

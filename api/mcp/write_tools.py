@@ -4,7 +4,7 @@ from typing import Any
 
 from ebb.contract.facts import EDIT, STORE
 from ebb.contract.graph import LINK, RELATE
-from ebb.contract.retention import FORGET, REINFORCE, RESTORE
+from ebb.contract.retention import FORGET, REINFORCE, RESTORE, USED
 
 from api.mcp.tool import Call, brief, removes, tool_of, writes, written
 from api.transport import Answer
@@ -83,6 +83,15 @@ def reinforce(call: Call, given: dict[str, Any]) -> Answer:
     return written(call).reinforce(**given)
 
 
+@tool_of(USED, "ids")
+def used(call: Call, given: dict[str, Any]) -> Answer:
+    """Say which recalled facts your answer really used: these are strengthened once more and confirmed.
+
+    Returns {"used": [ids], "unknown": [ids]}: `unknown` are those that are not here, or not any more.
+    """
+    return written(call).used(**given)
+
+
 @tool_of(FORGET, "ids")
 def forget(call: Call, given: dict[str, Any]) -> Answer:
     """Forget facts because their owner asks for it. They can be restored for a while, and are not stored again.
@@ -112,6 +121,7 @@ TOOLS = (
     writes(link),
     writes(relate),
     writes(reinforce),
+    writes(used),
     removes(forget),
     writes(restore),
 )

@@ -76,6 +76,7 @@ WRITES: dict[str, Callable[[Client, str], Any]] = {
     "store": lambda memory, _: memory.store("A second otter in the harbour", wait=False),
     "store_many": lambda memory, _: memory.store_many([{"text": "A third otter"}], wait=False),
     "reinforce": lambda memory, id_: memory.reinforce(id_, wait=False),
+    "used": lambda memory, id_: memory.used([id_], wait=False),
     "pin": lambda memory, id_: memory.pin(id_, wait=False),
     "edit": lambda memory, id_: memory.edit(id_, importance=0.9, wait=False),
     "restore": lambda memory, id_: memory.restore([id_], wait=False),

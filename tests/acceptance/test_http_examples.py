@@ -29,6 +29,7 @@ WALK: dict[str, dict[str, Any]] = {
     "GET /memory/facts/{id}": {},
     "PATCH /memory/facts/{id}": {"json": {"tags": ["home"], "importance": 0.9}},
     "POST /memory/facts/{id}/reinforce": {"json": {"boost": 0.2}},
+    "POST /memory/used": {"json": {"ids": [EXAMPLE_ID]}},
     "POST /memory/facts/{id}/pin": {},
     "DELETE /memory/facts/{id}/pin": {},
     "GET /memory/facts/{id}/history": {},

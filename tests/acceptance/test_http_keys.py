@@ -33,6 +33,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/forgotten"): ("read", "/memory/forgotten?limit=1000", None),
     ("POST", "/memory/restore"): ("write", "/memory/restore", {"reason": "asked"}),
     ("POST", "/memory/facts/{id}/reinforce"): ("write", "/memory/facts/{fact}/reinforce", {"boost": 1}),
+    ("POST", "/memory/used"): ("write", "/memory/used", {"ids": ["{fact}"]}),
     ("GET", "/memory/facts/{id}/history"): ("read", "/memory/facts/{fact}/history", None),
     ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),
     ("DELETE", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{pinned}/pin", None),

@@ -51,6 +51,7 @@ ASKED: dict[str, dict[str, Any]] = {
                               "tag": "a", "category": "b", "kind": "semantic", "explain": True, "touch": True},
     "memory.touch": {"ids": [ONE], "namespace": NAME, "at": AT},
     "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
+    "memory.used": HERE | {"ids": [ONE]},
     "memory.regenerate": {"ids": [ONE], "namespace": NAME, "now": AT},
     "memory.forget": HERE | {"ids": [ONE], "purge": False},
     "memory.restore": HERE | {"ids": None, "since": AT, "until": AT, "reason": "expired", "run": ONE,

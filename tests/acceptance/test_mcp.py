@@ -39,6 +39,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
         "relate": {"source": "Mira", "type": "sails_to", "target": SECRET},
         "reinforce": {"id": two},
+        "used": {"ids": [two]},
         "forget": {"ids": [two]},
         "restore": {"ids": [two]},
     }

@@ -179,6 +179,7 @@ REPEATED: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "memory.lookup": lambda _fresh, _faded: {"entity": "otter"},
     "memory.touch": lambda fresh, faded: {"ids": [fresh, faded], "at": datetime.now(UTC).isoformat()},
     "memory.reinforce": lambda fresh, _faded: {"id": fresh, "boost": 0.1},
+    "memory.used": lambda fresh, faded: {"ids": [fresh, faded]},
     "memory.regenerate": lambda fresh, faded: {"ids": [fresh, faded]},
     "memory.forget": lambda fresh, faded: {"ids": [fresh, faded]},
     "memory.pin": lambda _fresh, faded: {"id": faded},
@@ -196,7 +197,7 @@ def test_a_message_that_comes_twice_changes_nothing_the_second_time(
     assert again == once
 
 
-@pytest.mark.parametrize("task", ["memory.touch", "memory.reinforce"])
+@pytest.mark.parametrize("task", ["memory.touch", "memory.reinforce", "memory.used"])
 def test_a_use_that_comes_again_after_redis_lost_when_it_came_first_is_counted_once(
     live: LiveSystem, namespace: str, task: str
 ) -> None:

@@ -7,6 +7,7 @@ from random import Random
 from uuid import UUID, uuid4, uuid5
 
 import pytest
+from ebb.contract.retention import Use
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -255,6 +256,35 @@ def test_a_second_delivery_of_a_reinforcement_answers_and_changes_nothing(memory
     assert again is not None
     assert again.salience == pytest.approx(before["base"])
     assert memory.row(id_) == before
+
+
+def used(memory: Memory, *ids: UUID, at: float, use: UUID | None = None) -> tuple[list[UUID], list[UUID]]:
+    answer, _ = touch.used(memory.context, Use(ids=list(ids)), day(at), use)
+    return answer.used, answer.unknown
+
+
+def test_what_an_agent_used_is_confirmed_and_what_it_was_only_shown_is_not(memory: Memory) -> None:
+    shown, of_use = (memory.add(text, strength=0.35, decay_class="short") for text in ("Tea.", "Cake."))
+    memory.touch(shown, at=1)
+    assert used(memory, of_use, at=1) == ([of_use], [])
+    assert [memory.row(id_)["confirmed"] for id_ in (shown, of_use)] == [0, 1]
+    assert strength_of(memory, of_use, 1) == pytest.approx(strength_of(memory, shown, 1))
+
+
+def test_a_use_counts_once_and_stands_in_the_history_but_not_among_recalls(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four."), uuid4()
+    assert used(memory, id_, id_, at=1, use=use) == ([id_], [])
+    before = memory.row(id_)
+    assert used(memory, id_, at=1, use=use) == ([id_], [])
+    assert memory.row(id_) == before
+    assert before["recall_count"] == 0
+    assert memory.history(id_, at=2) == [("stored", 0), ("used", 1)]
+
+
+def test_what_is_not_there_any_more_was_not_used(memory: Memory) -> None:
+    live, gone, theirs = memory.add("Tea."), memory.add("Cake."), memory.add("Rye.", namespace="theirs")
+    memory.forget(gone, at=1)
+    assert used(memory, gone, live, theirs, at=2) == ([live], [gone, theirs])
 
 
 MINUTE = 1 / 1440

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 import numpy as np
+from ebb.contract.retention import Use, Used
 
 from workers.context import Context
 from workers.core import lifetime, tiers
@@ -14,7 +15,7 @@ from workers.core.confidence import DAY
 from workers.core.fading import Anchors, chosen, sustained, written
 from workers.core.fidelity import FULL, PENDING
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, duplicate_pairs, namespaces, signatures, supersession, tombstones, visible
+from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, keep_plans, transaction
 
@@ -62,7 +63,7 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
 
 
 QUERY_BOOST = 0.5
-"""What a recall adds to the strength of what it returned."""
+"""What a recall adds to the strength of what it returned, and an agent's use to that of what it used."""
 
 MOST_COUNTED = 2**31 - 1
 """Where counters stop: the largest number that their columns hold."""
@@ -121,6 +122,30 @@ def reinforce(
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
         anchors = activity.read(db, tenant.id, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
+
+
+def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) -> tuple[Used, list[UUID]]:
+    """Count that an agent used these facts, which strengthens as a touch, confirms, and stands in their history.
+
+    Returns which of them `reach` finds, and those that have less than the full vector. A second delivery by the same
+    id `use` only answers.
+    """
+    with transaction(context.database_url) as db:
+        keep_plans(db)
+        tenant = namespaces.find(db, asked.namespace)
+        found = None if tenant is None else reach(db, tenant.id, asked.ids, at)
+        if tenant is None or found is None or not found.rows.ids:
+            return Used(used=[], unknown=asked.ids), []
+        rows = found.live
+        if activity.claim_use(db, tenant.id, use or uuid4()):
+            anchors = strengthened(found.rows.anchors, at, QUERY_BOOST, coactivations=1)
+            anchors = confirmed(anchors, found.rows, at, always=True)
+            rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
+            activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
+            events.add_all(db, rows.namespaces.tolist(), rows.ids, at, "used")
+    there, ids = set(rows.ids), dict.fromkeys(asked.ids)
+    answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
+    return answer, rows.only(_faded(rows.anchors)).ids
 
 
 def touch_within(

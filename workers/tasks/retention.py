@@ -42,6 +42,14 @@ def reinforce(self: Task, asked: contract.Reinforce) -> dict[str, Any]:
     return {"id": str(asked.id), "salience": round(done.salience, 6)}
 
 
+@task_of(contract.USED, contract.Use, base=OnceTask)
+def used(self: Task, asked: contract.Use) -> contract.Used:
+    """Count that an agent used facts, once for each task id; return which are there and which are not."""
+    answer, faded = touching.used(context, asked, write_instant(self, asked.now), use_of(self))
+    regenerate_used(asked.namespace, faded)
+    return answer
+
+
 @task_of(contract.FORGET, contract.Forget, base=OnceTask)
 def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""

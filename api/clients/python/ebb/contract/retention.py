@@ -35,6 +35,14 @@ class Reinforce(Timed):
     ] = 0.2
 
 
+class Use(Timed):
+    """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}]})
+
+    ids: Ids
+
+
 class Pin(Timed):
     """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
 
@@ -115,6 +123,13 @@ class Reinforced(Answer):
     salience: float
 
 
+class Used(Answer):
+    """The facts whose use counts, and the ids of those that the namespace does not have or that are not live."""
+
+    used: list[UUID]
+    unknown: list[UUID]
+
+
 class Pinned(Answer):
     """Whether a fact is pinned, and until when; no instant: for good."""
 
@@ -176,6 +191,7 @@ REINFORCE = Operation(
     "memory.reinforce", Reinforce, Reinforced, "store", "write", "POST /memory/facts/{id}/reinforce", STORE_SECONDS,
     accepted=True,
 )  # fmt: skip
+USED = Operation("memory.used", Use, Used, "store", "write", "POST /memory/used", STORE_SECONDS, accepted=True)
 PIN = Operation(
     "memory.pin", Pin, Pinned, "store", "write", "POST /memory/facts/{id}/pin", STORE_SECONDS, accepted=True
 )
