@@ -510,7 +510,7 @@ def test_among_many_facts_only_the_bad_ones_are_refused(live: LiveSystem, client
 
 @pytest.mark.parametrize("facts", [[], {}, "text", None, 7, [{"text": "x"}] * 10_001])
 def test_what_is_no_list_of_facts_is_refused(client: Client, facts: Any) -> None:
-    with pytest.raises(InvalidInputError, match="facts: (input|list) should"):
+    with pytest.raises(InvalidInputError, match=r"facts: (input|list) should"):
         client.call("memory.store_many", {"facts": facts, "namespace": client.namespace}, 30)
 
 
