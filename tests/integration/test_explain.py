@@ -53,6 +53,9 @@ def test_rules_that_filter_before_the_arms_are_explained_as_well(memory: Memory)
     assert rules(memory.ask("tea", category="b", explain=True))["Tea at five."] == "other category"
     assert rules(memory.ask("tea", kind="semantic", explain=True)) == {"Tea at seven.": "other kind"}
     assert rules(memory.ask("tea", documents=False, explain=True)) == {"Tea at seven.": "of a document"}
+    assert set(rules(memory.ask("tea", pinned=True, explain=True)).values()) == {"not pinned"}
+    memory.pin(memory.ask("tea at four").results[0].id, at=0)
+    assert rules(memory.ask("tea", pinned=False, explain=True)) == {"Tea at four.": "pinned"}
 
 
 def test_what_was_found_but_not_read_is_explained(memory: Memory) -> None:

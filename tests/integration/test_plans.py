@@ -149,6 +149,7 @@ MATCHING = {
 
 def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
+    assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING | {"pinned": True})
 
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:
@@ -384,7 +385,10 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
         "most_named": 20, "most_related": 5, "related": 20,
         **Scope(day(0)).parameters(),
     }  # fmt: skip
-    assert indexes(filled, entities.ABOUT, values).keys() == {"facts_entities", "relations_once", "relations_target"}
+    used = {"facts_entities", "relations_once", "relations_target"}
+    assert indexes(filled, entities.ABOUT, values).keys() == used
+    pinned = indexes(filled, entities.ABOUT, values | {"pinned": True}).keys()
+    assert used < pinned <= used | {"activity_pkey", "activity_pinned"}
     assert indexes(filled, entities.NAMED, values).keys() == {"facts_entities"}
     assert indexes(filled, entities.NEWEST, {"namespace": 3, "entities": ["guest 7"], "most": 5}).keys() == {
         "facts_entities"

@@ -24,6 +24,7 @@ bounded = examples(15)
 
 CELLO = "Grandmother keeps the violoncello upstairs."
 PARAPHRASE = "grandmas cellos"
+CELLOS = ("The violoncello was tuned.", "A violoncello was sold.")
 OTHERS = [f"Invoice {number} was paid on a Friday in June." for number in range(30)]
 
 
@@ -113,6 +114,19 @@ def test_a_filter_holds_in_every_arm(memory: Memory, name: str, wanted: str, oth
     assert memory.ids(PARAPHRASE, **chosen) == [id_]
     assert memory.ids("violoncello", **chosen) == [id_]
     assert memory.ids("violoncello", as_of=day(1), **chosen) == [id_]
+
+
+def test_pinned_facts_alone_or_all_others_are_recalled_by_every_arm(memory: Memory) -> None:
+    memory.store(*[{"text": text, "session": 1, "turn": i} for i, text in enumerate(OTHERS)])
+    pinned, lapsed, plain = (memory.add(text, session=1, turn=15 + i) for i, text in enumerate((CELLO, *CELLOS)))
+    memory.pin(pinned, at=0)
+    memory.pin(lapsed, at=0, until=1)
+    for query in (PARAPHRASE, "violoncello"):
+        assert memory.ids(query, at=2, pinned=True) == [pinned]
+        assert pinned not in memory.ids(query, at=2, pinned=False)
+        assert {lapsed, plain} <= {*memory.ids(query, at=2, pinned=False)}
+        assert {pinned, lapsed, plain} <= {*memory.ids(query, at=2)}
+        assert set(memory.ids(query, at=0, pinned=True)) == {pinned, lapsed}
 
 
 def test_a_rare_category_is_found_by_meaning_among_many_nearer_facts(memory: Memory) -> None:

@@ -22,7 +22,11 @@ NO_FILTERS = Filters()
 FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
-        and (%(documents)s or facts.kind <> 'chunk')"""
+        and (%(documents)s or facts.kind <> 'chunk')
+        and (%(pinned)s::boolean is null or %(pinned)s = exists (
+            select from activity
+            where activity.namespace = facts.namespace and activity.fact = facts.id and pinned_until > %(now)s
+        ))"""
 
 # Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
@@ -52,6 +56,8 @@ WEIGH = r"""
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
                 when facts.kind <> %(kind)s::text then 'other kind'
                 when facts.kind = 'chunk' and not %(documents)s then 'of a document'
+                when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
+                    case when %(pinned)s then 'not pinned' else 'pinned' end
             end
         )
     from facts

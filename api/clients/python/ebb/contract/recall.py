@@ -35,6 +35,7 @@ class Filters(Params):
     tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
+    pinned: Annotated[Flag | None, Field(description="only facts that are pinned, or with false only others")] = None
 
     def filters(self) -> dict[str, Any]:
         """Return the filters alone, by name."""
