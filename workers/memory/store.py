@@ -2,10 +2,10 @@
 
 import logging
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID, uuid5
 
 from ebb.contract.facts import NewFact
@@ -29,7 +29,7 @@ from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
 from workers.storage import activity, edits, facts, namespaces, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
-from workers.storage.edits import Classed
+from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.validation.facts import digest
@@ -42,8 +42,50 @@ EMBEDDING_SECONDS = 15.0
 JUDGED_SECONDS = 25.0
 """After this the LLM is not asked about a fact any more, for the same reason."""
 
+Embedded: TypeAlias = dict[bytes, Vectors | None]
+"""The (dims,) vectors of new statements by hash, and none where there is none yet."""
+
 NEW = ("added", "updated")
 IDENTIFYING = frozenset({"entity", "key", "value"})
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Facts that are stored together: as given, as rows, with class and tags, and what is to be done about each."""
+
+    said: Sequence[NewFact]
+    rows: Sequence[Fact]
+    given: Sequence[NewFact]
+    intents: Sequence[Intent]
+
+    @property
+    def insisted(self) -> set[bytes]:
+        """Return the hashes of what is to be stored even if it was forgotten on request."""
+        return {row.hash for row, fact in zip(self.rows, self.said, strict=True) if fact.again}
+
+    def without(self, unwanted: Collection[bytes]) -> "Batch":
+        """Return the facts that may be stored."""
+        kept = [i for i, row in enumerate(self.rows) if row.hash not in unwanted]
+        columns = (self.said, self.rows, self.given, self.intents)
+        return Batch(*([column[i] for i in kept] for column in columns))  # type: ignore[arg-type]  # each its own
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The namespace of a batch, which of its statements live facts make, and which were forgotten on request."""
+
+    owner: Namespace
+    stated: dict[bytes, UUID]
+    unwanted: dict[bytes, UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Whether known facts count as used, whether turns age episodes, and by which id this is counted once."""
+
+    touch: bool = True
+    count_turns: bool = True
+    use: UUID | None = None
 
 
 def store_many(
@@ -71,42 +113,82 @@ def store_many(
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
-    said = given
-    given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in given]
+    batch = _batch(context, given, now, classify=classify)
+    known = _known(context, namespace, batch, now)
+    embedded = _embedded(context, batch, known)
+    if context.settings.classify_before_write:
+        planned = batch.rows, batch.given, batch.intents
+        batch = Batch(batch.said, *judge(context, known.owner, *planned, embedded, now, until))
+    with writing(context.database_url) as db:
+        return _store_within(context, db, batch, known, embedded, now, Options(touch, count_turns, use))
+
+
+def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
+    given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in said]
     rows = _aligned([_row(context, fact, now) for fact in given])
-    hashes = [row.hash for row in rows]
-    told_again = {row.hash for row, fact in zip(rows, given, strict=True) if fact.again}
+    return Batch(said, rows, given, [asked(fact.supersedes) for fact in given])
+
+
+def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Known:
+    hashes = [row.hash for row in batch.rows]
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
-        tenant = owner.id
-        forget_ended(context, db, tenant, hashes, now)
-        statements.identify_stated(db, tenant, hashes)
-        known = statements.known_by_hash(db, tenant, hashes)
-        unwanted = _unwanted(db, tenant, rows, known, told_again)
+        forget_ended(context, db, owner.id, hashes, now)
+        statements.identify_stated(db, owner.id, hashes)
+        stated = statements.known_by_hash(db, owner.id, hashes)
+        unwanted = _unwanted(db, owner.id, batch.rows, stated, batch.insisted)
     # What is about to be superseded may be stated again, and then needs a vector of its own.
-    known = {hash_: id_ for hash_, id_ in known.items() if id_ not in {fact.supersedes for fact in given}}
-    fresh = {row.hash: row.text for row in rows if row.hash not in known and row.hash not in unwanted}
-    embedded = dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
-    intents = [asked(fact.supersedes) for fact in given]
-    if context.settings.classify_before_write:
-        rows, given, intents = judge(context, owner, rows, given, intents, embedded, now, until)
-    with writing(context.database_url) as db:
-        first = _is_first(db, tenant, said, use)
-        if told_again and not first:
-            told_again = set()
-            unwanted |= _unwanted(db, tenant, rows, known, told_again)
-        own = [i for i, hash_ in enumerate(hashes) if hash_ not in unwanted]
-        wanted = [rows[i] for i in own], [given[i] for i in own], [intents[i] for i in own]
-        done = _write(context, db, owner, *wanted, embedded, now, count_turns=count_turns)
-        answers = _merged(rows, unwanted, done)
-        answers, faded = _follow_up(
-            context, db, tenant, rows, said, answers, told_again, now, use, first=first, touch=touch
-        )
-        answers = _with_lives(context, db, owner, rows, given, answers, now)
-    return [
-        replace(answer, faded=True) if isinstance(answer, Stored) and answer.id in faded else answer
-        for answer in answers
-    ]
+    superseded = {fact.supersedes for fact in batch.given}
+    return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, unwanted)
+
+
+def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
+    """Return the vectors of new statements by hash, and none where the embedder fails."""
+    fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.unwanted}
+    return dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
+
+
+def _store_within(
+    context: Context, db: Connection, batch: Batch, known: Known, embedded: Embedded, now: datetime, options: Options
+) -> list[Stored | InvalidInputError]:
+    """Write a batch and do what follows from it; return what became of each fact."""
+    tenant, unwanted, insisted = known.owner.id, known.unwanted, batch.insisted
+    first = _is_first(db, tenant, batch.said, options.use)
+    if insisted and not first:
+        insisted = set()
+        unwanted = unwanted | _unwanted(db, tenant, batch.rows, known.stated, insisted)
+    done = _write(context, db, known.owner, batch.without(unwanted), embedded, now, count_turns=options.count_turns)
+    answers = _merged(batch.rows, unwanted, done)
+    new = _new(batch.rows, answers)
+    _settle_deletion_requests(db, tenant, {row.hash for row in new}, insisted)
+    faded = _touched(context, db, tenant, answers, now, options.use) if options.touch else []
+    if first:
+        answers = _edited(context, db, tenant, batch, answers, now)
+    moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
+    find_within(db, tenant, new, now, moved)
+    answers = _with_lives(context, db, known.owner, batch, answers, now)
+    return [replace(one, faded=True) if isinstance(one, Stored) and one.id in faded else one for one in answers]
+
+
+def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> list[Fact]:
+    new = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
+    return [row for row in rows if row.id in new]
+
+
+def _touched(
+    context: Context,
+    db: Connection,
+    tenant: int,
+    answers: Sequence[Stored | InvalidInputError],
+    now: datetime,
+    use: UUID | None,
+) -> list[UUID]:
+    """Count known facts that were stated again as used; return those that have less than their full vector."""
+    repeated = [one.id for one in answers if isinstance(one, Stored) and one.action == "duplicate"]
+    if not repeated:
+        return []
+    restate_within(context, db, tenant, repeated, now)
+    return touch_within(context, db, tenant, repeated, now, use).faded
 
 
 def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:
@@ -122,8 +204,7 @@ def _with_lives(
     context: Context,
     db: Connection,
     owner: Namespace,
-    rows: Sequence[Fact],
-    given: Sequence[NewFact],
+    batch: Batch,
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
@@ -132,96 +213,66 @@ def _with_lives(
     again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
     added = {
         row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
-        for row, fact in zip(rows, given, strict=True)
+        for row, fact in zip(batch.rows, batch.given, strict=True)
         if stored.get(row.id) in NEW and row.id not in again
     }
     found = lives(context, db, owner, added, list(stored), now)
     return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
 
 
-def _follow_up(
-    context: Context,
-    db: Connection,
-    tenant: int,
-    rows: Sequence[Fact],
-    said: Sequence[NewFact],
-    answers: Sequence[Stored | InvalidInputError],
-    told_again: set[bytes],
-    now: datetime,
-    use: UUID | None,
-    *,
-    first: bool,
-    touch: bool,
-) -> tuple[list[Stored | InvalidInputError], set[UUID]]:
-    """Do what follows from storing: drop revoked deletion requests, edit and touch known facts, find contradictions.
-
-    Returns the answers, and the facts that were touched and have less than their full vector.
-    """
-    done = [answer for answer in answers if isinstance(answer, Stored)]
-    new = {answer.id for answer in done if answer.action in NEW}
-    stored = [row for row in rows if row.id in new]
-    _settle_deletion_requests(db, tenant, {row.hash for row in stored}, told_again)
-    repeated = [answer.id for answer in done if answer.action == "duplicate"]
-    touched: list[UUID] = []
-    if touch and repeated:
-        restate_within(context, db, tenant, repeated, now)
-        touched = touch_within(context, db, tenant, repeated, now, use).faded
-    edited = _edited(context, db, tenant, rows, said, answers, now) if first else list(answers)
-    moved = [one.id for one in edited if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
-    find_within(db, tenant, stored, now, moved)
-    return edited, set(touched)
-
-
 def _edited(
     context: Context,
     db: Connection,
     tenant: int,
-    rows: Sequence[Fact],
-    said: Sequence[NewFact],
+    batch: Batch,
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
     """Apply what was given of facts that are there, tags to those they have; return answers that name it."""
     again = {
         place: one
-        for place, (row, one) in enumerate(zip(rows, answers, strict=True))
+        for place, (row, one) in enumerate(zip(batch.rows, answers, strict=True))
         if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
     }
     # Locked before the tags are read: a consolidation that is at work may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
-    wanted: dict[UUID, dict[str, Any]] = {}
-    for place, one in again.items():
-        own = explicit(said[place])
-        if one.id in known and own:
-            tags = united(wanted.get(one.id, {}).get("tags", known[one.id].tags), own.get("tags", []))
-            wanted[one.id] = wanted.get(one.id, {}) | own | ({"tags": tags} if "tags" in own else {})
+    stated = {place: (batch.said[place], known[one.id]) for place, one in again.items() if one.id in known}
+    wanted = _wanted(stated)
     changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
     edited = list(answers)
-    for place, one in again.items():
-        if one.id in known:
-            done = [name for name in changed.get(one.id, []) if name in explicit(said[place]) or name == "decay_class"]
-            edited[place] = replace(
-                one,
-                action="updated" if done else one.action,
-                changed=done,
-                ignored=ignored(said[place], known[one.id]),
-            )
+    for place, (fact, before) in stated.items():
+        named = {*explicit(fact), "decay_class"}
+        done = [name for name in changed.get(before.id, []) if name in named]
+        action = "updated" if done else again[place].action
+        edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before))
     return edited
 
 
+def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[str, Any]]:
+    """Return what is to become of known facts by what was stated of them, in order; tags come to those they have."""
+    wanted: dict[UUID, dict[str, Any]] = {}
+    for fact, known in stated.values():
+        own, before = explicit(fact), wanted.get(known.id, {})
+        if "tags" in own:
+            own["tags"] = united(before.get("tags", known.tags), own["tags"])
+        if own:
+            wanted[known.id] = before | own
+    return wanted
+
+
 def _unwanted(
-    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], told_again: Collection[bytes]
+    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], insisted: Collection[bytes]
 ) -> dict[bytes, UUID]:
     """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` not given."""
-    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in told_again]
+    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in insisted]
     return statements.forgotten_among(db, tenant, hashes)
 
 
-def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], told_again: set[bytes]) -> None:
+def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], insisted: set[bytes]) -> None:
     """Drop revoked deletion requests; raise if one came after `_unwanted` looked, even while adding waited."""
-    if statements.forgotten_among(db, tenant, list(added - told_again)):
+    if statements.forgotten_among(db, tenant, list(added - insisted)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
-    if revoked := list(added & told_again):
+    if revoked := list(added & insisted):
         statements.lift_forgotten(db, tenant, revoked)
 
 
@@ -323,16 +374,14 @@ def _write(
     context: Context,
     db: Connection,
     owner: Namespace,
-    rows: Sequence[Fact],
-    given: Sequence[NewFact],
-    intents: Sequence[Intent],
-    embedded: dict[bytes, Vectors | None],
+    batch: Batch,
+    embedded: Embedded,
     now: datetime,
     *,
     count_turns: bool,
 ) -> list[Stored | InvalidInputError]:
     """Write facts as if each were stored by itself, in order; return what became of each."""
-    tenant = owner.id
+    tenant, rows, intents = owner.id, batch.rows, batch.intents
     targets = [intent.target for intent in intents if intent.target is not None]
     said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
     answers: dict[int, Stored | InvalidInputError] = {}
@@ -343,9 +392,8 @@ def _write(
         adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
         if adding:
             own = [rows[i] for i in adding]
-            added = add_within(
-                context, db, owner, own, [given[i] for i in adding], embedded, now, count_turns=count_turns
-            )
+            given = [batch.given[i] for i in adding]
+            added = add_within(context, db, owner, own, given, embedded, now, count_turns=count_turns)
             answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
         answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
     return [answers[i] for i in range(len(rows))]
