@@ -29,20 +29,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery.result import AsyncResult
-from ebb.contract import graph, reports, retention
+from ebb.contract import admin, graph, reports, retention
+from ebb.contract import decay as fading
 from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from uuid_utils.compat import uuid7
 
-from api.held import Holder
 from api.methods import Method
 from api.older_workers import readable
-from api.operations import Operator
-from api.transport import RECALL_SECONDS, STORE_SECONDS, Answer
+from api.transport import STORE_SECONDS, Answer, Sender
 
 
-class Client(Operator, Holder):
+class Client(Sender):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
@@ -110,6 +109,28 @@ class Client(Operator, Holder):
     items = Method(ITEMS)
     drop_item = Method(DROP_ITEM)
     item_paths = Method(ITEM_PATHS)
+    decay = Method(fading.DECAY)
+    prune = Method(fading.PRUNE)
+    backfill = Method(fading.BACKFILL)
+    runs = Method(fading.RUNS)
+    consolidate = Method(fading.CONSOLIDATE)
+    janitor = Method(fading.JANITOR)
+    janitor_snapshot = Method(fading.JANITOR_SNAPSHOT)
+    held = Method(fading.HELD)
+    let_go = Method(fading.LET_GO)
+    keep = Method(fading.KEEP)
+    purge = Method(fading.PURGE)
+    doctor = Method(admin.DOCTOR)
+    branch = Method(admin.BRANCH)
+    branches = Method(admin.BRANCHES)
+    drop_branch = Method(admin.DROP_BRANCH)
+    settings = Method(admin.SETTINGS)
+    system_course = Method(admin.SYSTEM_TIME_SERIES)
+
+    def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
+        """Return which workers answer within so many seconds, and which queues each serves."""
+        found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
+        return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
 
     def put_item(
         self,
@@ -173,31 +194,6 @@ class Client(Operator, Holder):
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
         return self.perform(reports.RESOLVE, {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
-
-    def system_course(self, days: int = 14) -> Answer:
-        """Return how the whole system kept up over so many days: `{"at", "waiting", "half", "most"}`.
-
-        For each of the instants, in epoch seconds: how many tasks waited in each queue, and within how many seconds
-        half and 19 of 20 of the writes before it could be read.
-        """
-        return self.call("memory.system_course", {"days": days}, RECALL_SECONDS)
-
-    def settings(
-        self,
-        *,
-        set: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
-        unset: Sequence[str] = (),
-        wait: bool = True,
-    ) -> Answer:
-        """Set and unset settings of the namespace by their paths, such as `hygiene.confidenceDecay.halfLife`.
-
-        Return `{"settings", "own", "changed"}`: all that hold, and which of them the namespace has set itself.
-
-        Raises:
-            InvalidInputError: a setting is unknown, or its value is not allowed.
-        """
-        arguments = {"namespace": self.namespace, "set": set, "unset": list(unset), "now": None}
-        return self.write("memory.settings", arguments, wait=wait)
 
 
 def _named(facts: Sequence[Any]) -> list[Any]:

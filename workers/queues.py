@@ -1,9 +1,8 @@
 """The queues: which tasks wait in which. Users wait for `recall`, so nothing else is in it."""
 
-from fnmatch import fnmatchcase
 from typing import Any
 
-from ebb.contract.operation import operations
+from ebb.contract.operation import find
 from kombu.entity import Exchange, Queue
 
 from workers.coordination.redis import results_url
@@ -15,34 +14,24 @@ SENT_AT = "ebb_sent_at"
 
 INTERNAL = {
     "memory.publish_keys": RECALL,
-    "decay.runs": RECALL,
     "memory.health": RECALL,
-    "memory.system_course": RECALL,
-    "memory.held": RECALL,
-    "memory.autolink": MAINTENANCE,
     "memory.measure": MAINTENANCE,
-    "memory.settings": RECALL,
+    "memory.autolink": MAINTENANCE,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
     "memory.settle_tallies": MAINTENANCE,
     "memory.thin_course": MAINTENANCE,
-    "memory.consolidate*": MAINTENANCE,
-    "memory.janitor": MAINTENANCE,
-    "memory.janitor_snapshot": RECALL,
+    "memory.consolidate_all": MAINTENANCE,
     "memory.ann": MAINTENANCE,
     "memory.rebuild_indexes": MAINTENANCE,
-    "memory.purge": MAINTENANCE,
     "memory.clean": MAINTENANCE,
-    "memory.branch": MAINTENANCE,
-    "memory.drop_branch": MAINTENANCE,
-    "memory.branches": RECALL,
-    "memory.doctor": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
-    "memory.*": STORE,
-    "decay.*": MAINTENANCE,
+    "memory.touch": STORE,
+    "memory.regenerate": STORE,
+    "decay.apply": MAINTENANCE,
 }
-"""The queues of tasks that are no operations of the contract, by patterns of their names."""
+"""Tasks that are no operations of the contract."""
 
 
 def queues() -> tuple[Queue, ...]:
@@ -52,14 +41,14 @@ def queues() -> tuple[Queue, ...]:
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """Return where a task goes: an operation as the contract says, another task by the first pattern that fits.
+    """Return where a task goes: to the queue of its operation, or else to that of internal tasks.
 
     No sender declares a queue: workers do, a message waits for them without, and where Redis is away for a moment just
     then, Celery goes on with the channel that it closed meanwhile, and fails with an `AttributeError`.
     """
-    operation = operations().get(name)
-    queue = operation.queue if operation else next((INTERNAL[one] for one in INTERNAL if fnmatchcase(name, one)), None)
-    return {"queue": queue, "routing_key": queue, "declare": ()} if queue else {}
+    operation = None if name in INTERNAL else find(name)
+    queue = operation.queue if operation is not None else INTERNAL.get(name, STORE)
+    return {"queue": queue, "routing_key": queue, "declare": ()}
 
 
 def configuration(redis_url: str) -> dict[str, Any]:

@@ -9,26 +9,21 @@ import typer
 from typer.core import TyperGroup
 
 from api.cli import (
+    admin,
     archives,
-    branches,
     context,
     contradictions,
+    decay,
     doctor,
-    forecast,
     graph,
-    held,
     hygiene,
     index,
     keys,
     lookup,
-    maintenance,
     mcp,
     memory,
-    migrate,
-    namespace_settings,
     output,
     processes,
-    purge,
     retention,
     system,
 )
@@ -38,25 +33,8 @@ GARBAGE_THRESHOLD = 50_000
 """Objects made between two looks for garbage."""
 
 MODULES = (
-    memory,
-    lookup,
-    context,
-    index,
-    retention,
-    contradictions,
-    graph,
-    forecast,
-    held,
-    namespace_settings,
-    archives,
-    maintenance,
-    purge,
-    hygiene,
-    branches,
-    doctor,
-    migrate,
-    mcp,
-)
+    memory, lookup, context, index, retention, contradictions, graph, decay, hygiene, archives, admin, doctor, mcp,
+)  # fmt: skip
 """Whose commands stand beside each other, in the order of the help."""
 
 

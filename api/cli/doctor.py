@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ebb.contract.admin import DOCTOR
 
 from api.cli import output
 from api.cli.connection import Everywhere, NamespaceName, client, located
@@ -55,7 +56,7 @@ def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
 def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: bool, mend: bool) -> dict[str, Any] | None:
     """Return what is wrong with facts; where they cannot be examined, that is one more failed check."""
     try:
-        found = memory.doctor(everywhere=everywhere, mend=mend)
+        found = memory.perform(DOCTOR, {"everywhere": everywhere, "mend": mend})
     except EbbError as error:
         checks.append({"name": "facts", "ok": False, "says": str(error)})
         return None

@@ -1,55 +1,54 @@
-"""`ebb consolidate` and `janitor`: near-duplicates are told and merged, what is due of one memory is done at once."""
+"""`ebb consolidate` and `janitor`: near-duplicates are listed and merged, and what is due of one memory is done."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from ebb.contract.decay import CONSOLIDATE, JANITOR, JANITOR_SNAPSHOT
 
 from api.cli import output
-from api.cli.connection import Everywhere, NamespaceName, client
+from api.cli.operations import Call, command_of
 
 LABELS = {
     "lastRunAt": "last run", "lastRunTurn": "at turn", "totalRuns": "runs", "lastCulledFacts": "culled facts",
     "lastCulledEpisodes": "culled episodes", "lastMarkedStaleEpisodes": "episodes newly stale",
 }  # fmt: skip
+MERGING = {
+    "apply": "Merge them; `ebb restore` takes it back.",
+    "force": "With --apply: merge past EBB_FORGET_LIMIT.",
+    "limit": "How many groups to show.",
+}
+
+Show = Annotated[bool, typer.Option("--show", help="Only show the report of the last run.")]
 
 
-def consolidate(
-    apply: Annotated[bool, typer.Option("--apply", help="Merge them; `ebb restore` takes it back.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="With --apply: merge past EBB_FORGET_LIMIT.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many groups to show.")] = 100,
-    everywhere: Everywhere = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
+@command_of(CONSOLIDATE, words=MERGING)
+def consolidate(call: Call) -> None:
     """Show facts that say nearly the same of the same, and merge them only with --apply.
 
     Of each group the fact is kept that is pinned, or else has the longest lifetime, was confirmed most often, or is the
     oldest, in this order.
     """
-    if force and not apply:
+    if call.given["force"] and not call.given["apply"]:
         raise typer.BadParameter("--force goes with --apply; without it nothing is merged")
-    with client(home, namespace) as memory, output.console(stderr=True).status("facts are compared …"):
-        done = memory.consolidate(apply=apply, force=force, limit=limit, everywhere=everywhere)
-    if as_json:
+    with output.spinner("facts are compared …"):
+        done = call.perform()
+    if call.as_json:
         output.print_json(done)
-        return
-    if everywhere:
+    elif call.given["everywhere"]:
         _say_sent(done)
-        return
-    for group in done["groups"]:
-        _show(group, merged=apply)
-    _conclude(done, memory.namespace)
+    else:
+        for group in done["groups"]:
+            _show(group, merged=call.given["apply"])
+        _conclude(done, call.memory.namespace)
 
 
 def _show(group: dict[str, Any], *, merged: bool) -> None:
     screen, keep = output.console(), group["keep"]
     screen.print(f"keep          {keep['id']}  {keep['text']}", markup=False)
     for one in group["merge"]:
-        screen.print(
-            f"{'merged' if merged else 'merge':<7} {one['similarity']:.3f} {one['id']}  {one['text']}", markup=False
-        )
+        action = "merged" if merged else "merge"
+        screen.print(f"{action:<7} {one['similarity']:.3f} {one['id']}  {one['text']}", markup=False)
     screen.print()
 
 
@@ -68,32 +67,26 @@ def _conclude(done: dict[str, Any], namespace: str) -> None:
         screen.print(f"No two facts in {namespace!r} say nearly the same.")
 
 
-def janitor(
-    show: Annotated[bool, typer.Option("--show", help="Only show what the last run told.")] = False,
-    now: Annotated[str | None, typer.Option(help="An earlier instant, such as an hour ago.")] = None,
-    everywhere: Everywhere = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Cull what nobody believes any more and let episodes age, in one namespace; say what was since the run before."""
-    from workers import validation  # noqa: PLC0415 - numpy would slow down every other command
-
-    if show and (now is not None or everywhere):
-        raise typer.BadParameter("--show tells of one namespace's last run; it goes with neither --now nor --all")
-    at = None if now is None else validation.instant(now, "--now").isoformat()
-    with client(home, namespace) as memory, output.console(stderr=True).status("the janitor is at work …"):
-        told = memory.janitor_snapshot() if show else memory.janitor(at, everywhere=everywhere)
-    if as_json:
-        output.print_json(told)
+@command_of(
+    JANITOR, also=("now",), own={"show": (Show, False)}, words={"now": "An earlier instant, such as an hour ago."}
+)
+def janitor(call: Call) -> None:
+    """Cull what is no longer believed and let episodes age, in one namespace; say what was since the run before."""
+    show, everywhere = call.own["show"], call.given["everywhere"]
+    if show and ("now" in call.given or everywhere):
+        raise typer.BadParameter("--show is about one namespace's last run; it goes with neither --now nor --all")
+    with output.spinner("the janitor is at work …"):
+        done = call.memory.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
+    if call.as_json:
+        output.print_json(done)
     elif everywhere:
-        _say_sent(told)
-    elif "skipped" in told:
-        output.console().print(f"{told['skipped']}; see: ebb settings")
-    elif not told["totalRuns"]:
-        output.console().print(f"The janitor was never in {told['namespace']!r}.")
+        _say_sent(done)
+    elif "skipped" in done:
+        output.console().print(f"{done['skipped']}; see: ebb settings")
+    elif not done["totalRuns"]:
+        output.console().print(f"The janitor was never in {done['namespace']!r}.")
     else:
-        output.print_table(["", told["namespace"]], [[label, told[name]] for name, label in LABELS.items()])
+        output.print_table(["", done["namespace"]], [[label, done[name]] for name, label in LABELS.items()])
 
 
 def _say_sent(done: dict[str, Any]) -> None:

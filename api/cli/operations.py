@@ -3,6 +3,9 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_origin
 
@@ -16,11 +19,31 @@ from api.cli.connection import NamespaceName, client
 if TYPE_CHECKING:
     from api.client import Client
 
+
+@dataclass
+class Call:
+    """A command as it was typed: what was given of the operation's parameters, and options of the command alone."""
+
+    operation: Operation
+    namespace: str | None
+    home: Path | None
+    given: dict[str, Any]
+    own: dict[str, Any]
+    as_json: bool
+    stack: ExitStack
+
+    @cached_property
+    def memory(self) -> "Client":
+        """Return the client of the namespace."""
+        return self.stack.enter_context(client(self.home, self.namespace))
+
+    def perform(self, **more: Any) -> dict[str, Any]:
+        """Have the operation done, with these parameters besides; return its answer."""
+        return self.memory.perform(self.operation, self.given | more)
+
+
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
 """Prints an answer for people: the answer, what was given, and the namespace."""
-
-Run: TypeAlias = Callable[["Client", dict[str, Any], bool], None]
-"""Does what a command is for: the client, what was given, and whether JSON is to be printed."""
 
 Act: TypeAlias = Callable[["Client", dict[str, Any]], dict[str, Any]]
 """Has an operation done by what was given."""
@@ -28,68 +51,80 @@ Act: TypeAlias = Callable[["Client", dict[str, Any]], dict[str, Any]]
 Own: TypeAlias = Mapping[str, tuple[Any, Any]]
 """The annotations and defaults of options that mean something else here, or that only the command line has."""
 
+Run: TypeAlias = Callable[[Call], None]
+"""Does what a command is for."""
+
+FLAGS = {"everywhere": "--all"}
+WORDS = {"everywhere": "Every namespace."}
+
 
 def command(
     operation: Operation, act: Act | None = None, *, fails: Callable[[dict[str, Any]], bool] | None = None, **how: Any
 ) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
-    `act` has the operation done where a command has something of its own to do; `how` is as for `options_of`. After
+    `act` has the operation done where a command has something of its own to do; `how` is as for `command_of`. After
     an answer that `fails` the command exits with 1. What is as by default was not said: of a known fact it changes
     nothing.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
     def decorate(show: Show) -> Callable[..., None]:
-        def run(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+        def run(call: Call) -> None:
+            given = call.given | {name: value for name, value in call.own.items() if value is not None}
             said = {name: value for name, value in given.items() if value != defaults.get(name)}
-            answer = memory.perform(operation, said) if act is None else act(memory, said)
-            if as_json:
+            answer = call.memory.perform(operation, said) if act is None else act(call.memory, said)
+            if call.as_json:
                 output.print_json(answer)
             else:
-                show(answer, given, memory.namespace)
+                show(answer, given, call.memory.namespace)
             if fails is not None and fails(answer):
                 raise typer.Exit(1)
 
         run.__doc__, run.__name__ = show.__doc__, show.__name__
-        return options_of(operation, **how)(run)
+        return command_of(operation, **how)(run)
 
     return decorate
 
 
-def options_of(
+def command_of(
     operation: Operation,
     *,
     arguments: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
     reads: str = "",
     left_out: tuple[str, ...] = (),
     own: Own | None = None,
     flags: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
 ) -> Callable[[Run], Callable[..., None]]:
-    """Return the decorator that gives a command the options of an operation.
+    """Return the decorator that makes a function, which gets the call, a command with the options of an operation.
 
     `arguments` are parameters given by their place, of which the one that `reads` may be `-` for standard input; those
-    `left_out` are not offered. `flags` names options otherwise, `words` describes parameters otherwise.
+    `left_out` are not offered, and of the shared ones those in `also` are. `flags` names options otherwise, `words`
+    describes parameters otherwise.
     """
-    fields = {name: operation.params.model_fields[name] for name in parameters(operation.params)}
-    in_order = dict.fromkeys((*arguments, *fields))
-    taken = {name: fields[name] for name in in_order if name not in (*SHARED, *left_out, *(own or {}))}
-    said = {name: _sentence(name, field, reads) for name, field in taken.items()} | dict(words or {})
-    offered = [_parameter(name, field, name in arguments, flags or {}, said[name]) for name, field in taken.items()]
-    offered += [_keyword(name, annotation, default) for name, (annotation, default) in (own or {}).items()]
+    others = {name: _keyword(name, kind, default) for name, (kind, default) in (own or {}).items()}
+    hidden = {*SHARED, *left_out, *others} - {*also}
+    in_order = dict.fromkeys((*arguments, *parameters(operation.params)))
+    fields = {name: operation.params.model_fields[name] for name in in_order if name not in hidden}
+    said = {name: _sentence(name, field, reads) for name, field in fields.items()} | WORDS | dict(words or {})
+    named = FLAGS | dict(flags or {})
+    offered = [_parameter(name, field, name in arguments, named, said[name]) for name, field in fields.items()]
+    ordered = sorted([*offered, *others.values()], key=lambda one: one.default is not inspect.Parameter.empty)
 
     def decorate(run: Run) -> Callable[..., None]:
-        def with_client(namespace: str | None, home: Path | None, as_json: bool, **given: Any) -> None:
+        def typed(namespace: str | None, home: Path | None, as_json: bool, **given: Any) -> None:
             if given.get(reads) == "-":
                 given[reads] = sys.stdin.read()
-            with client(home, namespace) as memory:
-                run(memory, {name: value for name, value in given.items() if value is not None}, as_json)
+            alone = {name: given.pop(name) for name in others}
+            known = {name: value for name, value in given.items() if value is not None}
+            with ExitStack() as stack:
+                run(Call(operation, namespace, home, known, alone, as_json, stack))
 
-        with_client.__doc__, with_client.__name__ = run.__doc__, run.__name__
-        ordered = [*sorted(offered, key=_needed_first), *COMMON]
-        with_client.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-        return with_client
+        typed.__doc__, typed.__name__ = run.__doc__, run.__name__
+        typed.__signature__ = inspect.Signature([*ordered, *COMMON])  # type: ignore[attr-defined]
+        return typed
 
     return decorate
 
@@ -109,18 +144,22 @@ def _parameter(
     elif kind is bool and field.default is False and name not in flags:
         info = typer.Option(f"--{name.replace('_', '-')}", help=sentence)
     else:
-        info = typer.Option(*flags.get(name, "").split(), help=sentence)
+        info = typer.Option(*flags.get(name, "").split(), help=sentence, **(_bounds(field) if kind is int else {}))
     default = inspect.Parameter.empty if field.is_required() else field.default
     optional = kind if default is inspect.Parameter.empty or default is not None else kind | None
     return _keyword(name, Annotated[optional, info], default)
 
 
+def _bounds(field: FieldInfo) -> dict[str, Any]:
+    """Return the least and the largest whole number that an option takes."""
+    bounds = {"min": "ge", "max": "le"}
+    return {
+        name: getattr(one, bound) for one in field.metadata for name, bound in bounds.items() if hasattr(one, bound)
+    }
+
+
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def _needed_first(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
 
 
 COMMON = [

@@ -1,17 +1,14 @@
 """`ebb used`, `forget`, `history`, `pin`, `forgotten` and `restore`: the owner's own decisions about facts."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, RESTORE, USED
 
 from api.cli import output
 from api.cli.connection import Yes
-from api.cli.operations import command, options_of
-
-if TYPE_CHECKING:
-    from api.client import Client
+from api.cli.operations import Call, command, command_of
 
 COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unknown": "red"}
 LONGEST = 100
@@ -22,12 +19,12 @@ YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without a
 SELECTION = ("since", "until", "reason", "run")
 
 
-@options_of(FORGET, arguments=("ids",), own={"yes": (Yes, False)})
-def forget(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+@command_of(FORGET, arguments=("ids",), own={"yes": (Yes, False)})
+def forget(call: Call) -> None:
     """Forget facts; until they are purged, `ebb restore` brings them back."""
-    if given["purge"]:
-        output.confirm_erasure(len(set(given["ids"])), yes=given["yes"], as_json=as_json)
-    show_outcomes(memory.forget(given["ids"], purge=given["purge"]), as_json=as_json)
+    if call.given["purge"]:
+        output.confirm_erasure(len(set(call.given["ids"])), yes=call.own["yes"], as_json=call.as_json)
+    show_outcomes(call.perform(), as_json=call.as_json)
 
 
 @options_of(USED, arguments=("ids",))
@@ -75,26 +72,26 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         output.console().print(f"There are more: --cursor {page['next']}", markup=False)
 
 
-@options_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
-def restore(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+@command_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
+def restore(call: Call) -> None:
     """Restore facts: by ids, also superseded ones, or what was forgotten in a time, for a reason or by a run.
 
     Without ids it counts the matching facts and asks; without a terminal it wants --yes. What was forgotten on request
     matches only with --reason asked or retracted. What ended by itself and is restored again is pinned. Interrupted, it
     continues when it is run again.
     """
-    ids, selection = given.get("ids"), {name: given[name] for name in SELECTION if given.get(name)}
+    ids, selection = call.own["ids"], {name: call.given[name] for name in SELECTION if call.given.get(name)}
     if bool(ids) == bool(selection):
         raise typer.BadParameter("give either ids, or any of --since, --until, --reason and --run")
     if ids:
-        show_outcomes(memory.restore(ids), as_json=as_json)
+        show_outcomes(call.memory.restore(ids), as_json=call.as_json)
         return
-    answer = memory.restore(**selection, dry_run=True)
-    if not given["dry_run"]:
-        output.confirm_restore(answer["matching"], yes=given["yes"], as_json=as_json)
+    answer = call.memory.restore(**selection, dry_run=True)
+    if not call.given["dry_run"]:
+        output.confirm_restore(answer["matching"], yes=call.own["yes"], as_json=call.as_json)
         with output.spinner("facts are restored …"):
-            answer |= memory.restore(**selection)
-    _show_restored(answer, as_json=as_json)
+            answer |= call.memory.restore(**selection)
+    _show_restored(answer, as_json=call.as_json)
 
 
 def show_outcomes(answer: dict[str, Any], *, as_json: bool) -> None:

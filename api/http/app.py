@@ -11,27 +11,22 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.http import (
-    branches,
+    admin,
     dashboard,
     decay,
     dispatch,
     facts,
     graph,
     health,
-    held,
-    hygiene,
     mcp,
     metrics,
-    namespace_settings,
     problems,
     recall,
     reports,
-    tasks,
 )
 from api.http.body import BodyLimit
 from api.http.door import Door
 from api.http.request_log import Watch
-from api.http.schemas import Problem
 from workers.errors import EbbError
 from workers.settings import Settings
 
@@ -40,12 +35,8 @@ GROUPS = (
     recall,
     graph,
     decay,
-    branches,
-    hygiene,
-    namespace_settings,
+    admin,
     reports,
-    held,
-    tasks,
     health,
     metrics,
     mcp,
@@ -93,7 +84,7 @@ class Api(FastAPI):
         """Return the OpenAPI document."""
         if self.openapi_schema is None:
             document = super().openapi()
-            document["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+            document["components"]["schemas"].setdefault("Problem", problems.Problem.model_json_schema())
             _show_answers(document["paths"])
         return super().openapi()
 
@@ -122,7 +113,7 @@ def make_app() -> FastAPI:
     own.add_middleware(BodyLimit)
     own.add_middleware(Watch)
     problems.register(own)
-    own.add_exception_handler(dispatch.Accepted, dispatch.accepted)
+    own.add_exception_handler(dispatch.WriteAccepted, dispatch.accepted)
     for group in GROUPS:
         own.include_router(group.routes)
     own.state.routes = [route for group in GROUPS for route in group.routes.routes]

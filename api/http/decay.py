@@ -1,35 +1,46 @@
-"""Routes of decay: run a pass, and list earlier ones."""
+"""Routes of decay: passes and earlier ones, near-duplicates, the janitor, and held facts."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from ebb.contract.values import Instant
-from fastapi import APIRouter, Query
+from ebb.contract import decay
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
 
-from api.http import schemas
-from api.http.dispatch import ACCEPTED, Admin, Reader
+from api.http import operations
+from api.http.dispatch import Admin, Reader, Session, Writer
 from api.http.route import Route
 
-routes = APIRouter(prefix="/memory/decay", tags=["decay"], route_class=Route)
-
-Everywhere = Annotated[bool, Query(description="All namespaces; needs the scope system.")]
+routes = APIRouter(prefix="/memory", route_class=Route)
 
 
-@routes.post("", response_model=schemas.Decayed, responses=ACCEPTED)
-def decay(memory: Admin, wish: schemas.DecayRequest | None = None, everywhere: Everywhere = False) -> dict[str, Any]:
-    """Run a pass over the due facts of this namespace, and return its counts."""
-    if everywhere:
+class Everywhere(BaseModel):
+    """The scope of a list of passes, as this door calls it."""
+
+    everywhere: bool = Field(False, description="passes over all namespaces, with their counts; needs `system`")
+
+
+def _decay(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    """Run a pass, over all namespaces only for callers with the scope system."""
+    if given.get("everywhere"):
         memory.caller.check("system")
-    return memory.decay(**(wish or schemas.DecayRequest()).arguments(), everywhere=everywhere)
+    return memory.perform(decay.DECAY, given)
 
 
-@routes.get("/runs", response_model=schemas.Runs)
-def runs(
-    memory: Reader,
-    limit: Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS)] = 20,
-    before: Annotated[Instant | None, Query(description="the `next` of the page before")] = None,
-    everywhere: Everywhere = False,
-) -> dict[str, Any]:
-    """Return the latest passes; the counts of a pass over all namespaces only with `everywhere`."""
-    if everywhere:
+def _runs(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    """List passes, all that they did only for callers with the scope system."""
+    everything = given.pop("everywhere", False)
+    if everything:
         memory.caller.check("system")
-    return memory.runs(limit, None if before is None else before.isoformat(), everything=everywhere)
+    return memory.perform(decay.RUNS, given | {"everything": everything})
+
+
+NOW = {"now": decay.Decay.model_fields["now"]}
+operations.add(routes, decay.DECAY, Admin, _decay, own=NOW, in_query=("everywhere",), tags=["decay"], name="decay")
+operations.add(routes, decay.RUNS, Reader, _runs, left_out=("everything",), own=Everywhere.model_fields, tags=["decay"])
+operations.add(routes, decay.CONSOLIDATE, Admin, left_out=("everywhere",), tags=["hygiene"])
+operations.add(routes, decay.JANITOR_SNAPSHOT, Reader, tags=["hygiene"])
+NOW = {"now": decay.RunJanitor.model_fields["now"]}
+operations.add(routes, decay.JANITOR, Admin, left_out=("everywhere",), own=NOW, tags=["hygiene"])
+operations.add(routes, decay.HELD, Reader, tags=["reports"])
+operations.add(routes, decay.LET_GO, Writer, tags=["reports"])
+operations.add(routes, decay.KEEP, Writer, tags=["reports"])

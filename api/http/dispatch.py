@@ -8,11 +8,11 @@ from uuid import UUID, uuid5
 
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.datastructures import URL
 from uuid_utils.compat import uuid7
 
 from api.client import Client
-from api.http import schemas
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from workers.coordination import idempotency
@@ -39,7 +39,14 @@ IdempotencyKey = Annotated[
 ]
 
 
-class Accepted(Exception):  # noqa: N818  no error: the write stands in the outbox
+class Accepted(BaseModel):
+    """A write that will be done: its task, and the id of the fact that it makes, if it makes one."""
+
+    task: UUID
+    id: UUID | None = None
+
+
+class WriteAccepted(Exception):  # noqa: N818  no error: the write stands in the outbox
     """The request's task was accepted without waiting."""
 
     def __init__(self, task: str, fact: str | None) -> None:
@@ -86,7 +93,7 @@ class Session(Client):
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
     ) -> dict[str, Any]:
-        """Send this request's task and return its result, or raise `Accepted` if the caller does not wait."""
+        """Send this request's task and return its result, or raise `WriteAccepted` if the caller does not wait."""
         own_id = task_id or self.task_id
         if self._key:
             arguments = self._reach(lambda: self._as_first(task, arguments))
@@ -95,7 +102,7 @@ class Session(Client):
                 return dict(known)
         self._door.refuse_backlog(task)
         if not self._waits:
-            raise Accepted(self.accept(task, arguments, own_id), self.new_fact)
+            raise WriteAccepted(self.accept(task, arguments, own_id), self.new_fact)
         try:
             answer = super().call(task, arguments, seconds, task_id=own_id)
         except LateError as late:
@@ -164,12 +171,12 @@ Writer = Annotated[Session, writing("write")]
 Admin = Annotated[Session, writing("admin")]
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
-    202: {"model": schemas.Accepted, "description": "Accepted; `GET /tasks/{id}` says when it is done."}
+    202: {"model": Accepted, "description": "Accepted; `GET /tasks/{id}` says when it is done."}
 }
 
 
 def accepted(_: Request, done: Exception) -> JSONResponse:
     """Answer 202 with the task of an accepted write."""
-    assert isinstance(done, Accepted)  # noqa: S101  it is registered for no other
+    assert isinstance(done, WriteAccepted)  # noqa: S101  it is registered for no other
     content = {"task": done.task} | ({"id": done.fact} if done.fact else {})
     return JSONResponse(content, 202, {"Location": f"/tasks/{done.task}"})

@@ -2,10 +2,11 @@
 
 import time
 from http import HTTPStatus
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 
-from api.http import schemas
 from api.http.door import Door, door_of
 from api.transport import AWAY
 from workers.coordination import signals
@@ -22,14 +23,27 @@ KNOWN_SECONDS = 2.0
 """Seconds for which the result of the checks is cached."""
 
 
+class Live(BaseModel):
+    """That this process answers."""
+
+    status: Literal["live"] = "live"
+
+
+class Ready(BaseModel):
+    """Whether memory can be used, and what is down: `ready`, `degraded` (not all of it) or `down`."""
+
+    status: Literal["ready", "degraded", "down"]
+    checks: dict[str, str]
+
+
 @routes.get("/live")
-async def live() -> schemas.Live:
+async def live() -> Live:
     """Answer that this process runs. This needs no thread, because all threads may wait for workers."""
-    return schemas.Live()
+    return Live()
 
 
-@routes.get("/ready", responses={503: {"model": schemas.Ready}})
-def ready(request: Request, response: Response) -> schemas.Ready:
+@routes.get("/ready", responses={503: {"model": Ready}})
+def ready(request: Request, response: Response) -> Ready:
     """Return the state of each part; 503 if storing or recalling is not possible."""
     door = door_of(request)
     at, checks = door.known_health
@@ -39,7 +53,7 @@ def ready(request: Request, response: Response) -> schemas.Ready:
     down = any(checks[name] != OK for name in NEEDED)
     well = all(check == OK for check in checks.values())
     response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
-    return schemas.Ready(status="down" if down else "ready" if well else "degraded", checks=checks)
+    return Ready(status="down" if down else "ready" if well else "degraded", checks=checks)
 
 
 def _checks(door: Door) -> dict[str, str]:

@@ -44,20 +44,25 @@ def add(
     route: str = "",
     left_out: tuple[str, ...] = (),
     own: Fields | None = None,
+    in_query: tuple[str, ...] = (),
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
     """Add a route of an operation: its own, or another one.
 
     `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `own` are
-    those that mean something else here. `problems` are the statuses of expected errors.
+    those that mean something else here; `in_query` are those that stand beside a body. `problems` are the statuses of
+    expected errors.
     """
     method, path = (route or operation.route).split()
     fields = {name: operation.params.model_fields[name] for name in operation.parameters} | dict(own or {})
-    taken = {name: field for name, field in fields.items() if name not in (*SHARED, *left_out)}
+    hidden = {*SHARED, *left_out} - (own or {}).keys()
+    taken = {name: field for name, field in fields.items() if name not in hidden}
     in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
-    others = {name: field for name, field in taken.items() if name not in in_path}
-    body = _body(operation, others) if others and method not in WITHOUT_BODY else None
+    queried = {name: field for name, field in taken.items() if name in in_query or method in WITHOUT_BODY}
+    queried = {name: field for name, field in queried.items() if name not in in_path}
+    others = {name: field for name, field in taken.items() if name not in {*in_path, *queried}}
+    body = _body(operation, others) if others else None
     endpoint = _endpoint(operation, act, has_body=body is not None)
     endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what FastAPI reads
         [
@@ -65,7 +70,8 @@ def add(
             _parameter("request", Request),
             _parameter("response", Response),
             *map(_in_path, in_path, in_path.values()),
-            *(_in_body(body, others) if body is not None else map(_in_query, others, others.values())),
+            *(_in_body(body, others) if body is not None else ()),
+            *map(_in_query, queried, queried.values()),
         ]
     )
     routes.add_api_route(
@@ -73,7 +79,9 @@ def add(
         endpoint,
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
-        responses=(ACCEPTED if operation.accepted else {}) | responses(*problems) | options.pop("responses", {}),
+        responses=(ACCEPTED if operation.accepted and method != "GET" else {})
+        | responses(*problems)
+        | options.pop("responses", {}),
         **options,
     )
 

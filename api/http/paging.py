@@ -1,14 +1,7 @@
-"""Paging: the size of a page, and the cursor of the next one."""
+"""Paging: where the next page of a listing is."""
 
-from typing import Annotated
-
-from fastapi import Query, Response
+from fastapi import Response
 from starlette.datastructures import URL
-
-from api.http import schemas
-
-Limit = Annotated[int, Query(ge=1, le=schemas.MOST_RESULTS, description="most items of the page")]
-Cursor = Annotated[str | None, Query(description="the `next` of the page before; without it the first page")]
 
 
 def link_next(url: URL, response: Response, cursor: str | None) -> None:

@@ -5,13 +5,14 @@ from http import HTTPStatus
 from typing import Any
 
 from ebb.contract.faults import MOST_FAULTS, fault, joined
+from ebb.contract.operation import EXAMPLE_ID
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from api.http.schemas import Problem
 from workers.errors import (
     BusyError,
     EbbError,
@@ -38,6 +39,20 @@ STATUS: Mapping[type[EbbError], HTTPStatus] = {
     TaskFailedError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """The status of each error of the domain, narrower ones first."""
+
+
+class Problem(BaseModel):
+    """A problem detail (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:ebb:problem:not-found"])
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(
+        examples=[f"id: no live fact {EXAMPLE_ID} is in namespace 'default'; look for it with `recall`."]
+    )
+    instance: str | None = Field(None, examples=[f"/memory/facts/{EXAMPLE_ID}"])
 
 
 class RefusedError(EbbError):

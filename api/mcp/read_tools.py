@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from ebb.contract.decay import HELD
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from ebb.contract.retention import FORGOTTEN
@@ -84,17 +85,14 @@ def forgotten(call: Call, given: dict[str, Any]) -> Answer:
     return {"facts": [], **brief(memory.client.forgotten(**given, asked=memory.writes))}
 
 
-def held(
-    call: Call,
-    limit: Limit = 10,
-    cursor: Annotated[str | None, Field(description="To go on: the `next` of the answer before, else none.")] = None,
-) -> Answer:
+@tool_of(HELD, "limit cursor", types=FEW, defaults={"limit": 10})
+def held(call: Call, given: dict[str, Any]) -> Answer:
     """List facts that are over but stay visible, because too many would have been forgotten at once.
 
     Returns {"held": [{"id", "text", "reason", "ended_at", …}], "total", "next"}. Their owner decides: `reinforce` keeps
     one, `forget` lets it go.
     """
-    return read(call).client.held(limit, cursor)
+    return read(call).client.perform(HELD, given)
 
 
 TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats), reads(held), reads(forgotten))

@@ -63,7 +63,7 @@ def test_purging_is_for_good(live: LiveSystem, client: Client) -> None:
     client.forget([kept])
     assert client.purge(dry_run=True)["left"] == 0
     assert live.rows("select id::text from facts where id in (%s, %s)", [gone, kept]) == [(kept,)]
-    assert client.purge(MONTHS_LATER, dry_run=True)["left"] >= 1
+    assert client.purge(now=MONTHS_LATER, dry_run=True)["left"] >= 1
     assert live.ebb_json("purge", "--now", MONTHS_LATER, "--all", "--yes")["left"] == 0
     assert live.rows("select id from facts where id in (%s, %s)", [gone, kept]) == []
     assert "it was purged" in client.restore([kept])["results"][0]["error"]

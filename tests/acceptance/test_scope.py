@@ -82,12 +82,12 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "relations": ("relations.decay", {"now": NEXT_YEAR}),
 }
 CALLS: dict[str, Callable[[Client], Any]] = {
-    "decay": lambda client: client.decay(NEXT_YEAR),
-    "prune": lambda client: client.prune(NEXT_YEAR),
-    "purge": lambda client: client.purge(NEXT_YEAR),
+    "decay": lambda client: client.decay(now=NEXT_YEAR),
+    "prune": lambda client: client.prune(now=NEXT_YEAR),
+    "purge": lambda client: client.purge(now=NEXT_YEAR),
     "backfill": lambda client: client.backfill(),
     "consolidate": lambda client: client.consolidate(apply=True),
-    "janitor": lambda client: client.janitor(NEXT_YEAR),
+    "janitor": lambda client: client.janitor(now=NEXT_YEAR),
     "doctor": lambda client: client.doctor(mend=True),
     "relations": lambda client: client.decay_relations(now=NEXT_YEAR),
 }

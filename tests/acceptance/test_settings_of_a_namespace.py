@@ -44,7 +44,7 @@ def test_one_namespace_ages_by_its_own_settings(client: Client) -> None:
     client.store("We missed the last train to Basel.", kind="episodic", session="a", turn=1)
     client.store("The wedding was on a ship.", kind="episodic", durability="permanent")
     client.store("Tea is at four.")
-    client.decay((datetime.now(UTC) + timedelta(days=8)).isoformat())
+    client.decay(now=(datetime.now(UTC) + timedelta(days=8)).isoformat())
     held = client.stats()
     assert (held["forgotten_by_reason"], held["turns"]) == ({"aged": 1}, 1)
     assert held["episodes"] == {"persistent": 0, "permanent": 1, "stale": 1}

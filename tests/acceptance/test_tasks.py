@@ -352,9 +352,9 @@ def test_a_pass_on_the_day_that_was_forecast_does_what_was_said(live: LiveSystem
 
     (day,) = [day for day in client.forecast(days=120)["days"] if day["fingerprinted"]]
     assert [fact["id"] for fact in day["facts"] if fact["change"] == "fingerprinted"] == [id_]
-    client.decay((datetime.fromisoformat(day["at"]) - timedelta(days=1)).isoformat())
+    client.decay(now=(datetime.fromisoformat(day["at"]) - timedelta(days=1)).isoformat())
     assert fidelity(live, id_)[0] != FINGERPRINT
-    client.decay(day["at"])
+    client.decay(now=day["at"])
     assert fidelity(live, id_)[0] == FINGERPRINT
 
 
@@ -362,9 +362,9 @@ def test_a_dry_run_says_what_the_pass_then_does(live: LiveSystem, client: Client
     client.decay()
     store_faded(client, 100)
     before, now = live.state(), ago(-1)
-    tried = client.decay(now, dry_run=True)
+    tried = client.decay(now=now, dry_run=True)
     assert live.state() == before
-    done = client.decay(now)
+    done = client.decay(now=now)
     assert done["processed"] >= 100
     assert tried | {"duration_ms": 0} == done | {"duration_ms": 0}
 
@@ -558,7 +558,7 @@ def test_what_is_no_live_fact_cannot_be_reinforced(client: Client, id_: Any) -> 
 def test_a_pass_as_of_no_instant_is_refused(live: LiveSystem, client: Client, now: str) -> None:
     before = live.rows("select count(*) from decay_runs")
     with pytest.raises(InvalidInputError, match="now: "):
-        client.decay(now)
+        client.decay(now=now)
     assert live.rows("select count(*) from decay_runs") == before
 
 

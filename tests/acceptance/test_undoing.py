@@ -43,7 +43,7 @@ def test_what_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_and_by_an
     before = live.rows("select now()")[0][0].isoformat()
     backup = tmp_path / "backup.jsonl"
     assert live.ebb("export", str(backup), *own).returncode == 0
-    client.decay(YEARS_LATER, force=True, everywhere=False)
+    client.decay(now=YEARS_LATER, force=True, everywhere=False)
     assert texts(client) == []
     found = live.ebb_json("forgotten", "--since", before, "--limit", "10", *own)
     assert len(found["facts"]) == 10
@@ -52,7 +52,7 @@ def test_what_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_and_by_an
     assert live.ebb_json("restore", "--since", before, "--dry-run", *own) == {"matching": 30}
     assert live.ebb_json("restore", "--since", before, "--yes", *own)["restored"] == 30
     assert texts(client) == sorted(TEXTS)
-    client.decay(YEARS_LATER, force=True, everywhere=False)
+    client.decay(now=YEARS_LATER, force=True, everywhere=False)
     assert live.ebb_json("import", str(backup), *own)["restored"] == 30
     assert texts(client) == sorted(TEXTS)
 
@@ -73,7 +73,7 @@ def test_a_selection_is_restored_over_http_and_by_a_tool(client: Client, api: ht
     headers = {"X-Ebb-Namespace": client.namespace}
     asked = client.facts(1)["facts"][0]["id"]
     client.forget([asked])
-    client.decay(YEARS_LATER, force=True, everywhere=False)
+    client.decay(now=YEARS_LATER, force=True, everywhere=False)
     found = api.get("/memory/forgotten", params={"reason": "asked"}, headers=headers).json()["facts"]
     assert [one["id"] for one in found] == [asked]
     run = api.get("/memory/forgotten", params={"limit": 1}, headers=headers).json()["facts"][0]["run"]
@@ -106,7 +106,7 @@ def test_a_superseded_fact_is_reopened_by_its_id(live: LiveSystem, client: Clien
 
 
 def test_a_restore_of_many_that_is_delivered_twice_restores_each_once(live: LiveSystem, client: Client) -> None:
-    client.decay(YEARS_LATER, force=True, everywhere=False)
+    client.decay(now=YEARS_LATER, force=True, everywhere=False)
     live.delivered("memory.restore", {"namespace": client.namespace, "since": "2020-01-01"}, 2)
     assert texts(client) == sorted(TEXTS)
     events = "select count(*) from events join namespaces on id = namespace where what = 'restored' and name = %s"

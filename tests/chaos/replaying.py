@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ebb.contract import documents as asked_documents
 from ebb.contract import graph as asked_graph
+from ebb.contract.admin import ChangeSettings
 
 from tests.chaos.cells import (
     CONSOLIDATE,
@@ -132,8 +133,7 @@ def _unindex(context: Context, step: Step) -> None:
 
 
 def _settings(context: Context, step: Step) -> None:
-    given = step.arguments
-    namespace_settings.change(context, given["namespace"], given.get("set"), given.get("unset"), _instant(step))
+    namespace_settings.change(context, ChangeSettings.model_validate(step.arguments), _instant(step))
 
 
 def _put_item(context: Context, step: Step) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from ebb.contract.admin import ChangeSettings
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
 from ebb.contract.retention import ShowHistory
@@ -258,7 +259,8 @@ class Memory:
         self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"
     ) -> Any:
         """Set and unset settings of a namespace; return the whole of its hygiene."""
-        return namespace_settings.change(self.context, namespace, given, list(unset), day(at)).settings["hygiene"]
+        asked = ChangeSettings(namespace=namespace, set=given, unset=list(unset))
+        return namespace_settings.change(self.context, asked, day(at)).settings["hygiene"]
 
     def store_turns(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
         """Store so many turns of a session, as facts."""

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, ODD_TEXTS, TEXTS, examples
 
+from workers.core.hygiene import PATHS, changed
 from workers.errors import InvalidInputError, SettingsError
 from workers.settings import Settings
-from workers.validation.hygiene import PATHS, changed_settings
 
 NAMES = tuple(f"EBB_{name.upper()}" for name in Settings.model_fields)
 SPOKEN = st.one_of(
@@ -53,10 +53,10 @@ def test_a_schedule_that_is_none_is_refused(schedule: str) -> None:
 
 
 @examples(300)
-@given(given=st.one_of(JSON, st.dictionaries(st.one_of(st.sampled_from(PATHS), TEXTS), JSON, max_size=3)),
-       unset=st.one_of(JSON, st.lists(st.one_of(st.sampled_from(PATHS), JSON), max_size=3)))  # fmt: skip
+@given(given=st.dictionaries(st.one_of(st.sampled_from(PATHS), TEXTS), JSON, max_size=3),
+       unset=st.lists(st.one_of(st.sampled_from(PATHS), TEXTS), max_size=3))  # fmt: skip
 def test_any_settings_of_a_namespace_are_taken_or_refused(given: Any, unset: Any) -> None:
     known = {"hygiene": {"confidenceDecay": {"halfLife": 60}}}
     with contextlib.suppress(InvalidInputError):
-        changed_settings(known, given, unset)
+        changed(known, given, unset)
     assert known == {"hygiene": {"confidenceDecay": {"halfLife": 60}}}

@@ -1,7 +1,9 @@
 """Passes: what was done of late, the newest first."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
+
+from ebb.contract.decay import ListRuns
 
 from workers.context import Context
 from workers.errors import InvalidInputError
@@ -17,15 +19,10 @@ BATCH = 1_000
 """Passes dropped in one transaction."""
 
 
-def latest(
-    context: Context, namespace: str, limit: int, before: datetime | None = None, *, everything: bool = False
-) -> list[Run]:
-    """Return the latest passes that took a namespace's facts, or with `everything` any.
-
-    Of a pass over all namespaces one of them learns when it was, not what it did.
-    """
+def latest(context: Context, asked: ListRuns) -> list[Run]:
+    """Return the latest passes that took a namespace's facts, or with `everything` any."""
     with transaction(context.database_url) as db:
-        return runs.latest(db, namespace, limit, before, everything=everything)
+        return runs.latest(db, asked.namespace, asked.limit, asked.before, everything=asked.everything)
 
 
 def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from ebb.contract.admin import ChangeSettings
 
-from workers import validation
 from workers.context import Context
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
-from workers.core.hygiene import Document, Hygiene, by_passes, effective, numbers
+from workers.core.hygiene import Document, Hygiene, by_passes, changed, effective, numbers
 from workers.errors import InvalidInputError
 from workers.storage import namespaces
 from workers.storage.connection import Connection, transaction
@@ -84,7 +84,7 @@ def settings_of(context: Context, namespace: str) -> NamespaceSettings:
     return _shown(context, {} if tenant is None else tenant.settings, changed=False)
 
 
-def change(context: Context, namespace: str, given: Any, unset: Any, now: datetime) -> NamespaceSettings:
+def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceSettings:
     """Set some settings of a namespace and unset others; return what holds then. Repeating it changes nothing.
 
     What follows for its facts comes with the next pass.
@@ -93,13 +93,13 @@ def change(context: Context, namespace: str, given: Any, unset: Any, now: dateti
         InvalidInputError: a setting is unknown, its value is not allowed, or others were chosen after `now`; nothing
             was changed.
     """
-    validation.changed_settings({}, given, unset)
+    changed({}, asked.set, asked.unset)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find_or_add(db, namespace)
+        tenant = namespaces.find_or_add(db, asked.namespace)
         known, chosen_at = namespaces.lock_settings(db, tenant.id)
         if chosen_at is not None and chosen_at > now:
             raise InvalidInputError(f"set: others were chosen at {chosen_at}, later than these at {now}; choose again.")
-        own = validation.changed_settings(known, given, unset)
+        own = changed(known, asked.set, asked.unset)
         if own != known:
             namespaces.put_settings(db, tenant.id, own, now)
     return _shown(context, own, changed=own != known)

@@ -1,16 +1,12 @@
 """What tasks answer: plain JSON, which every door passes on as it is."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from workers.core.fading import REASONS
-from workers.decay.backfill import Backfilled
 from workers.decay.forecast import CHANGES, Day
-from workers.decay.passes import Report
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.add import Stored
 from workers.memory.context import Injection, Line
@@ -22,7 +18,6 @@ from workers.memory.lifetime import Ending
 from workers.memory.pin import Pinned
 from workers.memory.recall import Recalled, Result
 from workers.memory.supersede import Page as Pairs
-from workers.storage.runs import Run
 from workers.storage.supersession import Contradiction
 from workers.validation import cursors
 
@@ -146,63 +141,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return shown(value)
     return str(value) if isinstance(value, UUID) else value
-
-
-def passed(report: Report) -> dict[str, Any]:
-    """Return what a pass did, in the terms of what it was for."""
-    return _decayed(report) if report.work == "decay" else _pruned(report)
-
-
-def runs(latest: Sequence[Run], most: int) -> dict[str, Any]:
-    """Return passes, the newest first, and before which instant to look for more; null after the last."""
-    told = [{name: _plain(value) for name, value in asdict(run).items()} for run in latest]
-    return {"runs": told, "next": told[-1]["started_at"] if len(told) == most else None}
-
-
-def _decayed(report: Report) -> dict[str, Any]:
-    done = report.counters
-    return {
-        "processed": done.processed,
-        "changed": done.changed,
-        "hot": done.hot,
-        "warm": done.warm,
-        "cold": done.cold,
-        "compressed": done.compressed,
-        "fingerprinted": done.fingerprinted,
-        "forgotten": done.forgotten,
-        "stale": done.stale,
-        "held": done.held,
-        "duration_ms": round(done.duration_ms, 1),
-        "segments": done.segments,
-    }
-
-
-def _pruned(report: Report) -> dict[str, Any]:
-    """Return how many facts had expired, and of how many soft decay halved the confidence, or deleted them (C-D11)."""
-    done = report.counters
-    return {
-        "expired": done.expired,
-        "decayed": done.decayed,
-        "deleted": done.faded + done.culled + done.aged,
-        "held": done.held,
-        "dry_run": report.dry_run,
-        "duration_ms": round(done.duration_ms, 1),
-        "segments": done.segments,
-    }
-
-
-def backfilled(done: Backfilled) -> dict[str, Any]:
-    """Return how many facts got which class."""
-    changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
-    return {"examined": done.examined, "changes": changes, "overdue": done.overdue}
-
-
-def backfilled_so_far(answer: dict[str, Any] | None) -> Backfilled:
-    """Return what an earlier part of a backfill had to answer."""
-    if answer is None:
-        return Backfilled()
-    changes = {(change["from"], change["to"]): change["facts"] for change in answer["changes"]}
-    return Backfilled(answer["examined"], Counter(changes), answer["overdue"])
 
 
 def recalled(found: Recalled) -> dict[str, Any]:

@@ -1,131 +1,185 @@
-"""The tasks by which facts fade and end: plan, prune, apply, and the backfill of decay classes."""
+"""The tasks by which facts fade and end: passes, prunes, the backfill of decay classes, and decisions on held facts."""
 
 import time
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, NoReturn
+from uuid import UUID
 
 from celery import Task
 from celery.exceptions import Ignore
+from ebb.contract import decay as contract
+from ebb.contract.operation import Params
+from ebb.contract.values import MOST_RESULTS, Count, Flag, Name
 
-from workers import validation
 from workers.celery import app, settings
 from workers.coordination import signals
 from workers.decay import backfill as backfilling
+from workers.decay import held as holding
 from workers.decay import passes as decay
 from workers.decay import runs as passes
+from workers.decay.held import Cursor, Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks import answers
-from workers.tasks.once import note
-from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, instant, scope, uuid_of, write_instant
-from workers.validation import successors
+from workers.tasks.answers import shown
+from workers.tasks.once import OnceTask, note
+from workers.tasks.operation import Place, internal, task_of
+from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+from workers.validation import cursors
+
+DECIDING_SECONDS = 5.0
+"""How long one call goes on; a caller who has more to decide calls again."""
+
+PASSED = (
+    "processed", "changed", "hot", "warm", "cold", "compressed", "fingerprinted", "forgotten", "stale", "held",
+    "duration_ms", "segments",
+)  # fmt: skip
 
 
-@app.task(base=EbbTask, bind=True, name="decay.plan")
-def plan(
-    self: Task,
-    now: Any = None,
-    dry_run: bool = False,
-    force: bool = False,
-    scheduled: bool = False,
-    namespace: Any = "default",
-    everywhere: bool = False,
-) -> dict[str, Any]:
-    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters.
+class Plan(contract.Decay):
+    """A pass, which beat may have sent."""
 
-    The pass takes the facts of one namespace, or with `everywhere` those of all.
-    """
-    name = scope(namespace, everywhere=everywhere)
-    at = instant(now) if dry_run else write_instant(self, now)
-    if scheduled and not signals.may_pass(context.redis, context.seconds()):
+    scheduled: Flag = False
+
+
+class PrunePlan(contract.Prune):
+    """A prune, which beat or a starting worker may have sent."""
+
+    scheduled: Flag = False
+    startup: Flag = False
+
+
+class PassPart(Params):
+    """A part of a pass over one segment."""
+
+    run: UUID
+    segment: Count
+    part: Count
+
+
+class BackfillPart(contract.Backfill):
+    """A backfill, or the rest of one."""
+
+    after: Place | None = None
+    so_far: contract.Backfilled | None = None
+    asked_by: Name | None = None
+
+
+@task_of(contract.DECAY, Plan)
+def plan(self: Task, asked: Plan) -> dict[str, Any]:
+    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
+    at = _instant(self, asked)
+    if asked.scheduled and not signals.may_pass(context.redis, context.seconds()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
-    return _pass(self, at, scheduled=scheduled, dry_run=dry_run, force=force, namespace=name)
+    return _pass(self, asked, at, force=asked.force)
 
 
-@app.task(base=EbbTask, bind=True, name="decay.prune")
-def prune(
-    self: Task,
-    now: Any = None,
-    hard: bool = True,
-    soft: bool = True,
-    dry_run: bool = False,
-    scheduled: bool = False,
-    startup: bool = False,
-    namespace: Any = "default",
-    everywhere: bool = False,
-) -> dict[str, Any]:
-    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many.
-
-    It takes the facts of one namespace, or with `everywhere` those of all.
-    """
-    name = scope(namespace, everywhere=everywhere)
-    at = instant(now) if dry_run else write_instant(self, now)
-    if startup and not signals.starts_first(context.redis, self.request.id or ""):
+@task_of(contract.PRUNE, PrunePlan)
+def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
+    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
+    at = _instant(self, asked)
+    if asked.startup and not signals.starts_first(context.redis, self.request.id or ""):
         return {"skipped": "another worker has just started, and prunes"}
-    if not hard and not soft:
+    if not asked.hard and not asked.soft:
         raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
-    asked = "prune" if hard and soft else "hard prune" if hard else "soft prune"
-    work = "startup prune" if startup else asked
-    return _pass(self, at, work=work, scheduled=scheduled, dry_run=dry_run, namespace=name)
+    wanted = "prune" if asked.hard and asked.soft else "hard prune" if asked.hard else "soft prune"
+    return _pass(self, asked, at, work="startup prune" if asked.startup else wanted)
 
 
-@app.task(base=EbbTask, name="decay.runs")
-def runs(namespace: Any = "default", limit: Any = 20, before: Any = None, everything: bool = False) -> dict[str, Any]:
-    """Return the latest passes, the newest first; with `everything` those of all namespaces, and all that they did."""
-    name, most = validation.namespace_name(namespace), validation.whole(limit, "limit", MOST_RESULTS)
-    earlier = None if before is None else validation.instant(before, "before")
-    return answers.runs(passes.latest(context, name, most, earlier, everything=everything), most)
+@task_of(contract.RUNS, contract.ListRuns)
+def runs(_: Task, asked: contract.ListRuns) -> dict[str, Any]:
+    """Return the latest passes, the newest first."""
+    latest = [answers.fact(asdict(run)) for run in passes.latest(context, asked)]
+    return {"runs": latest, "next": latest[-1]["started_at"] if len(latest) == asked.limit else None}
 
 
-@app.task(base=EbbTask, name="decay.apply", ignore_result=True)
-def apply(run: str, segment: int, part: int) -> None:
+@internal("decay.apply", PassPart, ignore_result=True)
+def apply(_: Task, part: PassPart) -> None:
     """Decay what is due in one segment, and close the run if this was its last part."""
-    own_run = validation.fact_id(run)
-    decay.apply(context, (own_run, segment, part), yield_to_users)
-    report = decay.finish(context, own_run)
+    decay.apply(context, (part.run, part.segment, part.part), yield_to_users)
+    report = decay.finish(context, part.run)
     if report.finished and report.asked_by:
-        app.backend.mark_as_done(report.asked_by, answers.passed(report))
+        app.backend.mark_as_done(report.asked_by, _passed(report))
 
 
-@app.task(base=EbbTask, bind=True, name="decay.backfill")
-def backfill(
-    self: Task,
-    namespace: Any = "default",
-    dry_run: bool = False,
-    prune: bool = False,
-    everywhere: bool = False,
-    now: Any = None,
-    after: Any = None,
-    so_far: Any = None,
-    asked_by: Any = None,
-) -> dict[str, Any]:
-    """Classify again the facts of a namespace, or with `everywhere` of all, whose class was not chosen explicitly.
-
-    The last successor answers; `after`, `so_far` and `asked_by` are what a successor goes on from.
-    """
-    name, until = scope(namespace, everywhere=everywhere), time.monotonic() + WORK_SECONDS
-    at = instant(now) if dry_run else write_instant(self, now)
-    place: embed.Position | None = successors.fact_place(after, embed.START)
-    done = answers.backfilled_so_far(successors.so_far(so_far, successors.Backfilled))
-    waits = successors.waiting(asked_by)
+@task_of(contract.BACKFILL, BackfillPart)
+def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
+    """Classify again the facts whose class was not chosen explicitly; the last successor answers."""
+    until = time.monotonic() + WORK_SECONDS
+    at = _instant(self, asked)
+    place: embed.Position | None = asked.after or embed.START
+    done = _so_far(asked.so_far)
     while place is not None and time.monotonic() < until:
-        place, more = backfilling.backfill(context, name, place, at, dry_run=dry_run, prune=prune)
+        place, more = backfilling.backfill(context, asked.scope, place, at, dry_run=asked.dry_run, prune=asked.prune)
         done += more
-    answer = answers.backfilled(done)
-    waiting = waits or self.request.id or ""
+    changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
+    answer = {"examined": done.examined, "changes": changes, "overdue": done.overdue}
     if place is not None:
-        given = {"namespace": namespace, "everywhere": everywhere, "dry_run": dry_run, "prune": prune}
+        waiting = asked.asked_by or self.request.id or ""
         going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        backfill.apply_async(kwargs=given | going_on)
+        backfill.apply_async(kwargs=asked.given() | going_on)
         leave_answer_to_others(self, f"{done.examined} facts so far")
-    return answered(waits, answer)
+    return answered(asked.asked_by, answer)
 
 
-def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[str, Any]:
+@task_of(contract.HELD, contract.ListHeld)
+def held(_: Task, asked: contract.ListHeld) -> dict[str, Any]:
+    """Return facts that have ended but stay visible, those that ended first in front."""
+    page = holding.listed(context, asked.namespace, asked.limit, cursors.place(asked.cursor, Cursor))
+    facts = [
+        {
+            "id": str(one.id),
+            "text": one.text,
+            "decay_class": one.decay_class,
+            "reason": page.reasons.get(one.id),
+            "ended_at": shown(one.ended_at),
+            "created_at": shown(one.created_at),
+        }
+        for one in page.facts
+    ]
+    return {"held": facts, "total": page.total, "next": cursors.following(page.rest)}
+
+
+@task_of(contract.LET_GO, contract.LetGo, base=OnceTask)
+def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
+    """Forget held facts, or with `everything` all that are held; return how many, and how many are left."""
+    done = _decide(self, asked, holding.let_go)
+    signals.mark_grown(context.redis, asked.namespace)
+    return done
+
+
+@task_of(contract.KEEP, contract.Keep, base=OnceTask)
+def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
+    """Keep held facts, or with `everything` all that are held; return how many, and how many are left."""
+    return _decide(self, asked, holding.keep)
+
+
+def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:
+    """Decide about held facts for a few seconds.
+
+    Raises:
+        InvalidInputError: both ids and `everything` were given, or neither.
+    """
+    at = write_instant(task, asked.now)
+    if asked.everything == (asked.ids is not None):
+        raise InvalidInputError("ids: give the ids of held facts, or `everything` for all that are held, not both.")
+    done = decide(context, asked.namespace, asked.ids, at, time.monotonic() + DECIDING_SECONDS)
+    return {"decided": len(done.ids), "ids": [str(id_) for id_ in done.ids[:MOST_RESULTS]], "left": done.left}
+
+
+def _instant(task: Task, asked: contract.Decay | contract.Prune | contract.Backfill) -> datetime:
+    """Return the instant of a pass: any that is only tried, else one at which a task may write."""
+    return asked.now or context.now() if asked.dry_run else write_instant(task, asked.now)
+
+
+def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> dict[str, Any]:
     """Begin a pass and send its parts; return its counters if nothing is left to do, or else leave that to the last."""
     asked_by = task.request.id or ""
-    run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if scheduled else None
+    run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if asked.scheduled else None
+    options |= {"dry_run": asked.dry_run, "namespace": asked.scope}
     parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
     for part_run, segment, part in parts:
         apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
@@ -133,11 +187,36 @@ def _pass(task: Task, at: datetime, *, scheduled: bool, **options: Any) -> dict[
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         leave_answer_to_others(task, f"{len(parts)} parts sent")
     # A run over a namespace that does not exist never began.
-    return answers.passed(replace(report, work=options.get("work", "decay"), dry_run=options["dry_run"]))
+    return _passed(replace(report, work=options.get("work", "decay"), dry_run=asked.dry_run))
+
+
+def _passed(report: decay.Report) -> dict[str, Any]:
+    """Return what a pass did, in the terms of what it was for."""
+    done = report.counters
+    duration_ms = round(done.duration_ms, 1)
+    if report.work == "decay":
+        return {name: getattr(done, name) for name in PASSED} | {"duration_ms": duration_ms}
+    return {
+        "expired": done.expired,
+        "decayed": done.decayed,
+        "deleted": done.faded + done.culled + done.aged,
+        "held": done.held,
+        "dry_run": report.dry_run,
+        "duration_ms": duration_ms,
+        "segments": done.segments,
+    }
+
+
+def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
+    """Return what earlier parts of a backfill did."""
+    if done is None:
+        return backfilling.Backfilled()
+    changes = Counter({(change.was, change.to): change.facts for change in done.changes})
+    return backfilling.Backfilled(done.examined, changes, done.overdue)
 
 
 def leave_answer_to_others(task: Task, said: str) -> NoReturn:
-    """End a task whose answer comes from a later one; Flower is told that it went well."""
+    """End a task whose answer comes from a later one; Flower shows that it succeeded."""
     task.send_event("task-succeeded", result=said, runtime=0.0)
     raise Ignore
 
@@ -151,6 +230,6 @@ def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def yield_to_users() -> None:
-    """Pause between two batches while users wait for answers (C-O18)."""
+    """Pause between two batches while users wait for answers."""
     if signals.users_wait(context.redis, context.seconds()):
         time.sleep(settings.decay_sleep_ms / 1000)

@@ -1,80 +1,143 @@
-"""The tasks of hygiene: consolidate, then the janitor, then the review by an LLM where one is wanted (H40)."""
+"""The tasks of hygiene: consolidation, then the janitor, then the review by an LLM where that is enabled."""
 
 import time
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from celery import Task
+from ebb.contract import decay as contract
+from ebb.contract.operation import Answer, Timed
+from ebb.contract.values import MOST_RESULTS, FactId, Flag, Name
+from pydantic import Field
 
-from workers import validation
-from workers.celery import app, settings
+from workers.celery import settings
 from workers.coordination import signals
 from workers.decay import consolidate as consolidating
 from workers.decay import janitor as tidying
 from workers.decay import passes
+from workers.decay import review as reviewing
 from workers.decay.consolidate import Group
 from workers.storage.janitors import Snapshot
-from workers.tasks.answers import shown as iso
+from workers.tasks.answers import shown
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.decay import apply as apply_part
-from workers.tasks.maintenance import prune_by_llm
 from workers.tasks.once import OnceTask
+from workers.tasks.operation import Upkeep, internal, task_of
 from workers.tasks.recall import regenerate
-from workers.tasks.task import MOST_RESULTS, WORK_SECONDS, EbbTask, context, uuid_of, write_instant
-from workers.validation import successors
+from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 
 CONSOLIDATION_SECONDS = 3_600.0
 """Two beats that send a consolidation of everything within this time have one."""
 
+REVIEW_SECONDS = 20.0
+"""How long a task that asks an LLM goes on, whose last answer may take as long again."""
 
-@app.task(base=OnceTask, bind=True, name="memory.consolidate")
-def consolidate(
-    self: Task,
-    namespace: Any = "default",
-    apply: bool = False,
-    force: bool = False,
-    limit: Any = 100,
-    everywhere: bool = False,
-    now: Any = None,
-    scheduled: bool = False,
-    run: Any = None,
-    so_far: Any = None,
-    asked_by: Any = None,
-) -> dict[str, Any]:
-    """Return facts that say nearly the same, after merging them if `apply` is true; the last successor answers.
 
-    With `everywhere` each namespace that has something new has a run of its own, and the answer says which.
-    `limit` is how many groups are told; `run`, `so_far` and `asked_by` are what a successor goes on from. What is
-    scheduled is followed by the janitor, where that is wanted.
-    """
-    task_id, name = self.request.id or "", validation.namespace_name(namespace)
-    most, until = validation.whole(limit, "limit", MOST_RESULTS), time.monotonic() + WORK_SECONDS
-    at = write_instant(self, now)
-    if everywhere:
-        return _consolidate_all(at, {"apply": apply, "force": force, "limit": most})
-    own_run, waits = uuid_of(task_id) if run is None else validation.fact_id(run), successors.waiting(asked_by)
-    before = successors.so_far(so_far, successors.Consolidated) or _nothing_yet()
-    done = consolidating.consolidate(context, name, own_run, at, until, apply=apply, force=force)
+class Merged(Answer):
+    """What a consolidation did so far."""
+
+    compared: int = 0
+    merged: int = 0
+    groups: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class ConsolidatePart(contract.Consolidate):
+    """A consolidation, or the rest of one; a scheduled one is followed by the janitor, where that is enabled."""
+
+    scheduled: Flag = False
+    run: FactId | None = None
+    so_far: Merged | None = None
+    asked_by: Name | None = None
+
+
+class JanitorPart(contract.RunJanitor):
+    """A run of the janitor, or the rest of one; a scheduled one is followed by the review, where that is enabled."""
+
+    scheduled: Flag = False
+    run: FactId | None = None
+    asked_by: Name | None = None
+
+
+class ReviewPart(Timed):
+    """A review, or the rest of one."""
+
+    run: FactId | None = None
+    after: FactId | None = None
+
+
+@task_of(contract.CONSOLIDATE, ConsolidatePart, base=OnceTask)
+def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
+    """Return facts that say nearly the same, after merging them if that is wanted; the last successor answers."""
+    task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
+    at = write_instant(self, asked.now)
+    if asked.everywhere:
+        return _consolidate_all(at, {"apply": asked.apply, "force": asked.force, "limit": asked.limit})
+    run = asked.run or uuid_of(task_id)
+    done = consolidating.consolidate(context, name, run, at, until, apply=asked.apply, force=asked.force)
     if done.merged.faded and settings.regeneration_enabled:
         regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in done.merged.faded]})
-    groups = [_group(group) for group in done.merged.groups]
-    told = _added(before, done.compared, groups, most)
+    so_far = _added(asked.so_far or Merged(), done, asked.limit)
     if done.more:
-        going_on = {"run": str(own_run), "so_far": told, "asked_by": waits or task_id, "now": at.isoformat()}
-        given = {"namespace": name, "apply": apply, "force": force, "limit": most, "scheduled": scheduled}
-        consolidate.apply_async(kwargs=given | going_on)
-        leave_answer_to_others(self, f"{told['compared']} facts compared, {told['merged']} merged so far")
-    answer = _consolidated(told, consolidating.near_duplicates(context, name, at), most, applied=apply)
-    if scheduled:
+        going_on = {"run": str(run), "so_far": so_far, "asked_by": asked.asked_by or task_id, "now": at.isoformat()}
+        consolidate.apply_async(kwargs=asked.given() | going_on)
+        leave_answer_to_others(self, f"{so_far['compared']} facts compared, {so_far['merged']} merged so far")
+    left = consolidating.near_duplicates(context, name, at)
+    if asked.scheduled:
         _follow_consolidation(name)
-    return answered(waits, answer)
+    return answered(asked.asked_by, _consolidated(so_far, left, asked))
 
 
-@app.task(base=EbbTask, bind=True, name="memory.consolidate_all", ignore_result=True)
-def consolidate_all(self: Task, now: Any = None) -> None:
-    """Have every namespace consolidated in which something is new or due, and what follows from it done (C-H4)."""
+@internal("memory.consolidate_all", Upkeep, ignore_result=True)
+def consolidate_all(self: Task, asked: Upkeep) -> None:
+    """Have every namespace consolidated in which something is new or due, and what follows from it done."""
     if signals.first_of(context.redis, "consolidation", self.request.id or "", CONSOLIDATION_SECONDS):
-        _consolidate_all(write_instant(self, now), {"apply": settings.consolidate_apply, "scheduled": True})
+        at = write_instant(self, asked.now)
+        _consolidate_all(at, {"apply": settings.consolidate_apply, "scheduled": True})
+
+
+@task_of(contract.JANITOR, JanitorPart, base=OnceTask)
+def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
+    """Do what is due of a namespace; return what was culled and became stale since the run before."""
+    at = write_instant(self, asked.now)
+    if asked.everywhere:
+        return _janitors_for_all(at)
+    task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
+    if tidying.schedule(context, name) is None:
+        skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
+        return answered(asked.asked_by, skipped)
+    run = asked.run or uuid_of(task_id)
+    for part_run, segment, part in tidying.plan(context, name, run, at):
+        if part_run != run:
+            apply_part.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+        elif time.monotonic() < until:
+            passes.apply(context, (part_run, segment, part), yield_to_users)
+        else:
+            going_on = {"run": str(run), "asked_by": asked.asked_by or task_id, "now": at.isoformat()}
+            janitor.apply_async(kwargs=asked.given() | going_on)
+            leave_answer_to_others(self, "goes on in another task")
+    answer = _snapshot(name, tidying.conclude(context, name, run, at))
+    if asked.scheduled and settings.prune_by_llm:
+        prune_by_llm.apply_async(kwargs={"namespace": name})
+    return answered(asked.asked_by, answer)
+
+
+@task_of(contract.JANITOR_SNAPSHOT, contract.ShowJanitor)
+def janitor_snapshot(_: Task, asked: contract.ShowJanitor) -> dict[str, Any]:
+    """Return the report of the last run of a namespace's janitor."""
+    return _snapshot(asked.namespace, tidying.last(context, asked.namespace))
+
+
+@internal("memory.prune_by_llm", ReviewPart, base=OnceTask)
+def prune_by_llm(self: Task, asked: ReviewPart) -> dict[str, Any]:
+    """Have an LLM look for needless facts, if that is enabled; a task that follows goes on from there."""
+    run, name = asked.run or uuid_of(self.request.id or ""), asked.namespace
+    at, until = write_instant(self, asked.now), time.monotonic() + REVIEW_SECONDS
+    done = reviewing.review(context, name, run, at, asked.after, until)
+    if done.rest is not None:
+        rest = {"namespace": name, "now": at.isoformat(), "run": str(run), "after": str(done.rest)}
+        prune_by_llm.apply_async(kwargs=rest)
+    return {"reviewed": done.reviewed, "forgotten": done.forgotten, "goes_on": done.rest is not None}
 
 
 def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
@@ -84,59 +147,6 @@ def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 
-@app.task(base=OnceTask, bind=True, name="memory.janitor")
-def janitor(
-    self: Task,
-    namespace: Any = "default",
-    now: Any = None,
-    everywhere: bool = False,
-    scheduled: bool = False,
-    asked_by: Any = None,
-    run: Any = None,
-) -> dict[str, Any]:
-    """Do what is due of a namespace; return what was culled and got stale since the run before.
-
-    With `everywhere`, each namespace in which something is due has a run of its own, and the answer says which. `run`
-    and `asked_by` are what a successor goes on from. What is scheduled is followed by the review of an LLM, if wanted.
-    """
-    at, waits = write_instant(self, now), successors.waiting(asked_by)
-    if everywhere:
-        return _janitors_for_all(at)
-    task_id, name, until = self.request.id or "", validation.namespace_name(namespace), time.monotonic() + WORK_SECONDS
-    if tidying.schedule(context, name) is None:
-        skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
-        return answered(waits, skipped)
-    own_run = uuid_of(task_id) if run is None else validation.fact_id(run)
-    for part_run, segment, part in tidying.plan(context, name, own_run, at):
-        if part_run != own_run:
-            apply_part.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
-        elif time.monotonic() < until:
-            passes.apply(context, (part_run, segment, part), yield_to_users)
-        else:
-            going_on = {"run": str(own_run), "asked_by": waits or task_id, "now": at.isoformat()}
-            janitor.apply_async(kwargs={"namespace": name, "scheduled": scheduled} | going_on)
-            leave_answer_to_others(self, "goes on in another task")
-    answer = _snapshot(name, tidying.conclude(context, name, own_run, at))
-    if scheduled and settings.prune_by_llm:
-        prune_by_llm.apply_async(kwargs={"namespace": name})
-    return answered(waits, answer)
-
-
-@app.task(base=EbbTask, name="memory.janitor_snapshot")
-def janitor_snapshot(namespace: Any = "default") -> dict[str, Any]:
-    """Return what the last run of a namespace's janitor told."""
-    name = validation.namespace_name(namespace)
-    return _snapshot(name, tidying.last(context, name))
-
-
-def _follow_consolidation(namespace: str) -> None:
-    """Send the janitor after a consolidation, or what follows that where it is not wanted then (H26, H28)."""
-    if tidying.schedule(context, namespace) == "onConsolidation":
-        janitor.apply_async(kwargs={"namespace": namespace, "scheduled": True})
-    elif settings.prune_by_llm:
-        prune_by_llm.apply_async(kwargs={"namespace": namespace})
-
-
 def _janitors_for_all(at: datetime) -> dict[str, Any]:
     names = tidying.due(context, at)
     for name in names:
@@ -144,24 +154,29 @@ def _janitors_for_all(at: datetime) -> dict[str, Any]:
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 
-def _nothing_yet() -> dict[str, Any]:
-    return {"compared": 0, "merged": 0, "groups": []}
+def _follow_consolidation(namespace: str) -> None:
+    """Send the janitor after a consolidation, or what follows that where it is not wanted then."""
+    if tidying.schedule(context, namespace) == "onConsolidation":
+        janitor.apply_async(kwargs={"namespace": namespace, "scheduled": True})
+    elif settings.prune_by_llm:
+        prune_by_llm.apply_async(kwargs={"namespace": namespace})
 
 
-def _added(so_far: dict[str, Any], compared: int, groups: list[dict[str, Any]], most: int) -> dict[str, Any]:
+def _added(before: Merged, done: consolidating.Progress, most: int) -> dict[str, Any]:
     """Return what was done before and now together, with the first of the groups."""
+    groups = [_group(group) for group in done.merged.groups]
     return {
-        "compared": so_far["compared"] + compared,
-        "merged": so_far["merged"] + sum(len(group["merge"]) for group in groups),
-        "groups": (so_far["groups"] + groups)[:most],
+        "compared": before.compared + done.compared,
+        "merged": before.merged + sum(len(group["merge"]) for group in groups),
+        "groups": (before.groups + groups)[:most],
     }
 
 
-def _consolidated(told: dict[str, Any], left: list[Group], most: int, *, applied: bool) -> dict[str, Any]:
+def _consolidated(done: dict[str, Any], left: list[Group], asked: ConsolidatePart) -> dict[str, Any]:
     """Return what was merged, or would be; `total` groups and `facts` in them are left as they are."""
-    groups = told["groups"] if applied else [_group(group) for group in left[:most]]
+    groups = done["groups"] if asked.apply else [_group(group) for group in left[: asked.limit]]
     counts = {"total": len(left), "facts": sum(len(group.merge) for group in left)}
-    return {"applied": applied, "compared": told["compared"], "merged": told["merged"], **counts, "groups": groups}
+    return {"applied": asked.apply, "compared": done["compared"], "merged": done["merged"], **counts, "groups": groups}
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -174,19 +189,23 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _snapshot(namespace: str, told: Snapshot | None) -> dict[str, Any]:
-    """Return a snapshot in the words of its document (H30-H36), with the numbers behind what ids it has (C-H8)."""
-    if told is None:
+def _snapshot(namespace: str, last: Snapshot | None) -> dict[str, Any]:
+    """Return a report of the janitor in its documented field names; of many ids it has the first, and their number."""
+    if last is None:
         return {"namespace": namespace, "totalRuns": 0}
     return {
         "namespace": namespace,
-        "lastRunTurn": told.last_run_turn,
-        "lastRunAt": iso(told.last_run_at),
-        "totalRuns": told.total_runs,
-        "lastCulledFactIds": [str(id_) for id_ in told.culled_fact_ids],
-        "lastCulledFacts": told.culled_facts,
-        "lastCulledEpisodeIds": [str(id_) for id_ in told.culled_episode_ids],
-        "lastCulledEpisodes": told.culled_episodes,
-        "lastMarkedStaleEpisodeIds": [str(id_) for id_ in told.stale_episode_ids],
-        "lastMarkedStaleEpisodes": told.stale_episodes,
+        "lastRunTurn": last.last_run_turn,
+        "lastRunAt": shown(last.last_run_at),
+        "totalRuns": last.total_runs,
+        "lastCulledFactIds": _texts(last.culled_fact_ids),
+        "lastCulledFacts": last.culled_facts,
+        "lastCulledEpisodeIds": _texts(last.culled_episode_ids),
+        "lastCulledEpisodes": last.culled_episodes,
+        "lastMarkedStaleEpisodeIds": _texts(last.stale_episode_ids),
+        "lastMarkedStaleEpisodes": last.stale_episodes,
     }
+
+
+def _texts(ids: list[UUID]) -> list[str]:
+    return [str(id_) for id_ in ids]

@@ -1,106 +1,70 @@
-"""The tasks by which the system looks after itself: missing vectors, counts of words, indexes, a review by an LLM."""
+"""The tasks of upkeep: missing vectors, counts of words, indexes, the purge, and the doctor."""
 
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from celery import Task
+from ebb.contract import admin, decay
+from ebb.contract.operation import Params
+from ebb.contract.values import Flag, Name
 
-from workers import validation
-from workers.admin import search_indexes
+from workers.admin import doctor, search_indexes
+from workers.admin import purge as purging
 from workers.admin import stats as counting
-from workers.admin import stats as coursing
 from workers.admin import system as queueing
-from workers.celery import app
-from workers.coordination import signals
-from workers.decay import review as reviewing
-from workers.errors import EmbeddingError
+from workers.coordination import redis, signals
+from workers.decay import forget_limit, runs
+from workers.errors import EmbeddingError, InvalidInputError
 from workers.memory import embed
+from workers.memory import touch as touching
+from workers.tasks.answers import shown
+from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.graph import autolink
-from workers.tasks.once import OnceTask
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, uuid_of, write_instant
-from workers.validation import successors
+from workers.tasks.operation import Place, Upkeep, internal, task_of
+from workers.tasks.task import WORK_SECONDS, context, write_instant
 
-REVIEW_SECONDS = 20.0
-"""How long a task that asks an LLM goes on, whose last answer may take as long again."""
+HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
+"""Limits of tasks that write much of a large database."""
+
+CLEAN_SECONDS = 7_200.0
+"""The longest that cleaning may take, after which another one may begin."""
 
 log = logging.getLogger(__name__)
 
 
-@app.task(base=EbbTask, name="memory.embed_pending", ignore_result=True)
-def embed_pending(after: Any = None) -> None:
+class EmbedPart(Params):
+    """Facts without a vector, from the first or after a place."""
+
+    after: Place | None = None
+
+
+class PurgePart(decay.Purge):
+    """A purge, which beat may have sent: then a task that follows goes on with what is left."""
+
+    scheduled: Flag = False
+
+
+class ExaminePart(admin.Examine):
+    """An examination, or the rest of one."""
+
+    after: Place | None = None
+    so_far: admin.Examined | None = None
+    asked_by: Name | None = None
+
+
+@internal("memory.embed_pending", EmbedPart, ignore_result=True)
+def embed_pending(_: Task, asked: EmbedPart) -> None:
     """Embed facts that still have no vector, batch by batch, one task at a time; then link what waited for that."""
-    place = successors.fact_place(after, embed.START)
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
-        rest = _walk(lambda at: embed.embed_pending(context, at, context.now()), place)
+        rest = _walk(lambda at: embed.embed_pending(context, at, context.now()), asked.after or embed.START)
     if rest is not None:
         embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
     _link()
-
-
-def _link() -> None:
-    """Have facts linked that had no vector when they were stored, and have one now."""
-    for name, ids in signals.noted(context.redis).items():
-        waiting = embed.waiting_among(context, name, ids)
-        ready = [id_ for id_ in ids if id_ not in waiting]
-        if ready:
-            arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": context.now().isoformat()}
-            autolink.apply_async(kwargs=arguments)
-            signals.drop(context.redis, name, ready)
-
-
-@app.task(base=OnceTask, bind=True, name="memory.prune_by_llm")
-def prune_by_llm(
-    self: Task, namespace: Any = "default", now: Any = None, run: Any = None, after: Any = None
-) -> dict[str, Any]:
-    """Have an LLM look for needless facts, if that is wanted; a task that follows goes on from there."""
-    task_id, name = self.request.id or "", validation.namespace_name(namespace)
-    at = write_instant(self, now)
-    own_run = uuid_of(task_id) if run is None else validation.fact_id(run)
-    place = None if after is None else validation.fact_id(after)
-    done = reviewing.review(context, name, own_run, at, place, time.monotonic() + REVIEW_SECONDS)
-    if done.rest is not None:
-        rest = {"namespace": name, "now": at.isoformat(), "run": str(own_run), "after": str(done.rest)}
-        prune_by_llm.apply_async(kwargs=rest)
-    return {"reviewed": done.reviewed, "forgotten": done.forgotten, "goes_on": done.rest is not None}
-
-
-@app.task(base=EbbTask, name="memory.lexemes", ignore_result=True)
-def lexemes() -> None:
-    """Count the words of namespaces that grew."""
-    search_indexes.count_grown(context, context.now())
-
-
-@app.task(base=EbbTask, name="memory.settle_tallies", ignore_result=True)
-def settle_tallies() -> None:
-    """Add what changed in the namespaces to their totals; a second delivery meanwhile leaves it to the first.
-
-    How these are then, and how the queues are, is noted, so that their course can be told.
-    """
-    now = context.now()
-    counting.settle(context, now)
-    queueing.note(context, now)
-
-
-@app.task(base=EbbTask, bind=True, name="memory.thin_course")
-def thin_course(self: Task, now: Any = None) -> dict[str, Any]:
-    """Let most of what namespaces held long ago go; once is as good as twice."""
-    return {"removed": coursing.thin(context, write_instant(self, now))}
-
-
-@app.task(base=EbbTask, name="memory.ann", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
-def ann() -> None:
-    """Give large namespaces a vector index of their own; a second delivery meanwhile finds it being built."""
-    search_indexes.index_large_namespaces(context)
-
-
-@app.task(base=EbbTask, name="memory.rebuild_indexes", soft_time_limit=7_000, time_limit=7_200)
-def rebuild_indexes() -> dict[str, Any]:
-    """Build bloated indexes anew; return which. A second delivery meanwhile finds it being done."""
-    return {"rebuilt": search_indexes.rebuild_bloated_indexes(context)}
 
 
 def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.Position) -> embed.Position | None:
@@ -114,3 +78,135 @@ def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.
         log.warning("facts still wait for their vectors: %s", error)
         return None
     return at
+
+
+def _link() -> None:
+    """Have facts linked that had no vector when they were stored, and have one now."""
+    for name, ids in signals.noted(context.redis).items():
+        waiting = embed.waiting_among(context, name, ids)
+        ready = [id_ for id_ in ids if id_ not in waiting]
+        if ready:
+            arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": context.now().isoformat()}
+            autolink.apply_async(kwargs=arguments)
+            signals.drop(context.redis, name, ready)
+
+
+@internal("memory.lexemes", Params, ignore_result=True)
+def lexemes(_: Task, __: Params) -> None:
+    """Count the words of namespaces that grew."""
+    search_indexes.count_grown(context, context.now())
+
+
+@internal("memory.settle_tallies", Params, ignore_result=True)
+def settle_tallies(_: Task, __: Params) -> None:
+    """Add what changed in the namespaces to their totals, and note these and the queues for the time series."""
+    now = context.now()
+    counting.settle(context, now)
+    queueing.note(context, now)
+
+
+@internal("memory.thin_course", Upkeep)
+def thin_course(self: Task, asked: Upkeep) -> dict[str, Any]:
+    """Remove most of the older points of time series; once is as good as twice."""
+    return {"removed": counting.thin(context, write_instant(self, asked.now))}
+
+
+@internal("memory.ann", Params, ignore_result=True, **HOURS)
+def ann(_: Task, __: Params) -> None:
+    """Give large namespaces a vector index of their own; a second delivery meanwhile finds it being built."""
+    search_indexes.index_large_namespaces(context)
+
+
+@internal("memory.rebuild_indexes", Params, **HOURS)
+def rebuild_indexes(_: Task, __: Params) -> dict[str, Any]:
+    """Rebuild bloated indexes; return which. A second delivery meanwhile finds it being done."""
+    return {"rebuilt": search_indexes.rebuild_bloated_indexes(context)}
+
+
+@internal("memory.clean", Params, ignore_result=True, **HOURS)
+def clean(_: Task, __: Params) -> None:
+    """Take what was erased out of the servers' pages and indexes, and old notes of uses, one task at a time."""
+    with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
+        if alone:
+            touching.drop_old_uses(context)
+            purging.clean(context, context.now())
+
+
+@task_of(decay.PURGE, PurgePart)
+def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
+    """Erase what was forgotten long ago, for 30 seconds at most; return how much is left.
+
+    A scheduled one hands over what is left to its successor; who asks for one, asks again.
+    """
+    at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
+    if not asked.scheduled:
+        return _purge(asked, at)
+    forget_limit.check(context, everywhere=False)
+    with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
+        done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
+    if done.get("purged") and done["left"]:
+        scope = {"namespace": asked.namespace, "everywhere": asked.everywhere}
+        purge.apply_async(kwargs=scope | {"scheduled": True})
+    return done
+
+
+def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
+    until, erased = time.monotonic() + WORK_SECONDS, 0
+    if not asked.dry_run and asked.everywhere:
+        runs.drop_old(context)
+    while not asked.dry_run and time.monotonic() < until:
+        batch = purging.purge_batch(context, at, asked.scope, in_gaps=in_gaps)
+        for grown in batch.namespaces:
+            signals.mark_grown(context.redis, grown)
+        erased += batch.facts
+        if not batch.facts:
+            break
+    left, before = purging.waiting(context, at, asked.scope), purging.before(context, at)
+    return {"purged": erased, "left": left, "forgotten_before": shown(before)}
+
+
+@task_of(admin.DOCTOR, ExaminePart)
+def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
+    """Examine facts; return which faults they have, and how Redis is; the last successor answers."""
+    until = time.monotonic() + WORK_SECONDS
+    at = write_instant(self, asked.now) if asked.mend else asked.now or context.now()
+    place: embed.Position | None = asked.after or embed.START
+    found = _diagnosis(asked.so_far)
+    while place is not None and time.monotonic() < until:
+        place, more = doctor.examine(context, asked.scope, place, at, mend=asked.mend)
+        found += more
+    answer = {"examined": found.examined, "faults": _faults(found), "mended": asked.mend}
+    if place is not None:
+        waiting = asked.asked_by or self.request.id or ""
+        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
+        examine.apply_async(kwargs=asked.given() | going_on)
+        leave_answer_to_others(self, f"{found.examined} facts so far")
+    if asked.mend and any(found.counts.get(fault) for fault in doctor.LACKING):
+        embed_pending.apply_async()
+    return answered(asked.asked_by, answer | {"redis": redis.condition(context.redis).answer()})
+
+
+def _faults(found: doctor.Diagnosis) -> list[dict[str, Any]]:
+    return [
+        {
+            "fault": fault,
+            "facts": count,
+            "meaning": doctor.FAULTS[fault],
+            "first": [str(id_) for id_ in found.named[fault]],
+        }
+        for fault, count in found.counts.items()
+    ]
+
+
+def _diagnosis(so_far: admin.Examined | None) -> doctor.Diagnosis:
+    """Return what earlier parts of an examination found.
+
+    Raises:
+        InvalidInputError: it names an unknown fault.
+    """
+    if so_far is None:
+        return doctor.Diagnosis()
+    if unknown := [one.fault for one in so_far.faults if one.fault not in doctor.FAULTS]:
+        raise InvalidInputError(f"so_far: {unknown[0]!r} is no fault; known are {', '.join(doctor.FAULTS)}.")
+    counts = {one.fault: one.facts for one in so_far.faults}
+    return doctor.Diagnosis(so_far.examined, counts, {one.fault: one.first for one in so_far.faults})

@@ -3,19 +3,31 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from celery import Task
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
-from ebb.contract.operation import Answer, Operation, Params, parameters
-from pydantic import ValidationError
+from ebb.contract.operation import SHARED, Answer, Operation, Params, parameters
+from ebb.contract.values import Instant
+from pydantic import Field, ValidationError
 
 from workers.celery import app
 from workers.errors import InvalidInputError
 from workers.tasks.task import EbbTask
 
+Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
+"""After which namespace's number and fact a walk over facts goes on."""
+
+
+class Upkeep(Params):
+    """What a task takes that beat sends, as of an instant."""
+
+    now: Instant | None = None
+
+
 P = TypeVar("P", bound=Params)
-Body = Callable[[Any, P], Answer | dict[str, Any]]
+Body = Callable[[Any, P], Answer | dict[str, Any] | None]
 
 
 def task_of(
@@ -26,26 +38,38 @@ def task_of(
     The function gets the task and its parameters. `params` are the operation's own, or a subclass of them with what
     the task passes on to its successor.
     """
+    return _declared(operation.name, params, operation.parameters, base=base, **options)
+
+
+def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
+    """Return the decorator that makes a function a task that no caller asks for: another task or beat sends it."""
+    return _declared(name, params, (), base=base, **options)
+
+
+def _declared(name: str, params: type[P], first: Sequence[str], **options: Any) -> Callable[[Body[P]], Any]:
+    own = [one for one in first if one not in SHARED]
+    names = tuple(dict.fromkeys([*own, *parameters(params)]))
 
     def decorate(body: Body[P]) -> Any:
         @functools.wraps(body)
-        def run(self: Task, *positional: Any, **named: Any) -> dict[str, Any]:
-            answer = body(self, validated(operation.name, params, positional, named))
-            return answer if isinstance(answer, dict) else plain(answer)
+        def run(self: Task, *positional: Any, **named: Any) -> dict[str, Any] | None:
+            answer = body(self, validated(name, params, names, positional, named))
+            return plain(answer) if isinstance(answer, Answer) else answer
 
-        run.__signature__ = _signature(params)  # type: ignore[attr-defined]  # what Celery and readers of tasks see
-        return app.task(base=base, bind=True, name=operation.name, params=params, **options)(run)
+        run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # what Celery and readers see
+        return app.task(bind=True, name=name, params=params, **options)(run)
 
     return decorate
 
 
-def validated(task: str, params: type[P], positional: Sequence[Any], named: Mapping[str, Any]) -> P:
-    """Return the parameters that a message's arguments are.
+def validated(
+    task: str, params: type[P], names: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
+) -> P:
+    """Return the parameters that a message's arguments are; `names` are those of the parameters, in order.
 
     Raises:
         InvalidInputError: an argument is unknown, missing, given twice or not allowed; the first faults are named.
     """
-    names = parameters(params)
     by_place = dict(zip(names, positional, strict=False))
     if len(positional) > len(names) or by_place.keys() & named.keys():
         raise InvalidInputError(f"{task}: takes {len(names)} arguments, each once; give them by their names.")
@@ -69,9 +93,9 @@ def _fault(detail: Any, task: str, names: Sequence[str]) -> str:
     return fault(detail)
 
 
-def _signature(params: type[Params]) -> inspect.Signature:
+def _signature(params: type[Params], names: Sequence[str]) -> inspect.Signature:
     shown = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    for name in parameters(params):
+    for name in names:
         field = params.model_fields[name]
         default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
         shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))

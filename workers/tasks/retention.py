@@ -1,18 +1,12 @@
-"""The tasks by which owners decide what stays: reinforce, forget, pin, edit, history and purge."""
+"""The tasks by which owners decide what stays: reinforce, forget, pin, edit and history."""
 
-import time
-from datetime import datetime
 from typing import Any
 
 from celery import Task
 from ebb.contract import facts
 from ebb.contract import retention as contract
 
-from workers.admin import purge as purging
-from workers.admin import purge as scrubbing
-from workers.celery import app
 from workers.coordination import signals
-from workers.decay import forget_limit, runs
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit as editing
 from workers.memory import forget as forgetting
@@ -23,10 +17,7 @@ from workers.tasks import answers
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, instant, scope, use_of, write_instant
-
-CLEAN_SECONDS = 7_200.0
-"""The longest that cleaning may take, after which another one may begin."""
+from workers.tasks.task import context, use_of, write_instant
 
 
 @task_of(contract.REINFORCE, contract.Reinforce)
@@ -84,57 +75,3 @@ def edit(self: Task, asked: facts.Edit) -> dict[str, Any]:
 def history(_: Task, asked: contract.ShowHistory) -> dict[str, Any]:
     """Return a fact and everything that happened to it, oldest first."""
     return answers.history(past.history(context, asked, asked.now or context.now()))
-
-
-@app.task(base=EbbTask, bind=True, name="memory.purge")
-def purge(
-    self: Task,
-    namespace: Any = "default",
-    now: Any = None,
-    dry_run: bool = False,
-    scheduled: bool = False,
-    everywhere: bool = False,
-) -> dict[str, Any]:
-    """Erase what was forgotten long ago, in a namespace or with `everywhere` in all, for 30 seconds at most.
-
-    Return how much is left.
-
-    A scheduled one hands over what is left to its successor; who asks for one, asks again.
-    """
-    name = scope(namespace, everywhere=everywhere)
-    at = instant(now) if dry_run else write_instant(self, now)
-    if not scheduled:
-        return _purge(name, at, dry_run=dry_run)
-    forget_limit.check(context, everywhere=False)
-    with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
-        done = _purge(name, at, dry_run=dry_run, in_gaps=False) if alone else {"skipped": "another purge is at work"}
-    if done.get("purged") and done["left"]:
-        purge.apply_async(kwargs={"namespace": namespace, "everywhere": everywhere, "scheduled": True})
-    return done
-
-
-@app.task(base=EbbTask, name="memory.clean", ignore_result=True, soft_time_limit=7_000, time_limit=7_200)
-def clean() -> None:
-    """Take what was erased out of the servers' pages and indexes, and old notes of uses, one task at a time."""
-    with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
-        if alone:
-            touching.drop_old_uses(context)
-            scrubbing.clean(context, context.now())
-
-
-def _purge(name: str | None, at: datetime, *, dry_run: bool, in_gaps: bool = True) -> dict[str, Any]:
-    until, erased = time.monotonic() + WORK_SECONDS, 0
-    if not dry_run and name is None:
-        runs.drop_old(context)
-    while not dry_run and time.monotonic() < until:
-        batch = purging.purge_batch(context, at, name, in_gaps=in_gaps)
-        for grown in batch.namespaces:
-            signals.mark_grown(context.redis, grown)
-        erased += batch.facts
-        if not batch.facts:
-            break
-    return {
-        "purged": erased,
-        "left": purging.waiting(context, at, name),
-        "forgotten_before": answers.shown(purging.before(context, at)),
-    }

@@ -10,8 +10,8 @@ from uuid import UUID, uuid5
 
 from celery import Task
 from ebb.contract import facts as contract
+from ebb.contract.admin import IMPORT, ImportRecords
 
-from workers import validation
 from workers.admin import import_archive as bringing
 from workers.celery import app, settings
 from workers.coordination import outbox, signals
@@ -25,7 +25,7 @@ from workers.tasks.graph import autolink
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
 from workers.tasks.recall import regenerate_used
-from workers.tasks.task import MOST_FACTS, WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
 from workers.validation.archived import Record, archived
 from workers.validation.facts import new_fact
 
@@ -72,17 +72,15 @@ def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
     return answers.stored_many(_store(self, asked, asked.facts))
 
 
-@app.task(base=OnceTask, bind=True, name="memory.bring_back")
-def bring_back(self: Task, records: Any, namespace: Any = "default", now: Any = None) -> dict[str, Any]:
-    """Bring back what an archive has, facts with their past and the rest; return what became of each, in order."""
-    if not isinstance(records, list) or not 0 < len(records) <= MOST_FACTS:
-        raise InvalidInputError(f"records: give a list of 1 to {MOST_FACTS} lines of an archive.")
-    name, at = validation.namespace_name(namespace), write_instant(self, now)
-    checked = [_archived(record) for record in records]
+@task_of(IMPORT, ImportRecords, base=OnceTask)
+def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
+    """Import lines of an archive, facts with their past and the rest; return what became of each, in order."""
+    at = write_instant(self, asked.now)
+    checked = [_archived(record) for record in asked.records]
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
-    outcomes = bringing.bring_back(context, name, good, at)
-    signals.mark_grown(context.redis, name)
-    regenerate_used(name, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    outcomes = bringing.bring_back(context, asked.namespace, good, at)
+    signals.mark_grown(context.redis, asked.namespace)
+    regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
     return answers.brought_back([one if isinstance(one, InvalidInputError) else next(done) for one in checked])
 

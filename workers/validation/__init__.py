@@ -1,9 +1,7 @@
 """What may come in: every door's facts and arguments are checked here, by the same rules, before anything is done."""
 
 from workers.validation.arguments import (
-    MOST_DAYS,
     choice,
-    days,
     fact_id,
     fact_ids,
     flag,
@@ -19,14 +17,10 @@ from workers.validation.arguments import (
     whole,
 )
 from workers.validation.facts import DERIVED, new_fact
-from workers.validation.hygiene import changed_settings
 
 __all__ = [
     "DERIVED",
-    "MOST_DAYS",
-    "changed_settings",
     "choice",
-    "days",
     "fact_id",
     "fact_ids",
     "flag",

@@ -16,8 +16,6 @@ from pydantic import (
 from workers.errors import InvalidInputError
 from workers.validation.words import own_words
 
-DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
-MOST_DAYS = 36_525
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 
 
@@ -81,20 +79,6 @@ def instant(given: Any, name: str) -> datetime:
     except ValidationError as error:
         raise InvalidInputError(f"{name}: {fault(error.errors()[0], named=False)}.") from None
     return parsed.astimezone(UTC)
-
-
-def days(given: Any) -> int:
-    """Return a number of days from 1 to 36,525, given as such or as a text like `365d`.
-
-    Raises:
-        InvalidInputError: it is neither.
-    """
-    number = given
-    if isinstance(given, str) and DAYS.fullmatch(given):
-        number = int(given.removesuffix("d"))
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= MOST_DAYS:
-        raise InvalidInputError(f"older: {show(given)} is not allowed; give whole days, 1d to {MOST_DAYS}d.")
-    return number
 
 
 def query_text(given: Any, max_text: int) -> str:

@@ -7,6 +7,8 @@ answer, queue, scope, route and limits.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from pkgutil import iter_modules
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
@@ -148,4 +150,12 @@ def plain_type(annotation: Any) -> type[Any]:
 
 def operations() -> Mapping[str, Operation]:
     """Return all operations by the names of their tasks."""
+    package = import_module(__package__)
+    for module in iter_modules(package.__path__):
+        import_module(f"{__package__}.{module.name}")
     return Operation.registry
+
+
+def find(name: str) -> Operation | None:
+    """Return the operation of a task, if it is one."""
+    return Operation.registry.get(name) or operations().get(name)

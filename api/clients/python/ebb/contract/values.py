@@ -57,6 +57,9 @@ MOST_RESULTS = 1_000
 MOST_FACTS = 10_000
 """The most facts that one task takes or lists."""
 
+DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
+MOST_DAYS = 36_525
+
 
 def unprefixed(value: Any) -> Any:
     """Return an id as the log writes it without its prefix, and anything else as it is."""
@@ -137,11 +140,19 @@ def _flag(value: Any) -> Any:
     return value
 
 
+def whole_days(value: Any) -> Any:
+    """Return a number of days, given as such or as a text like `365d`."""
+    days = int(value.removesuffix("d")) if isinstance(value, str) and DAYS.fullmatch(value) else value
+    if isinstance(days, bool) or not isinstance(days, int) or not 0 < days <= MOST_DAYS:
+        raise ValueError(f"is not allowed; give whole days, 1d to {MOST_DAYS}d")
+    return days
+
+
 def one_or_all(value: Any) -> Any:
     """Refuse a namespace that is null, by which clients of earlier versions meant all namespaces."""
     if value is None:
         raise ValueError(
-            "None is no name; give the name of one, or `everywhere` as true for all of them. "
+            "null is no name; give the name of one, or `everywhere` as true for all of them. "
             "A client of an earlier version sends none where it means all; upgrade it, or use `--all` of this version"
         )
     return value

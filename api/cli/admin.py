@@ -1,0 +1,230 @@
+"""`ebb purge`, `branch`, `settings`, `reembed`, `reindex` and `migrate`: administration of namespaces and servers."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
+from ebb.contract.decay import PURGE
+
+from api.cli import output
+from api.cli.connection import Everywhere, Yes, client, configured, located
+from api.cli.operations import Call, command_of
+
+WAITS_FOR_WORKERS = 20.0
+MARK = "set for this namespace"
+PURGING = {
+    "now": "With --dry-run any instant, such as a year from now.",
+    "dry_run": "Only say how much would be erased.",
+}
+
+Scrub = Annotated[
+    bool, typer.Option("--scrub", help="Also rewrite the servers' files without it; others wait meanwhile.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="PATH=VALUE: hygiene.confidenceDecay.halfLife=60, hygiene.episodicTTL=false …"),
+]
+Unset = Annotated[list[str] | None, typer.Option("--unset", help="PATH that shall be as elsewhere again.")]
+
+
+@command_of(PURGE, also=("now",), own={"scrub": (Scrub, False), "yes": (Yes, False)}, words=PURGING)
+def purge(call: Call) -> None:
+    """Erase for good what was forgotten more than EBB_RETENTION_DAYS ago, in one namespace or with --all in every one.
+
+    It says how much that is and asks; without a terminal it wants --yes. Workers do so by themselves once a day. Within
+    an hour they clean pages and indexes of it, too. Its bytes go as the servers need the room, or by --scrub.
+    """
+    dry_run, scrub = call.given["dry_run"], call.own["scrub"] and not call.given["dry_run"]
+    done = call.perform(dry_run=True)
+    if not dry_run:
+        output.confirm_erasure(done["left"], yes=call.own["yes"], as_json=call.as_json)
+        done = _erase(call)
+    left = _scrub(call.home) if scrub else []
+    done |= {"scrubbed": scrub, "out_of_reach": left}
+    if call.as_json:
+        output.print_json(done)
+        return
+    count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
+    output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
+    for one in left:
+        output.console().print(f"not reached: {one}", markup=False)
+
+
+def _erase(call: Call) -> dict[str, Any]:
+    """Purge until nothing is left; return what the last purge answered, with the number of all that were erased."""
+    with output.spinner("what was forgotten long ago is erased …"):
+        done = call.perform()
+        while done["left"] and (more := call.perform())["purged"]:
+            done = more | {"purged": done["purged"] + more["purged"]}
+    return done
+
+
+def _scrub(home: Path | None) -> list[str]:
+    """Rewrite the servers' files; return what was not reached."""
+    from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.context import Context  # noqa: PLC0415
+
+    context = Context(located(home))
+    with output.spinner("tables and logs are rewritten …"):
+        return scrubbing.scrub(context, context.now()).left
+
+
+def branch(
+    namespace: Annotated[
+        str | None, typer.Argument(help="Which namespace; else EBB_NAMESPACE.", metavar="NAME")
+    ] = None,
+    older: Annotated[str | None, typer.Option(help="By how many days its instants are older, such as 365d.")] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Erase its branches, or the one of that age.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Show its branches.")] = False,
+    yes: Yes = False,
+    everywhere: Everywhere = False,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Copy a namespace as NAME-older-365d, with every instant so much earlier; decay that to see what a year does."""
+    if show == (drop or older is not None) or (everywhere and not show):
+        raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
+    with client(home, namespace) as memory:
+        if show:
+            found = memory.perform(BRANCHES, {"everywhere": everywhere})
+            _print_answer(found, _list, as_json=as_json)
+        elif drop:
+            every = memory.perform(BRANCHES, {"everywhere": True})["branches"]
+            meant = [one for one in every if _is_meant(one, memory.namespace, older)]
+            output.confirm_erasure(sum(one["facts"] for one in meant), yes=yes, as_json=as_json)
+            _print_answer(memory.perform(DROP_BRANCH, {"older": older}), _say_dropped, as_json=as_json)
+        else:
+            with output.spinner("every fact is copied …"):
+                done = memory.perform(BRANCH, {"older": older})
+            _print_answer(done, _say_made, as_json=as_json)
+
+
+def _print_answer(answer: dict[str, Any], show: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(answer)
+    else:
+        show(answer)
+
+
+def _say_made(done: dict[str, Any]) -> None:
+    output.console().print(f"[green]{done['action']}[/green] {done['branch']} with {done['facts']} facts")
+    output.progress(f"Next: ebb decay -n {done['branch']}, then: ebb stats -n {done['branch']}")
+
+
+def _say_dropped(done: dict[str, Any]) -> None:
+    output.console().print(f"[yellow]dropped[/yellow] {', '.join(done['dropped'])}")
+
+
+def _is_meant(one: dict[str, Any], namespace: str, older: str | None) -> bool:
+    return namespace == one["branch"] or (namespace == one["of"] and older in (None, f"{one['days']}d"))
+
+
+def _list(found: dict[str, Any]) -> None:
+    columns = ("branch", "of", "days", "facts")
+    rows = [[*(one[name] for name in columns), "" if one["complete"] else "incomplete"] for one in found["branches"]]
+    output.print_table([*columns, ""], rows)
+
+
+@command_of(SETTINGS, own={"set": (Set, None), "unset": (Unset, None)})
+def settings(call: Call) -> None:
+    """Show or set how a namespace's facts fade and its episodes age; from the next pass on it holds for all of them."""
+    given = dict(_assignment(one) for one in call.own["set"] or [])
+    answer = call.perform(set=given, unset=call.own["unset"] or [])
+    if call.as_json:
+        output.print_json(answer)
+        return
+    own = dict(_leaves(answer["own"]))
+    rows = [[path, _plain(value), MARK if path in own else ""] for path, value in _leaves(answer["settings"])]
+    output.print_table(["setting", "value", ""], rows)
+
+
+def _assignment(given: str) -> tuple[str, Any]:
+    """Return path and value of `path=value`; what is no JSON is a word."""
+    path, sign, value = given.partition("=")
+    if not sign or not path.strip():
+        raise typer.BadParameter(f"{given!r} is no PATH=VALUE.", param_hint="--set")
+    try:
+        return path.strip(), json.loads(value)
+    except ValueError:
+        return path.strip(), value
+
+
+def _leaves(settings: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield above + name, value
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Make all vectors of all namespaces again with the configured embedder; until then facts are found by their words.
+
+    A database has one embedder, so this cannot be done for one namespace.
+    """
+    from workers.context import Context  # noqa: PLC0415
+    from workers.memory import embed  # noqa: PLC0415
+
+    context = Context(located(home))
+    total = embed.reset(context)
+    with client(home, None) as memory, output.bar("facts") as show:
+        memory.send("memory.embed_pending", {})
+        waiting, changed = total, time.monotonic()
+        while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
+            time.sleep(0.2)
+            left = embed.waiting(context)
+            waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)
+            show(total - waiting, total - waiting, total)
+    embedder = context.embedder.name
+    if as_json:
+        done = {"facts": total, "embedded": total - waiting, "waiting": waiting, "embedder": embedder}
+        output.print_json(done)
+        return
+    output.console().print(f"{total - waiting} of {total} facts embedded with {embedder}")
+    if waiting:
+        output.console().print("The rest is embedded as soon as workers run with this embedder: restart them now.")
+
+
+def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Rebuild the text index of all namespaces in the language EBB_LANGUAGE; workers wait meanwhile."""
+    from workers.admin.search_indexes import reindex as reindexing  # noqa: PLC0415
+    from workers.context import Context  # noqa: PLC0415
+
+    own = located(home)
+    context = Context(own)
+    with output.bar("namespaces") as show:
+        facts = reindexing(context, context.now(), lambda done, total: show(done, done, total))
+    if as_json:
+        output.print_json({"facts": facts, "language": own.language})
+    else:
+        output.console().print(f"the words of {facts} facts are stemmed as {own.language}")
+        output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={own.language}.")
+
+
+def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Bring the database to this version's schema, with every fact in it; `ebb up` does so by itself.
+
+    Workers of the previous version may go on meanwhile. What was interrupted goes on where it stopped, and a database
+    that is up to date stays as it is.
+    """
+    from workers.storage import schema  # noqa: PLC0415 - psycopg would slow down every other command
+
+    done = schema.apply(configured(home).database_url or located(home).database_url, output.progress)
+    if as_json:
+        output.print_json({"schema_version": schema.version(), "migrations": done})
+    else:
+        ran = f"{len(done)} migrations ran" if done else "nothing was to be done"
+        output.progress(f"The schema has version {schema.version()}: {ran}")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "purge": purge, "branch": branch, "settings": settings, "reembed": reembed, "reindex": reindex, "migrate": migrate,
+}  # fmt: skip

@@ -1,0 +1,78 @@
+"""Routes of administration: branches, settings of a namespace, and the state of accepted tasks."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from ebb.contract import admin
+from ebb.contract.values import MOST_DAYS
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, Field
+
+from api.http import operations
+from api.http.dispatch import Admin, Reader, Session
+from api.http.problems import responses
+from api.http.route import Route
+from workers.errors import NotFoundError
+
+routes = APIRouter(route_class=Route)
+
+
+class TaskState(BaseModel):
+    """The state of a task: `ended` means that its result, kept for five minutes, has expired.
+
+    `late` means that it was not done in time: no worker begins it any more, but one that had begun may finish it.
+    """
+
+    task: UUID
+    state: Literal["waiting", "done", "failed", "ended", "late"]
+    result: Any = None
+    error: str | None = None
+
+
+class Age(BaseModel):
+    """By how many days the copy of this namespace is older."""
+
+    days: int = Field(ge=1, le=MOST_DAYS, examples=[365], description="by how many days its instants are earlier")
+
+
+class AnyAge(BaseModel):
+    """Which branches are meant."""
+
+    days: int | None = Field(None, ge=1, le=MOST_DAYS, description="only the branch that is this many days older")
+
+
+def _branch(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    return memory.perform(admin.BRANCH, {"older": given["days"]})
+
+
+def _drop(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    return memory.perform(admin.DROP_BRANCH, {"older": given.get("days")})
+
+
+BRANCHES: dict[str, Any] = {"tags": ["branches"]}
+operations.add(routes, admin.BRANCHES, Reader, left_out=("everywhere",), **BRANCHES)
+operations.add(
+    routes, admin.BRANCH, Admin, _branch, left_out=("older",), own=Age.model_fields, problems=(404,), **BRANCHES
+)
+operations.add(
+    routes, admin.DROP_BRANCH, Admin, _drop, left_out=("older",), own=AnyAge.model_fields, problems=(404,), **BRANCHES
+)
+operations.add(
+    routes,
+    admin.SETTINGS,
+    Reader,
+    route="GET /memory/settings",
+    left_out=("set", "unset"),
+    tags=["settings"],
+    description="Return the effective settings of the namespace, and which of them are its own.",
+)
+operations.add(routes, admin.SETTINGS, Admin, tags=["settings"])
+
+
+@routes.get("/tasks/{id}", response_model=TaskState, responses=responses(404), tags=["tasks"])
+def state(id: Annotated[UUID, Path(description="the task's id, from 202 or 504")], memory: Reader) -> dict[str, Any]:  # noqa: A002
+    """Return the state of a task of this namespace, and its result, which is kept for five minutes."""
+    found = memory.state(str(id))
+    if found is None:
+        raise NotFoundError(f"id: no task {id} of this namespace was accepted in the last day.")
+    return {"task": str(id), **found}

@@ -1,0 +1,124 @@
+"""The tasks of administration: branches, settings of a namespace, API keys, and figures of the system."""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from celery import Task
+from ebb.contract import admin as contract
+from ebb.contract.operation import Params
+from ebb.contract.values import MOST_RESULTS, FactId, Flag, Name
+
+from workers.admin import branches as branching
+from workers.admin import keys, system
+from workers.coordination import signals
+from workers.errors import NotFoundError
+from workers.memory import namespace_settings
+from workers.tasks.decay import answered, leave_answer_to_others
+from workers.tasks.once import OnceTask
+from workers.tasks.operation import Upkeep, internal, task_of
+from workers.tasks.task import WORK_SECONDS, context, write_instant
+
+
+class BranchPart(contract.MakeBranch):
+    """A branch that is made, or the rest of it: facts come first, then what lies between them."""
+
+    pairs: Flag = False
+    after: FactId | None = None
+    asked_by: Name | None = None
+
+
+class DropPart(contract.DropBranches):
+    """Branches that are erased, or the rest of them."""
+
+    asked_by: Name | None = None
+
+
+@task_of(contract.BRANCH, BranchPart, base=OnceTask)
+def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
+    """Copy a namespace with every instant so many days earlier; the last of its successors answers."""
+    made = branching.begin(context, asked.namespace, asked.older)
+    if made.complete:
+        unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)}
+        return answered(asked.asked_by, unchanged)
+    until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
+    while True:
+        if time.monotonic() > until:
+            going_on = {"pairs": pairs, "after": str(place), "asked_by": asked.asked_by or self.request.id or ""}
+            branch.apply_async(kwargs=asked.given() | going_on)
+            leave_answer_to_others(self, "goes on in another task")
+        copied = branching.copy(context, made, place, pairs=pairs)
+        if pairs and copied is None:
+            break
+        pairs, place = pairs or copied is None, copied or branching.START
+    branching.conclude(context, made, context.now())
+    return answered(asked.asked_by, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)})
+
+
+@task_of(contract.BRANCHES, contract.ListBranches)
+def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
+    """Return the branches of a namespace, or with `everywhere` all, by their names."""
+    found = branching.listed(context, asked.scope)
+    listed = [
+        {
+            "branch": one.name,
+            "of": one.original,
+            "days": None if one.age is None else one.age.days,
+            "complete": one.complete,
+            "facts": branching.facts(context, one),
+        }
+        for one in found[:MOST_RESULTS]
+    ]
+    return {"branches": listed, "total": len(found)}
+
+
+@task_of(contract.DROP_BRANCH, DropPart, base=OnceTask)
+def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
+    """Remove branches; the last of its successors answers. A namespace that is no branch is left as it is."""
+    until = time.monotonic() + WORK_SECONDS
+    found = branching.to_drop(context, asked.namespace, asked.older)
+    if not found and asked.asked_by is None:
+        name = asked.namespace
+        raise NotFoundError(f"namespace: {name!r} is no branch and has none of that age; see `ebb branch --list`.")
+    for one in found:
+        while branching.drop_facts(context, one):
+            if time.monotonic() > until:
+                going_on = {"asked_by": asked.asked_by or self.request.id or ""}
+                drop_branch.apply_async(kwargs=asked.given() | going_on)
+                leave_answer_to_others(self, "goes on in another task")
+        branching.drop(context, one)
+    return answered(asked.asked_by, {"dropped": [one.name for one in found]})
+
+
+@task_of(contract.SETTINGS, contract.ChangeSettings)
+def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
+    """Set and unset settings of a namespace; return the effective ones, and which of them are its own."""
+    if not asked.set and not asked.unset:
+        return asdict(namespace_settings.settings_of(context, asked.namespace))
+    return asdict(namespace_settings.change(context, asked, write_instant(self, asked.now)))
+
+
+@task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)
+def system_course(_: Task, asked: contract.ShowSystemTimeSeries) -> dict[str, Any]:
+    """Return how long the queues were and how quickly writes could be read over so many days."""
+    return system.system_course(context, asked.days, asked.now or context.now())
+
+
+@internal("memory.measure", Upkeep)
+def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
+    """Return the database's figures, and note them for those who ask next."""
+    figures = system.measure(context, asked.now or context.now())
+    signals.note_measured(context.redis, figures)
+    return figures
+
+
+@internal("memory.health", Params)
+def health(_: Task, __: Params) -> dict[str, Any]:
+    """Return whether the database and the embedder answer."""
+    return system.health(context)
+
+
+@internal("memory.publish_keys", Params)
+def publish_keys(_: Task, __: Params) -> dict[str, Any]:
+    """Copy the digests of API keys to Redis, where the HTTP API looks them up."""
+    return {"keys": keys.publish(context)}
