@@ -38,7 +38,8 @@ OWN_AFFAIRS = {
 """Tasks that no caller has a use for, each with its reason."""
 
 BY_HAND = {
-    "memory.bring_back", "memory.index", "memory.store", "memory.store_many", "memory.edit", "memory.restore", "memory.resolve", "memory.put_item",
+    "memory.bring_back", "memory.index", "memory.store", "memory.store_many", "memory.edit", "memory.restore",
+    "memory.resolve", "memory.put_item",
 }  # fmt: skip
 """Operations whose methods do something of their own."""
 
