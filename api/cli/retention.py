@@ -27,19 +27,13 @@ def forget(call: Call) -> None:
     show_outcomes(call.perform(), as_json=call.as_json)
 
 
-@options_of(USED, arguments=("ids",))
-def used(memory: "Client", given: dict[str, Any], as_json: bool) -> None:
+@command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))
+def used(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Say which recalled facts were really used: these are strengthened once more and confirmed."""
-    answer = memory.used(given["ids"])
-    if as_json:
-        output.print_json(answer)
-    else:
-        for id_ in answer["used"]:
-            output.console().print(f"[green]used[/green] {id_}")
-        for id_ in answer["unknown"]:
-            output.console().print(f"[red]unknown[/red] {id_}")
-    if answer["unknown"]:
-        raise typer.Exit(1)
+    for id_ in answer["used"]:
+        output.console().print(f"[green]used[/green] {id_}")
+    for id_ in answer["unknown"]:
+        output.console().print(f"[red]unknown[/red] {id_}")
 
 
 @command(HISTORY, arguments=("id",), left_out=("limit", "cursor", "links"))
