@@ -88,8 +88,8 @@ def forecast(context: Context, namespace: str, days: int, now: datetime, shown: 
         if tenant is None:
             return ahead
         rules = rules_of(context, hygiene(context, tenant.settings))
-        for rows, due_at in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=tenant.unsettled):
-            _foresee(rows, np.minimum(due_at, -np.inf if tenant.unsettled else np.inf), ahead, rules, shown)
+        for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=tenant.unsettled):
+            _foresee(rows, np.minimum(rows.due_at, -np.inf if tenant.unsettled else np.inf), ahead, rules, shown)
         _limit(context, db, tenant, ahead, now, shown)
         texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:

@@ -180,7 +180,7 @@ def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, numbe
         return NONE
     endings: list[tuple[float, UUID]] = []
     now = part.planned_for
-    for rows, _ in due.coming(db, tenant, now, BATCH):
+    for rows in due.coming(db, tenant, now, BATCH):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held

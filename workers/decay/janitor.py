@@ -39,7 +39,7 @@ def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[Par
 def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> None:
     """Make due what passes leave to the janitor: it is over by the janitor's rules alone, so no index finds it."""
     over: list[UUID] = []
-    for rows, _ in owed.coming(db, tenant, now, BATCH, every=True):
+    for rows in owed.coming(db, tenant, now, BATCH, every=True):
         own = namespace_rules(context, db, rows.namespaces, janitor=True)
         ends_at, _ = ends(counted(rows, own, now).anchors, own.rules)
         over += rows.only((ends_at < now.timestamp()) & ~rows.held).ids

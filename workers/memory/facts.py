@@ -19,7 +19,7 @@ from workers.memory.lifetime import endings_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
 from workers.storage import exports, lenient, tombstones, visible
 from workers.storage import namespaces as tenants
-from workers.storage.activity import PERMANENT
+from workers.storage.activity import KINDS, anchors_of
 from workers.storage.connection import reading, transaction
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
@@ -129,20 +129,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
 
 def _anchors(rows: list[dict[str, Any]]) -> Anchors:
     """Return what facts were at their last use; their vectors and staleness do not say when they end."""
-    given: dict[str, Any] = {
-        name: np.array([row[name] for row in rows])
-        for name in (
-            "base", "coactivations", "last_seen_at", "confidence", "confirmed_at", "expires_at", "fidelity",
-            "pinned_until", "halvings", "branch", "encoded_at", "outrun_at",
-        )
-    }  # fmt: skip
-    permanent = np.array([row["decay_class"] == PERMANENT for row in rows], dtype=np.bool_)
-    return Anchors(
-        **given,
-        permanent=permanent | (given["branch"] == episodes.Branch.PERMANENT),
-        silent_since=given["last_seen_at"],
-        stale=np.zeros(len(rows), dtype=np.bool_),
-    )
+    columns = {name: [row[name] for row in rows] for name in ("decay_class", *KINDS) if name != "stale"}
+    return anchors_of(columns | {"stale": [False] * len(rows)}, np.array(columns["last_seen_at"], dtype=np.float64))
 
 
 def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:

@@ -1,7 +1,7 @@
 """Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,10 +13,35 @@ from workers.core import decay_intervals, text
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, chosen
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, Cursor
 from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
 PERMANENT = "permanent"
+
+ANCHORS = """
+    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
+        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
+        decay_class_source, date_part('epoch', due_at) as due
+    from anchors
+"""
+"""What `rows_of` reads, whatever rows are wanted and whether they are locked."""
+
+KINDS: dict[str, type[np.generic]] = {
+    "base": np.float64,
+    "coactivations": np.int64,
+    "last_seen_at": np.float64,
+    "confidence": np.float64,
+    "confirmed_at": np.float64,
+    "expires_at": np.float64,
+    "fidelity": np.int64,
+    "pinned_until": np.float64,
+    "halvings": np.int64,
+    "branch": np.int64,
+    "encoded_at": np.float64,
+    "outrun_at": np.float64,
+    "stale": np.bool_,
+}
+"""Of which kind each column of anchors is; the others follow from several."""
 
 
 ADD = """
@@ -38,31 +63,22 @@ ADD = """
 """
 
 
-READ = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+READ = f"""
+    {ANCHORS}
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
 """
 
 
-READ_LIVE = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+READ_LIVE = f"""
+    {ANCHORS}
     where namespace = %(namespace)s and fact = any(%(ids)b) and not retired
     order by fact
 """
 
 
-LOCK = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+LOCK = f"""
+    {ANCHORS}
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
     for no key update
@@ -134,9 +150,6 @@ ENDED = """
 """
 
 
-NO_ROWS: tuple[tuple[Any, ...], ...] = ((),) * 21
-
-
 @dataclass(frozen=True, slots=True)
 class Activity:
     """Rows of `activity` by column: who they are, their anchors, and what they were when last looked at.
@@ -153,6 +166,7 @@ class Activity:
     held: Bools
     occurred: Ints
     explicit: Bools
+    due_at: Floats
 
     def __len__(self) -> int:
         """Return how many facts these are."""
@@ -174,31 +188,29 @@ class Activity:
             self.held[keep],
             self.occurred[keep],
             self.explicit[keep],
+            self.due_at[keep],
         )
 
 
 def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
     """Return the anchors of new facts from lists of base, coactivations, last_seen_at, branch and so on."""
-    branch = np.array(columns["branch"], dtype=np.int64)
-    permanent = np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_)
-    encoded_at = np.array(columns["encoded_at"], dtype=np.float64)
-    return Anchors(
-        base=np.array(columns["base"], dtype=np.float64),
-        coactivations=np.array(columns["coactivations"], dtype=np.int64),
-        last_seen_at=np.array(columns["last_seen_at"], dtype=np.float64),
-        confidence=np.array(columns["confidence"], dtype=np.float64),
-        confirmed_at=np.array(columns["confirmed_at"], dtype=np.float64),
-        expires_at=np.array(columns["expires_at"], dtype=np.float64),
-        permanent=permanent | (branch == Branch.PERMANENT),
-        fidelity=np.full(len(permanent), fidelity, dtype=np.int64),
-        pinned_until=np.full(len(permanent), -np.inf),
-        halvings=np.zeros(len(permanent), dtype=np.int64),
-        branch=branch,
-        encoded_at=encoded_at,
-        outrun_at=np.full(len(permanent), NOT_YET),
-        silent_since=np.maximum(encoded_at, np.array(columns["last_seen_at"], dtype=np.float64)),
-        stale=np.zeros(len(permanent), dtype=np.bool_),
-    )
+    count = len(columns["base"])
+    new = {
+        "decay_class": decay_classes,
+        "fidelity": [fidelity] * count,
+        "pinned_until": [-np.inf] * count,
+        "halvings": [0] * count,
+        "outrun_at": [NOT_YET] * count,
+        "stale": [False] * count,
+    }
+    return anchors_of(columns | new, np.maximum(columns["encoded_at"], columns["last_seen_at"]))
+
+
+def anchors_of(columns: Mapping[str, Sequence[Any]], silent_since: Floats) -> Anchors:
+    """Return anchors from columns named as in the view `anchors`, and from when facts were last heard of."""
+    given: dict[str, Any] = {name: np.array(columns[name], dtype=kind) for name, kind in KINDS.items()}
+    permanent = np.array([name == PERMANENT for name in columns["decay_class"]], dtype=np.bool_)
+    return Anchors(**given, permanent=permanent | (given["branch"] == Branch.PERMANENT), silent_since=silent_since)
 
 
 def add(
@@ -228,17 +240,17 @@ def add(
 
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that exist, locked until the commit."""
-    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}).fetchall())
+    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}))
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that exist."""
-    return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}).fetchall())
+    return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}))
 
 
 def read_live(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of those facts of a namespace that are neither forgotten nor superseded."""
-    return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}).fetchall())
+    return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}))
 
 
 def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:
@@ -303,39 +315,23 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
     }
 
 
-def rows_of(rows: list[tuple[Any, ...]]) -> Activity:
-    """Return rows of the view `anchors`, as it is selected here and for what is due, by column."""
-    columns = tuple(zip(*rows, strict=True)) or NO_ROWS
-    decay_classes = list(columns[8])
-    branch = np.array(columns[15], dtype=np.int64)
-    seen_at, accessed_at, encoded_at = (np.array(columns[i], dtype=np.float64) for i in (4, 11, 16))
+def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Activity:
+    """Return by column what a statement with `ANCHORS` found: all of it, or rows that were fetched already."""
+    found = cursor.fetchall() if rows is None else rows
+    names = [column.name for column in cursor.description or ()]  # known once the answer is there
+    columns: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
+    times = [np.array(columns[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
     return Activity(
-        namespaces=np.array(columns[0], dtype=np.int64),
-        ids=list(columns[1]),
-        anchors=Anchors(
-            base=np.array(columns[2], dtype=np.float64),
-            coactivations=np.array(columns[3], dtype=np.int64),
-            last_seen_at=seen_at,
-            confidence=np.array(columns[5], dtype=np.float64),
-            confirmed_at=np.array(columns[6], dtype=np.float64),
-            expires_at=np.array(columns[7], dtype=np.float64),
-            permanent=np.array([name == PERMANENT for name in decay_classes], dtype=np.bool_)
-            | (branch == Branch.PERMANENT),
-            fidelity=np.array(columns[10], dtype=np.int64),
-            pinned_until=np.array(columns[13], dtype=np.float64),
-            halvings=np.array(columns[14], dtype=np.int64),
-            branch=branch,
-            encoded_at=encoded_at,
-            outrun_at=np.array(columns[18], dtype=np.float64),
-            silent_since=np.maximum(np.maximum(seen_at, accessed_at), encoded_at),
-            stale=np.array(columns[19], dtype=np.bool_),
-        ),
-        decay_classes=decay_classes,
-        tier=np.array(columns[9], dtype=np.int64),
-        last_accessed_at=accessed_at,
-        held=np.array(columns[12], dtype=np.bool_),
-        occurred=np.array(columns[17], dtype=np.int64),
-        explicit=np.array([source == "explicit" for source in columns[20]], dtype=np.bool_),
+        namespaces=np.array(columns["namespace"], dtype=np.int64),
+        ids=list(columns["fact"]),
+        anchors=anchors_of(columns, np.maximum.reduce(times)),
+        decay_classes=list(columns["decay_class"]),
+        tier=np.array(columns["tier"], dtype=np.int64),
+        last_accessed_at=times[1],
+        held=np.array(columns["held"], dtype=np.bool_),
+        occurred=np.array(columns["occurred"], dtype=np.int64),
+        explicit=np.array([source == "explicit" for source in columns["decay_class_source"]], dtype=np.bool_),
+        due_at=np.array(columns["due"], dtype=np.float64),
     )
 
 

@@ -18,6 +18,7 @@ from workers.errors import NoConnectionError, UnavailableError
 from workers.storage.lenient import read_leniently
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
+Cursor: TypeAlias = psycopg.Cursor[TupleRow]
 Pool: TypeAlias = ConnectionPool[Connection]
 
 POOL_SIZE = 4

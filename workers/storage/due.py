@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-import numpy as np
 import psycopg
 from psycopg.types.json import Jsonb
 
-from workers.core.arrays import Bools, Floats
+from workers.core.arrays import Bools
 from workers.core.fading import Faded
-from workers.storage.activity import Activity, rows_of
+from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, lift_limits
 
 Work: TypeAlias = Literal[
@@ -26,11 +25,8 @@ A janitor takes what decay takes, of one namespace.
 
 # Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
 # planner from reading all of a namespace for what is due of it.
-CLAIM = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+CLAIM = f"""
+    {ANCHORS}
     where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
     order by due_at
@@ -54,11 +50,8 @@ DUE_LOCKED = """
 WAIT = "set local lock_timeout = '5s'"
 
 
-PREVIEW = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+PREVIEW = f"""
+    {ANCHORS}
     where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
         and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
@@ -69,11 +62,8 @@ PREVIEW = """
 
 
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
-COMING = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source, date_part('epoch', due_at)
-    from anchors
+COMING = f"""
+    {ANCHORS}
     where namespace = %(namespace)s and (due_at <= %(until)s or (%(all)s and not retired))
 """
 
@@ -130,10 +120,10 @@ def claim(
     five seconds is left for the next pass.
     """
     given = _as_of(now, work) | {"segment": segment, "limit": limit, "namespace": namespace}
-    rows = db.execute(CLAIM, given).fetchall()
-    while not rows and _came_free(db, given):
-        rows = db.execute(CLAIM, given).fetchall()
-    return rows_of(rows)
+    rows = rows_of(db.execute(CLAIM, given))
+    while not len(rows) and _came_free(db, given):
+        rows = rows_of(db.execute(CLAIM, given))
+    return rows
 
 
 def _came_free(db: Connection, given: dict[str, Any]) -> bool:
@@ -158,20 +148,18 @@ def preview(
     """Return a page of what a pass would take of a segment, with held facts taken up or not, oldest first, unlocked."""
     page = {"segment": segment, "limit": limit, "offset": offset}
     given = _as_of(now, work) | page | {"with_held": with_held, "namespace": namespace}
-    return rows_of(db.execute(PREVIEW, given).fetchall())
+    return rows_of(db.execute(PREVIEW, given))
 
 
-def coming(
-    db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False
-) -> Iterator[tuple[Activity, Floats]]:
-    """Yield a namespace's facts that are due by an instant, a batch at a time, and when each is in epoch seconds.
+def coming(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
+    """Yield a namespace's facts that are due by an instant, a batch at a time.
 
     With `every` it is all live facts, for when they are due was computed by other rules.
     """
     with db.cursor("due") as cursor:
         cursor.execute(COMING, {"namespace": namespace, "until": until, "all": every})
         while rows := cursor.fetchmany(batch):
-            yield rows_of([row[:-1] for row in rows]), np.array([row[-1] for row in rows], dtype=np.float64)
+            yield rows_of(cursor, rows)
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:

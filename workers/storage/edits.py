@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from workers.core.fading import Faded
-from workers.storage.activity import Activity, rows_of
+from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection
 
 READ = """
@@ -119,11 +119,8 @@ Said: TypeAlias = tuple[str | None, str | None, str | None, str]
 
 # What is over already stays so: no other class brings it back. What is pinned keeps its lifetime meanwhile, and what
 # episodes live is said by their durability. Locked in the order in which a touch locks.
-UNCHOSEN = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+UNCHOSEN = f"""
+    {ANCHORS}
     where (%(namespace)s::int is null or namespace = %(namespace)s)
         and (namespace, fact) > (%(after)s, %(fact)s)
         and decay_class_source is distinct from 'explicit' and not is_over(ends_at, held, %(now)s)
@@ -189,7 +186,7 @@ def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], lim
     Some may be forgotten or superseded.
     """
     given = {"namespace": namespace, "after": after[0], "fact": after[1], "limit": limit, "now": now}
-    return rows_of(db.execute(UNCHOSEN, given).fetchall())
+    return rows_of(db.execute(UNCHOSEN, given))
 
 
 def said(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Said]:

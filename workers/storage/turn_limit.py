@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from workers.storage.activity import Activity, rows_of
+from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection
 
 # Whoever tells a turn waits here for those who tell others, so that each turn is counted once, by the first.
@@ -40,11 +40,8 @@ ADVANCE = """
 
 
 # What somebody works on at this moment is passed over; the next turn finds it.
-OUTRUN = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source
-    from anchors
+OUTRUN = f"""
+    {ANCHORS}
     where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
     order by occurred
     limit %(limit)s
@@ -95,7 +92,7 @@ def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[st
 
 def outrun(db: Connection, namespace: int, before: int, limit: int) -> Activity:
     """Return persistent episodes that occurred before a turn and were not found so yet, the oldest first, locked."""
-    return rows_of(db.execute(OUTRUN, {"namespace": namespace, "before": before, "limit": limit}).fetchall())
+    return rows_of(db.execute(OUTRUN, {"namespace": namespace, "before": before, "limit": limit}))
 
 
 def write(db: Connection, rows: Activity) -> None:
