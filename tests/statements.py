@@ -21,6 +21,9 @@ TOUCHES = re.compile(
 
 ACROSS_TENANTS = {
     "activity.ANCHORS": "the part that statements share, each of which says whose rows it wants",
+    "links.LINK": "the same",
+    "relations.RELATION": "the same",
+    "visible.VISIBLE": "the same",
     "limits.HELD_BY_NAMESPACE": "tells the operator in which namespaces facts wait for a decision",
     "vectors.PENDING": "one task embeds what is pending of all tenants; each row says whose",
     "vectors.COUNT_PENDING": "counts what that task has still to do",

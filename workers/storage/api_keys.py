@@ -19,18 +19,18 @@ REVOKE = """
     where namespace = %(namespace)s and id = %(id)s and revoked_at is null
 """
 
-OF_NAMESPACE = """
-    select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, digest
-    from api_keys join namespaces on namespaces.id = api_keys.namespace
-    where api_keys.namespace = %(namespace)s
-    order by api_keys.created_at, api_keys.id
-"""
-
-# Of all namespaces, for the copy in Redis in which doors look keys up.
 ALL = """
     select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, digest
     from api_keys join namespaces on namespaces.id = api_keys.namespace
 """
+"""Of all namespaces, for the copy in Redis in which doors look keys up."""
+
+OF_NAMESPACE = f"""
+    {ALL}
+    where api_keys.namespace = %(namespace)s
+    order by api_keys.created_at, api_keys.id
+"""
+
 
 PUBLISHING = 0x0EBB + 3
 """Key of the advisory lock that lets one process at a time copy the keys, so that no older copy replaces a newer."""

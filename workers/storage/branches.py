@@ -36,14 +36,15 @@ BEGIN = """
     on conflict (name) do nothing
 """
 
-FIND = """
-    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete
-    from namespaces where name = %(name)s
+BRANCH = """
+    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete from namespaces
 """
 
-LISTED = """
-    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete
-    from namespaces where branch_of = %(original)s or (branch_of is not null and %(original)s::text is null)
+FIND = f"{BRANCH} where name = %(name)s"
+
+LISTED = f"""
+    {BRANCH}
+    where branch_of = %(original)s or (branch_of is not null and %(original)s::text is null)
     order by name
 """
 

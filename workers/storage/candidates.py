@@ -32,19 +32,21 @@ FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
 # as binary, which takes a third of the time. `hidden_because` says what a read shows, whether or not a pass has come.
 WEIGH = r"""
-    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0),
-        case when session is null then -1 else coalesce(turn, -1) end,
-        date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
-        date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
-        date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity, coalesce(decay_class, ''),
-        lower(coalesce(entity, '')), coalesce(substring(left(text, 100) from '\w+'), ''),
+    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session,
+        case when session is null then -1 else coalesce(turn, -1) end as turn,
+        date_part('epoch', coalesce(source_date, created_at)) as told_at, importance, base, coactivations,
+        date_part('epoch', last_seen_at) as last_seen_at, confidence,
+        date_part('epoch', last_confirmed_at) as confirmed_at,
+        date_part('epoch', activity.expires_at) as expires_at, recall_count, branch, tier, fidelity,
+        coalesce(decay_class, '') as decay_class, lower(coalesce(entity, '')) as entity,
+        coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
-        ),
+        ) as cosine,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
-        ) end,
+        ) end as signature,
         coalesce(
             hidden_because(
                 forgotten_at, forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until,
@@ -59,7 +61,7 @@ WEIGH = r"""
                 when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
                     case when %(pinned)s then 'not pinned' else 'pinned' end
             end
-        )
+        ) as left_out
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
@@ -136,31 +138,29 @@ class Scope:
         return own | {"ever": self.looks_back} | self.filters.filters()
 
 
-CANDIDATE = np.dtype(
-    [
-        ("id", object),
-        ("session", np.int64),
-        ("turn", np.int64),
-        ("told_at", np.float64),
-        ("importance", np.float64),
-        ("base", np.float64),
-        ("coactivations", np.int64),
-        ("last_seen_at", np.float64),
-        ("confidence", np.float64),
-        ("confirmed_at", np.float64),
-        ("expires_at", np.float64),
-        ("recall_count", np.int64),
-        ("branch", np.int64),
-        ("tier", np.int64),
-        ("fidelity", np.int64),
-        ("decay_class", object),
-        ("entity", object),
-        ("first_word", object),
-        ("cosine", np.float64),
-        ("signature", object),
-        ("left_out", object),
-    ]
-)
+KINDS: dict[str, type[Any]] = {
+    "id": object,
+    "session": np.int64,
+    "turn": np.int64,
+    "told_at": np.float64,
+    "importance": np.float64,
+    "base": np.float64,
+    "coactivations": np.int64,
+    "last_seen_at": np.float64,
+    "confidence": np.float64,
+    "confirmed_at": np.float64,
+    "expires_at": np.float64,
+    "recall_count": np.int64,
+    "branch": np.int64,
+    "tier": np.int64,
+    "fidelity": np.int64,
+    "decay_class": object,
+    "entity": object,
+    "first_word": object,
+    "cosine": np.float64,
+    "signature": object,
+    "left_out": object,
+}
 """What scoring needs of a fact; times are epoch seconds.
 
 The session is a hash, since it is only compared, and the turn is negative where a fact has no place in one. The cosine
@@ -169,7 +169,7 @@ names the rule that hides the fact, if one does.
 """
 
 Candidates: TypeAlias = NDArray[np.void]
-"""An array of `CANDIDATE` records."""
+"""An array of records with the fields of `KINDS`."""
 
 Candidate: TypeAlias = np.void
 """One of them."""
@@ -222,7 +222,9 @@ def weigh(
         "queries": [HalfVector(vector) for vector in query.values()],
     }
     given |= scope.parameters()
-    return np.array(db.execute(WEIGH, given, binary=True).fetchall(), dtype=CANDIDATE)
+    cursor = db.execute(WEIGH, given, binary=True)
+    rows = cursor.fetchall()
+    return np.array(rows, dtype=[(column.name, KINDS[column.name]) for column in cursor.description or ()])
 
 
 def describe(

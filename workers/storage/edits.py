@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Json
 
 from workers.core.fading import Faded
@@ -176,8 +176,9 @@ def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, C
     """Return what gave these facts their decay classes, by id."""
     if not ids:
         return {}
-    rows = db.execute(CLASSED, {"namespace": namespace, "ids": list(ids)}, binary=True)
-    return {id_: Classed(*said) for id_, *said in rows}
+    with db.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(CLASSED, {"namespace": namespace, "ids": list(ids)}, binary=True)
+        return {row.pop("id"): Classed(**row) for row in rows}
 
 
 def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime) -> Activity:

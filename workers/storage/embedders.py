@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from psycopg.rows import class_row
+
 from workers.storage.connection import Connection
 
 CURRENT = "select name, dims, signature_seed from embedders"
@@ -33,8 +35,8 @@ class StoredEmbedder:
 
 def current(db: Connection) -> StoredEmbedder | None:
     """Return the database's embedder, or nothing before the first start."""
-    row = db.execute(CURRENT).fetchone()
-    return None if row is None else StoredEmbedder(*row)
+    with db.cursor(row_factory=class_row(StoredEmbedder)) as cursor:
+        return cursor.execute(CURRENT).fetchone()
 
 
 def add_first(db: Connection, embedder: StoredEmbedder) -> None:

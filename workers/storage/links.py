@@ -80,9 +80,10 @@ REMOVE = """
         and (%(type)s::text is null or type = %(type)s)
 """
 
-OF = """
-    select links.source, links.target, links.type, links.strength, links.created_at
-    from links
+LINK = "select links.source, links.target, links.type, links.strength, links.created_at from links"
+
+OF = f"""
+    {LINK}
     join facts on facts.namespace = links.namespace
         and facts.id = case when links.source = %(fact)s then links.target else links.source end
     where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s)
@@ -118,8 +119,8 @@ COUNT = """
         + (select count(*) from links where namespace = %(namespace)s and target = %(fact)s)
 """
 
-AMONG = """
-    select source, target, type, strength, created_at from links
+AMONG = f"""
+    {LINK}
     where namespace = %(namespace)s and source = any(%(facts)s) and target = any(%(facts)s)
     order by created_at, id
 """
@@ -267,7 +268,8 @@ def walk(
         "asked_for": list(WISHED),
     }
     given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
-    return [Walk(*row) for row in db.execute(WALK, given, binary=True).fetchall()]
+    with db.cursor(row_factory=class_row(Walk)) as cursor:
+        return cursor.execute(WALK, given, binary=True).fetchall()
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workers.storage.connection import Connection, lift_limits
@@ -13,19 +14,19 @@ from workers.storage.connection import Connection, lift_limits
 # order of an index: any other way seems as good to find what is expected to be common, and reads very much of a
 # namespace that has none of it. How many facts the database has is what PostgreSQL counted last, -1 if it never did.
 FIND = """
-    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null, embedders.name,
-        settings, turns,
-        (select source from links where namespace = namespaces.id order by source limit 1) is not null,
+    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
+        embedders.name as embedder, settings, turns,
+        (select source from links where namespace = namespaces.id order by source limit 1) is not null as links,
         (
             select entity from facts
             where namespace = namespaces.id and entity is not null and forgotten_at is null and superseded_at is null
             order by left(lower(entity), 200), facts.created_at limit 1
-        ) is not null,
-        settings_changed_at is not null,
+        ) is not null as entities,
+        settings_changed_at is not null as unsettled,
         (
             select reltuples > 0 and counted_facts >= %(nearly_all)s * reltuples
             from pg_class where oid = 'facts'::regclass
-        )
+        ) as alone
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -88,8 +89,8 @@ class Namespace:
 
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace of that name, or nothing if nobody stored into it yet."""
-    row = db.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL}).fetchone()
-    return None if row is None else Namespace(*row)
+    with db.cursor(row_factory=class_row(Namespace)) as cursor:
+        return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL}).fetchone()
 
 
 def find_or_add(db: Connection, name: str) -> Namespace:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from workers.storage.connection import Connection
 
@@ -26,10 +26,15 @@ OBSERVE = """
     where relations.last_observed <= excluded.last_observed
 """
 
-FIND = """
+RELATION = """
     select source, target, type, last_observed, pinned,
         relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
     from relations
+"""
+"""A relation as it is at an instant."""
+
+FIND = f"""
+    {RELATION}
     where namespace = %(namespace)s and lower(source) = lower(%(source)s) and lower(target) = lower(%(target)s)
         and type = %(type)s
 """
@@ -40,14 +45,12 @@ REMOVE = """
         and type = %(type)s
 """
 
-LIST = """
+LIST = f"""
     select source, target, type, last_observed, pinned, weight, total
     from (
         select *, count(*) over () as total
         from (
-            select source, target, type, last_observed, pinned,
-                relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
-            from relations
+            {RELATION}
             where namespace = %(namespace)s
                 and (%(entity)s::text is null or lower(source) = lower(%(entity)s) or lower(target) = lower(%(entity)s))
         ) as weighed
@@ -70,9 +73,9 @@ EXAMINE = """
         order by namespace, id
         limit %(limit)s
     )
-    select count(*), count(*) filter (where not pinned and abs(weight - was) > %(changed)s),
-        count(*) filter (where weight < %(minimum)s), count(*) filter (where pinned),
-        (select array[namespace, id] from batch order by namespace desc, id desc limit 1)
+    select count(*) as processed, count(*) filter (where not pinned and abs(weight - was) > %(changed)s) as decayed,
+        count(*) filter (where weight < %(minimum)s) as below_minimum, count(*) filter (where pinned) as pinned,
+        (select array[namespace, id] from batch order by namespace desc, id desc limit 1) as last
     from batch
 """
 
@@ -87,10 +90,8 @@ MATERIALISE = """
         and abs(relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) - weight) > %(changed)s
 """
 
-PREVIEW = """
-    select source, target, type, last_observed, pinned,
-        relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
-    from relations
+PREVIEW = f"""
+    {RELATION}
     where (%(only)s::int is null or namespace = %(only)s)
         and (namespace, id) > (%(after)s::int, %(after_id)s::bigint)
         and (namespace, id) <= (%(last)s::int, %(last_id)s::bigint)
@@ -209,10 +210,11 @@ def among(
 def examine(db: Connection, namespace: int | None, after: Place, now: datetime, fading: Fading, limit: int) -> Step:
     """Return what has become of the next relations behind a place, in one namespace or in all."""
     given = _range(namespace, after, now, fading) | {"minimum": fading.minimum, "limit": limit}
-    row = db.execute(EXAMINE, given).fetchone()
+    with db.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(EXAMINE, given).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
-    processed, decayed, below_minimum, pinned, last = row
-    return Step(processed, decayed, below_minimum, pinned, (last[0], last[1]) if last else None)
+    last = row.pop("last")
+    return Step(**row, last=(last[0], last[1]) if last else None)
 
 
 def materialise(db: Connection, namespace: int | None, after: Place, last: Place, now: datetime, fading: Fading) -> int:

@@ -48,7 +48,7 @@ MOST_OF_ONE_TEXT = 1_000
 # All statements with one text lie side by side in the index, for their identities begin with its digest. The texts are
 # for those that an earlier version stored, whose identities say no more than that.
 KNOWN_BY_HASH = """
-    select stem, known.id, known.hash, known.created_at, known.kind,
+    select known.id, known.hash, known.created_at, known.kind,
         case when length(known.hash) = 32 then text end as text, entity, key, value
     from unnest(%(stems)b::bytea[]) as said (stem)
     cross join lateral (
@@ -125,8 +125,9 @@ def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[byt
     stems = list(dict.fromkeys(map(text.stem, hashes)))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
     found: dict[bytes, list[Stated]] = {}
-    for own, *row in db.execute(KNOWN_BY_HASH, given, binary=True):
-        found.setdefault(own, []).append(Stated(*row))
+    with db.cursor(row_factory=class_row(Stated)) as cursor:
+        for one in cursor.execute(KNOWN_BY_HASH, given, binary=True):
+            found.setdefault(text.stem(one.hash), []).append(one)
     return found
 
 

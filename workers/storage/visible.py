@@ -10,10 +10,15 @@ from psycopg.rows import class_row
 from workers.core.fading import REASONS
 from workers.storage.connection import Connection
 
-AMONG = """
+VISIBLE = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
         decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
+"""
+"""What is compared of facts; whether they have ended is for each statement to say."""
+
+AMONG = f"""
+    {VISIBLE}
     where namespace = %(namespace)s and id = any(%(ids)s)
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
@@ -30,10 +35,8 @@ ABOUT = """
 
 
 # What is about the same stands together.
-FOLLOWING = """
-    select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-        decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
-    from remembered
+FOLLOWING = f"""
+    {VISIBLE}
     where namespace = %(namespace)s and kind = %(kind)s
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg import sql
+from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
@@ -107,7 +108,7 @@ COUNT = """
 
 # The query's words are stemmed as the index stems, and stop words are gone.
 OF_QUERY = """
-    select word, coalesce(facts, 0), word = any(stems)
+    select word as lexeme, coalesce(facts, 0) as facts, word = any(stems) as stem
     from tsvector_to_array(stemmed(readable(%(query)s))) as stems
     cross join unnest(tsvector_to_array(words(%(query)s))) as word
     left join lexemes on lexemes.namespace = %(namespace)s and lexeme = word
@@ -134,4 +135,5 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
 
 def of_query(db: Connection, namespace: int, query: str) -> list[Term]:
     """Return a query's words; none for stop words."""
-    return [Term(*row) for row in db.execute(OF_QUERY, {"namespace": namespace, "query": query})]
+    with db.cursor(row_factory=class_row(Term)) as cursor:
+        return cursor.execute(OF_QUERY, {"namespace": namespace, "query": query}).fetchall()
