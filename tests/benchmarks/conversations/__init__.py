@@ -8,7 +8,10 @@ from pathlib import Path
 from tests.benchmarks.conversations import beam, locomo, memora, sample
 from tests.benchmarks.conversations.conversation import BEGIN, MAX_TEXT, Asked, Change, Conversation, Turn
 
-__all__ = ["BEGIN", "MAX_TEXT", "Asked", "Change", "Conversation", "Turn", "read", "sets"]
+__all__ = ["BEGIN", "MAX_TEXT", "OWN", "Asked", "Change", "Conversation", "Turn", "read", "sets"]
+
+OWN = "small"
+"""The name of the project's own set."""
 
 
 def read(path: Path | None) -> tuple[str, list[Conversation]]:
@@ -25,7 +28,7 @@ def sets(
 
     A file of conversations is taken whole; of the folders, what constants are chosen on, or with `judging` the rest.
     """
-    found = {} if judging else {"small": sample.small()}
+    found = {} if judging else {OWN: sample.small()}
     if conversations:
         found["LoCoMo"] = locomo.read(conversations)
     if beam_folder:

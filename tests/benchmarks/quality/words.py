@@ -2,18 +2,29 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import snowballstemmer
 from scipy.sparse import csr_array
 
 from workers.core import ranking
-from workers.core.arrays import Floats
+from workers.core.arrays import Floats, Ints
 from workers.core.summary import ENGLISH_STOP_WORDS
 
 WORD = re.compile(r"\w+")
 OVERLAP = 2
 """A passage begins where half of the one before it has gone by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Scores of n texts, how many of a query's k words the best passage of each holds, and how many texts hold each."""
+
+    scores: Floats
+    held: Ints
+    document_frequencies: Ints
+    mean_words: float
 
 
 class Bm25:
@@ -35,6 +46,18 @@ class Bm25:
     def add(self, namespace: str, text: str) -> None:
         """Keep one text."""
         self.add_many(namespace, [text])
+
+    def terms(self, namespace: str, query: str) -> "Terms":
+        """Return what is known of the query's words in each text of a namespace."""
+        texts, index = self._texts[namespace], self._indexes[namespace]
+        words = list(dict.fromkeys(self._words(query)))
+        counts, lengths = index.counts(words), np.bincount(index.places, weights=index.lengths, minlength=len(texts))
+        by_text = np.zeros((len(texts), len(words)), np.bool_)
+        np.logical_or.at(by_text, index.places, counts > 0)
+        held, scores = np.zeros(len(texts), np.int64), np.zeros(len(texts))
+        np.maximum.at(held, index.places, (counts > 0).sum(axis=1))
+        np.maximum.at(scores, index.places, index.scores(words))
+        return Terms(scores, held, by_text.sum(axis=0), float(lengths.mean()))
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts of the best scores, none that shares no word with the query."""
@@ -61,17 +84,23 @@ class Bm25:
 class _Index:
     """The words of n pieces as a sparse (n, words) matrix of counts; `places` has the text of each piece."""
 
-    def __init__(self, pieces: Sequence[Sequence[str]], places: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> None:
+    def __init__(self, pieces: Sequence[Sequence[str]], places: Ints) -> None:
         self.places = places
         self._vocabulary = {word: i for i, word in enumerate(dict.fromkeys(word for one in pieces for word in one))}
         columns = [self._vocabulary[word] for one in pieces for word in one]
-        self._lengths = np.array([len(one) for one in pieces])
-        ends = np.concatenate([[0], np.cumsum(self._lengths)])
+        self.lengths = np.array([len(one) for one in pieces])
+        ends = np.concatenate([[0], np.cumsum(self.lengths)])
         shape = (len(pieces), len(self._vocabulary))
         self._counts = csr_array((np.ones(len(columns), np.int64), columns, ends), shape=shape).tocsc()
 
     def scores(self, words: Sequence[str]) -> Floats:
-        known = [self._vocabulary[word] for word in dict.fromkeys(words) if word in self._vocabulary]
-        counts = self._counts[:, known].toarray()
-        weights = ranking.inverse_document_frequency((counts > 0).sum(axis=0), len(self._lengths))
-        return ranking.scores(counts, self._lengths, weights, float(self._lengths.mean()))
+        counts = self.counts(list(dict.fromkeys(words)))
+        weights = ranking.inverse_document_frequency((counts > 0).sum(axis=0), len(self.lengths))
+        return ranking.scores(counts, self.lengths, weights, float(self.lengths.mean()))
+
+    def counts(self, words: Sequence[str]) -> Ints:
+        """Return how often each piece has each word, (n, words)."""
+        found = np.zeros((len(self.lengths), len(words)), np.int64)
+        known = [i for i, word in enumerate(words) if word in self._vocabulary]
+        found[:, known] = self._counts[:, [self._vocabulary[words[i]] for i in known]].toarray()
+        return found

@@ -1,0 +1,44 @@
+"""Relevance: more of what is asked is more relevant, and what the namespace does not know makes everything less so."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.core.relevance import HASHING, Question, relevance
+
+
+def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0) -> Question:
+    return Question(np.array(frequencies, np.int64), facts, mean_words)
+
+
+def of(question: Question, held: int, similarity: float) -> float:
+    found = relevance(question, np.array([held]), np.array([similarity]))
+    return float(found[0])
+
+
+def test_the_share_of_the_question_that_a_text_holds_counts_and_its_similarity() -> None:
+    question = asked(3, 10, 40)
+    assert of(question, 0, 0.2) < of(question, 1, 0.2) < of(question, 3, 0.2) < of(question, 3, 0.6)
+
+
+def test_words_that_the_namespace_does_not_know_make_every_fact_less_relevant() -> None:
+    assert of(asked(0, 10, 40), 2, 0.3) < of(asked(3, 10, 40), 2, 0.3)
+    assert asked(0, 0).unknown == 1
+    assert asked(3, 10).unknown == 0
+    assert asked().unknown == 0
+
+
+def test_a_text_that_holds_everything_is_relevant_and_one_that_holds_nothing_is_not() -> None:
+    assert of(asked(3, 10, 40), 3, 0.6) > 0.8
+    assert of(asked(0, 0, 40), 0, 0.0) < 0.05
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=8), st.integers(0, 10**6), st.floats(-1, 1))
+def test_relevance_is_within_its_bounds(frequencies: list[int], facts: int, similarity: float) -> None:
+    assert 0 <= of(asked(*frequencies, facts=facts), len(frequencies), similarity) <= 1
+
+
+def test_weights_have_the_signs_that_their_names_promise() -> None:
+    assert HASHING.held > 0
+    assert HASHING.similarity > 0
+    assert HASHING.unknown < 0

@@ -1,0 +1,63 @@
+"""Salience: what says much is worth more than what says little, whatever is missing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.core.salience import FEW_FACTS, WEIGHTS, Statement, features, salience, words
+
+COMMON = {"great": 80, "wow": 60, "hi": 70, "thanks": 75, "good": 90, "day": 85}
+
+
+def one(text: str, role: str | None = None, known: dict[str, int] | None = None, facts: int = 100) -> float:
+    return float(salience([Statement(text, role)], COMMON if known is None else known, facts)[0])
+
+
+def test_a_statement_with_facts_in_it_is_worth_more_than_small_talk() -> None:
+    small_talk = ["Wow, that's great!", "Hi there! How are you?", "Thanks, have a good day."]
+    told = ["I moved to Porto in March and work as a nurse now.", "My sister is allergic to peanuts since 2019."]
+    assert max(map(one, small_talk)) < 0.5 < min(map(one, told))
+
+
+def test_what_a_user_states_is_worth_more_than_what_an_assistant_answers_and_without_role_it_is_between() -> None:
+    text = "The deadline for the grant is 14 May, and the budget is 12,000 euros."
+    assert one(text, "assistant") < one(text) < one(text, "user")
+    assert one(text, "system") == one(text, "tool") == one(text, "assistant")
+
+
+def test_rare_words_say_more_than_common_ones() -> None:
+    assert one("The oboe needs a reed.", known={}) > one(
+        "The oboe needs a reed.", known={"oboe": 90, "reed": 95, "needs": 90}
+    )
+
+
+def test_in_a_small_namespace_the_rarity_of_words_hardly_counts() -> None:
+    text = "The oboe has a reed."
+
+    def difference(facts: int) -> float:
+        return one(text, known={}, facts=facts) - one(text, known={"oboe": facts, "reed": facts}, facts=facts)
+
+    assert 0 < difference(1) < difference(FEW_FACTS) / 5
+
+
+def test_features_are_in_the_order_of_the_weights() -> None:
+    row = features([Statement("I bought 3 lamps in Braga on Monday.", "user")], {}, 0)[0]
+    by_name = dict(zip(WEIGHTS.__dataclass_fields__, row.tolist(), strict=True))
+    assert by_name["start"] == by_name["figure"] == by_name["change"] == by_name["time"] == by_name["user"] == 1
+    assert by_name["names"] == pytest.approx(np.log(3))
+    assert by_name["assistant"] == by_name["markdown"] == by_name["code"] == by_name["second_person"] == 0
+
+
+def test_words_are_different_and_say_something() -> None:
+    assert words("The oboe and the Oboe's reed, of the reed-maker") == ["oboe", "reed", "maker"]
+
+
+def test_no_statement_has_no_salience() -> None:
+    assert salience([], {}, 0).shape == (0,)
+
+
+@given(st.text(max_size=300), st.sampled_from([None, "user", "assistant", "tool"]), st.integers(0, 10**7))
+def test_salience_of_any_text_is_within_its_bounds(text: str, role: str | None, facts: int) -> None:
+    known = dict.fromkeys(words(text), facts + 3)
+    assert 0 <= one(text, role, known, facts) <= 1

@@ -1,0 +1,80 @@
+"""Relevance: how likely it is that a fact answers a question, comparable across questions and namespaces.
+
+A score only orders the results of one question. Relevance is absolute: a logistic curve over the share of the
+question's words that the best passage of the fact holds, their similarity, and what the namespace does not know of the
+question. Its weights belong to an embedder, since embedders differ in how similar unrelated texts are; they were learnt
+on questions asked of their own conversations and of others (`python -m tests.benchmarks.learning relevance`).
+"""
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from workers.core import ranking
+from workers.core.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each feature adds to the log odds; `start` is where all else is nothing."""
+
+    start: float
+    held: float
+    similarity: float
+    unknown: float
+    question_words: float
+    fact_words: float
+
+
+HASHING = Weights(
+    start=-3.854,
+    held=4.505,
+    similarity=4.689,
+    unknown=-3.445,
+    question_words=0.944,
+    fact_words=-0.174,
+)
+"""Learnt on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a question asks for, seen from a namespace.
+
+    Attributes:
+        document_frequencies: in how many facts each stem of the question stands; 0 where none has it.
+        facts: how many facts the namespace has.
+        mean_words: how many words those have on average.
+    """
+
+    document_frequencies: Ints
+    facts: int
+    mean_words: float
+
+    @property
+    def unknown(self) -> float:
+        """Return the share of the question's information that stands in no fact of the namespace, in [0, 1]."""
+        information = ranking.inverse_document_frequency(self.document_frequencies, max(self.facts, 1))
+        total = float(information.sum())
+        return float(information[self.document_frequencies == 0].sum()) / total if total > 0 else 0.0
+
+
+def relevance(question: Question, held: Ints, similarities: Floats, weights: Weights = HASHING) -> Floats:
+    """Return n relevances in [0, 1].
+
+    Args:
+        question: what is asked.
+        held: how many stems of the question the best passage of each fact holds.
+        similarities: the cosine of the question and each fact; 0 where there is none.
+        weights: those of the embedder.
+    """
+    odds = features(question, held, similarities) @ np.array(astuple(weights))
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
+
+
+def features(question: Question, held: Ints, similarities: Floats) -> Floats:
+    """Return (n, 6) features, in the order of `Weights`."""
+    terms = max(len(question.document_frequencies), 1)
+    of_question = (question.unknown, np.log(terms), np.log(max(question.mean_words, 1.0)))
+    columns = [np.ones(len(held)), held / terms, similarities, *(np.full(len(held), one) for one in of_question)]
+    return np.stack(columns, axis=1)
