@@ -16,8 +16,8 @@ def one(text: str, role: str | None = None, known: dict[str, int] | None = None,
 
 def test_a_statement_with_facts_in_it_is_worth_more_than_small_talk() -> None:
     small_talk = ["Wow, that's great!", "Hi there! How are you?", "Thanks, have a good day."]
-    told = ["I moved to Porto in March and work as a nurse now.", "My sister is allergic to peanuts since 2019."]
-    assert max(map(one, small_talk)) < 0.5 < min(map(one, told))
+    stated = ["I moved to Porto in March and work as a nurse now.", "My sister is allergic to peanuts since 2019."]
+    assert max(map(one, small_talk)) < 0.5 < min(map(one, stated))
 
 
 def test_what_a_user_states_is_worth_more_than_what_an_assistant_answers_and_without_role_it_is_between() -> None:
