@@ -5,7 +5,7 @@ import sys
 
 import uvicorn
 
-from api.http.slow_clients import PatientProtocol
+from api.http.limits import PatientProtocol
 from workers import logs
 from workers.errors import SettingsError
 from workers.settings import Settings

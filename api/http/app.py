@@ -17,16 +17,15 @@ from api.http import (
     dispatch,
     facts,
     graph,
-    health,
     mcp,
-    metrics,
+    monitoring,
     problems,
     recall,
     reports,
 )
-from api.http.body import BodyLimit
 from api.http.door import Door
-from api.http.request_log import Watch
+from api.http.limits import BodyLimit
+from api.http.monitoring import Watch
 from workers.errors import EbbError
 from workers.settings import Settings
 
@@ -37,8 +36,7 @@ GROUPS = (
     decay,
     admin,
     reports,
-    health,
-    metrics,
+    monitoring,
     mcp,
     *dashboard.PAGES,
 )
@@ -66,7 +64,7 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
     app.state.door = door
     if door.settings.openmemory_api:
-        from api.http import openmemory  # noqa: PLC0415 - its memories tell rates of decay, which load numpy
+        from api.http import openmemory  # noqa: PLC0415 - its rates of decay load numpy
 
         app.include_router(openmemory.routes)
         app.state.routes += openmemory.routes.routes

@@ -136,6 +136,16 @@ class Session(Client):
         return what | ({"now": now} if "now" in arguments else {})
 
 
+class SessionOfTasks(Session):
+    """A session of several tasks, each with an id of its own."""
+
+    def call(
+        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """Send a task and return its result."""
+        return super().call(task, arguments, seconds, task_id=task_id or str(uuid7()))
+
+
 def reading(scope: Scope) -> Any:
     """Return the dependency of routes that only read: a session for callers with this scope."""
 

@@ -11,11 +11,11 @@ from live_browser import looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
-from api.http.dashboard import markdown_pages
+from api.http.dashboard import help_pages
 
 pytestmark = pytest.mark.acceptance
 
-ADDRESSES = [target for target, _ in markdown_pages.contents()]
+ADDRESSES = [target for target, _ in help_pages.contents()]
 
 
 @pytest.fixture(scope="module")

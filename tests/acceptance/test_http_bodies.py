@@ -12,7 +12,7 @@ from ebb.contract.faults import MOST_FAULTS
 from live_api import make_key, serving
 from live_system import LiveSystem
 
-from api.http.body import BATCH
+from api.http.limits import BATCH
 
 pytestmark = pytest.mark.acceptance
 

@@ -11,12 +11,12 @@ from typer.main import get_command
 from api.cli import app as cli
 from api.client import Client
 from api.http import app
-from api.http.dashboard import markdown_pages
+from api.http.dashboard import help_pages
 from api.mcp import read_tools, write_tools
 from workers.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(markdown_pages.FOLDER.glob("*.md"))
+FILES = sorted(help_pages.FOLDER.glob("*.md"))
 LINK = re.compile(r"!?\[[^]]*]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -27,12 +27,12 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    return {markdown_pages.slug(heading) for heading in HEADING.findall(prose(path))}
+    return {help_pages.slug(heading) for heading in HEADING.findall(prose(path))}
 
 
 def rows(name: str) -> list[list[str]]:
     """Return the cells of all rows of a page's tables, without code marks."""
-    lines = (markdown_pages.FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    lines = (help_pages.FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines()
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
@@ -50,14 +50,14 @@ def test_every_link_of_a_page_resolves_in_the_repository(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_page_links_only_to_what_is_served_at_help(path: Path) -> None:
     for link in LINK.findall(prose(path)):
-        target = markdown_pages.address(link)
-        served = target.startswith((markdown_pages.ADDRESS, "#")) or Path(link).parts[0] == "images"
+        target = help_pages.address(link)
+        served = target.startswith((help_pages.ADDRESS, "#")) or Path(link).parts[0] == "images"
         assert served, link
 
 
-@pytest.mark.parametrize("name", markdown_pages.names())
+@pytest.mark.parametrize("name", help_pages.names())
 def test_a_page_is_rendered_with_a_title_and_without_anything_inline(name: str) -> None:
-    found = markdown_pages.read(name)
+    found = help_pages.read(name)
     assert found is not None
     assert found.title != name
     assert found.html.count("<h1") == 1
@@ -65,19 +65,19 @@ def test_a_page_is_rendered_with_a_title_and_without_anything_inline(name: str) 
 
 
 def test_the_index_lists_every_page_once() -> None:
-    listed = [target for target, _ in markdown_pages.contents()]
+    listed = [target for target, _ in help_pages.contents()]
     assert len(listed) == len(set(listed))
-    assert set(listed) == {markdown_pages.address(path.name) for path in FILES}
+    assert set(listed) == {help_pages.address(path.name) for path in FILES}
 
 
 def test_a_page_that_does_not_exist_is_not_read() -> None:
-    assert markdown_pages.read("nothing") is None
-    assert markdown_pages.read("../docs/start") is None
+    assert help_pages.read("nothing") is None
+    assert help_pages.read("../docs/start") is None
 
 
 def test_headings_get_the_anchors_that_repositories_give_them() -> None:
-    assert markdown_pages.slug("See a year in a minute") == "see-a-year-in-a-minute"
-    assert markdown_pages.slug("`EBB_HOST`, and keys") == "ebb_host-and-keys"
+    assert help_pages.slug("See a year in a minute") == "see-a-year-in-a-minute"
+    assert help_pages.slug("`EBB_HOST`, and keys") == "ebb_host-and-keys"
 
 
 def test_the_readme_is_short() -> None:

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import Message
 from uvicorn.server import ServerState
 
-from api.http import body, slow_clients
+from api.http import limits
 
 END = b"\r\n\r\n"
 
@@ -25,7 +25,7 @@ async def _received(*sent: bytes) -> bytes:
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: slow_clients.PatientProtocol(config, state, {}), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: limits.PatientProtocol(config, state, {}), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     with closing(server), closing(writer):
         for part in sent:
@@ -37,8 +37,8 @@ async def _received(*sent: bytes) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "BODY_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("sent", [(), (b"GET / HTTP/1.1\r\n", b"Host: x\r\n")])
@@ -57,9 +57,9 @@ def test_a_body_that_never_comes_is_refused() -> None:
         raise AssertionError
 
     async def read() -> None:
-        await body._limited(never, 100)()
+        await limits._limited(never, 100)()
 
-    with pytest.raises(body.TooSlowError, match="did not arrive"):
+    with pytest.raises(limits.TooSlowError, match="did not arrive"):
         asyncio.run(read())
 
 
@@ -70,7 +70,7 @@ def test_a_client_that_waits_for_the_end_of_a_connection_is_not_hurried() -> Non
         async def receive() -> Message:
             return messages.pop()
 
-        limited = body._limited(receive, 100)
+        limited = limits._limited(receive, 100)
         return [(await limited())["type"], (await limited())["type"]]
 
     assert asyncio.run(read()) == ["http.request", "http.disconnect"]

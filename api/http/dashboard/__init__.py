@@ -14,31 +14,7 @@ Errors need no code: the message of an `EbbError` is shown as a page, with its s
 what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
 """
 
-from api.http.dashboard import (
-    fact,
-    facts,
-    forecast,
-    help_pages,
-    not_found,
-    overview,
-    playground,
-    relations,
-    runs,
-    sign_in,
-    static,
-)
+from api.http.dashboard import decay, facts, help_pages, overview, playground, relations, rendering, visitors
 
-PAGES = (
-    overview,
-    facts,
-    fact,
-    playground,
-    forecast,
-    relations,
-    runs,
-    sign_in,
-    static,
-    help_pages,
-    not_found,
-)
+PAGES = (overview, facts, playground, decay, relations, visitors, help_pages, rendering)
 """Modules of routes; the last one answers all other addresses."""

@@ -1,6 +1,9 @@
-"""The list of a namespace's facts, newest first, in pages."""
+"""The pages of facts: the list, and one fact with its text, curve, history and a drawing of its links."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from fastapi import Query, Request
@@ -8,6 +11,8 @@ from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
+from api.http.dispatch import Session
+from workers.errors import NotFoundError
 
 routes = router()
 
@@ -21,3 +26,197 @@ def facts(request: Request, memory: Reading, before: Annotated[UUID | None, Quer
     shown = found[:ROWS]
     next_ = shown[-1]["id"] if len(found) > ROWS else None
     return page(request, "facts.html", facts=shown, next=next_, later=before)
+
+
+MOST_NEIGHBOURS = 20
+MOST_EVENTS = 100
+"""At most this many events are shown, the newest."""
+
+
+@routes.get("/dashboard/facts/{id}")
+def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: A002 - the contract's name
+    """Show a fact, live or forgotten, without counting this as use."""
+    name = str(id)
+    history, curve = memory.history(name, links=False), memory.curve(name)
+    events = history["events"]
+    return page(
+        request,
+        "fact.html",
+        history=history,
+        happened=events[: -MOST_EVENTS - 1 : -1],
+        earlier=max(len(events) - MOST_EVENTS, 0),
+        fact=_live(memory, name),
+        curve=curve,
+        before=_part(curve, curve["from"], curve["now"]) if curve["hits"] else None,
+        after=_part(curve, curve["since"], curve["until"]),
+        drawing=drawing(name, memory.neighbours(name, MOST_NEIGHBOURS)),
+    )
+
+
+def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any]:
+    """Return the part of a curve between two instants: years to come would leave no room for the past."""
+    inside = [i for i, at in enumerate(curve["at"]) if begins <= at <= over]
+    numbered = [{**one, "number": number} for number, one in enumerate(curve["changes"], start=1)]
+    return {
+        "now": curve["now"],
+        **{name: [curve[name][i] for i in inside] for name in ("at", "salience", "confidence")},
+        "hits": [hit for hit in curve["hits"] if begins <= hit["at"] <= over],
+        "changes": [one for one in numbered if begins <= one["at"] <= over],
+        "tiers": [
+            {**band, "from": max(band["from"], begins), "until": min(band["until"], over)}
+            for band in curve["tiers"]
+            if band["from"] < over and band["until"] > begins
+        ],
+    }
+
+
+def _live(memory: Session, name: str) -> dict[str, Any] | None:
+    """Return a fact as it is now; None if it is not live."""
+    try:
+        return memory.fact(name)
+    except NotFoundError:
+        return None
+
+
+WIDTH, HEIGHT, RADIUS, MIDDLE = 480.0, 320.0, 17.0, 26.0
+ROOM = 6.0
+
+SAID = {
+    "SUPERSEDES": ("replaces", "was replaced by"),
+    "CAUSED_BY": ("was caused by", "is the cause of"),
+    "PART_OF": ("is part of", "has as a part"),
+    "DEPENDS_ON": ("depends on", "is needed by"),
+    "RELATED_TO": ("is related to", "is related to"),
+}
+"""Each type of link in words, as seen from its source and from its target."""
+
+TONES = {"SUPERSEDES": "i", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A neighbour: its number in the list, its place in the drawing, and the beginning of its text."""
+
+    number: int
+    id: str
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A line between two circles; its width shows the strength of the link."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    tone: str
+    type: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One of the fact's own links in words."""
+
+    node: Node
+    said: str
+    strength: float
+    tone: str
+
+
+class Place(NamedTuple):
+    """A place in the drawing."""
+
+    x: float
+    y: float
+
+
+CENTRE = Place(WIDTH / 2, HEIGHT / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A fact in the middle, its neighbours around it, and its links in words, strongest first."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    lines: list[Line]
+    left_out: int
+    width: float = WIDTH
+    middle: Place = CENTRE
+
+    @property
+    def top(self) -> float:
+        """The upper edge of the drawing."""
+        return round(min([node.y - RADIUS for node in self.nodes] + [self.middle.y - MIDDLE]) - ROOM, 1)
+
+    @property
+    def height(self) -> float:
+        """The height of the drawing."""
+        low = max([node.y + RADIUS for node in self.nodes] + [self.middle.y + MIDDLE]) + ROOM
+        return round(low - self.top, 1)
+
+
+def drawing(id_: str, found: Mapping[str, Any]) -> Drawing:
+    """Return the drawing of a fact's neighbours from the answer of `memory.neighbours`."""
+    links = sorted(found["links"], key=lambda link: -link["strength"])
+    own = [link for link in links if id_ in (link["source"], link["target"])]
+    order = list(dict.fromkeys(_other(link, id_) for link in own))
+    texts = {fact["id"]: fact["text"] for fact in found["facts"]}
+    nodes = {
+        one: Node(number, one, texts.get(one, ""), *_place(number - 1, len(order)))
+        for number, one in enumerate(order, start=1)
+    }
+    lines = [_line(link, id_, nodes) for link in own]
+    return Drawing(list(nodes.values()), _edges(links, id_, nodes), lines, max(found["total"] - len(own), 0))
+
+
+def _other(link: Mapping[str, Any], id_: str) -> str:
+    return str(link["target"] if link["source"] == id_ else link["source"])
+
+
+def _place(index: int, among: int) -> Place:
+    """Return a place on the ellipse, from its top on; with many neighbours every second one is nearer."""
+    begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two that lie in one line with it take the least room
+    angle = 2 * pi * index / among + begin
+    reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would touch each other
+    return Place(
+        round(WIDTH / 2 + cos(angle) * reach * (WIDTH / 2 - 40), 1),
+        round(HEIGHT / 2 + sin(angle) * reach * (HEIGHT / 2 - 30), 1),
+    )
+
+
+def _line(link: Mapping[str, Any], id_: str, nodes: Mapping[str, Node]) -> Line:
+    said = SAID[link["type"]][0 if link["source"] == id_ else 1]
+    return Line(nodes[_other(link, id_)], said, link["strength"], TONES[link["type"]])
+
+
+def _edges(links: Sequence[Mapping[str, Any]], id_: str, nodes: Mapping[str, Node]) -> list[Edge]:
+    places = {one: (node.x, node.y, RADIUS) for one, node in nodes.items()}
+    places[id_] = (WIDTH / 2, HEIGHT / 2, MIDDLE)
+    edges = []
+    for link in links:
+        begins, over = places.get(link["source"]), places.get(link["target"])
+        if begins and over:
+            own = id_ in (link["source"], link["target"])
+            width = round(1 + 3 * link["strength"], 2)
+            edges.append(Edge(*_between(begins, over), width, TONES[link["type"]], link["type"], own))
+    return edges
+
+
+def _between(begins: tuple[float, float, float], over: tuple[float, float, float]) -> tuple[float, float, float, float]:
+    """Return a line between the edges of two circles, with room for an arrow head."""
+    (x1, y1, r1), (x2, y2, r2) = begins, over
+    length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
+    along, across = (x2 - x1) / length, (y2 - y1) / length
+    room = r2 + 7
+    return (
+        round(x1 + along * r1, 1),
+        round(y1 + across * r1, 1),
+        round(x2 - along * room, 1),
+        round(y2 - across * room, 1),
+    )

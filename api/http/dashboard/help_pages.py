@@ -1,23 +1,111 @@
-"""Help: the pages of `api/docs`, open to everyone and readable while PostgreSQL, Redis and workers are down."""
+"""Help: the Markdown pages of `api/docs`, rendered once and open to all, also while other parts are down."""
 
+import re
+from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
+from pathlib import Path
+from posixpath import splitext
+from urllib.parse import urlsplit
 
 from fastapi import Request, Response
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.dashboard import markdown_pages
 from api.http.dashboard.rendering import page, router
+
+FOLDER = Path(__file__).parents[2] / "docs"
+INDEX = "README"
+"""The page at `/help`, whose links are the table of contents."""
+
+ADDRESS = "/help"
+NO_SLUG = re.compile(r"[^\w\- ]")
+
+
+@dataclass(frozen=True, slots=True)
+class HelpPage:
+    """One page: its title, its HTML, and the addresses of the pages it links to with their titles, in order."""
+
+    title: str
+    html: str
+    links: tuple[tuple[str, str], ...]
+
+
+def names() -> list[str]:
+    """Return the names of all pages, without `.md`."""
+    return sorted(path.stem for path in FOLDER.glob("*.md"))
+
+
+@cache
+def read(name: str) -> HelpPage | None:
+    """Return the page of that name; none if there is no such file."""
+    if name not in names():
+        return None
+    parser = _parser()
+    tokens = parser.parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    links = tuple(_rewritten(tokens))
+    title = next((tokens[place + 1].content for place, one in enumerate(tokens) if one.tag == "h1"), name)
+    return HelpPage(title, parser.renderer.render(tokens, parser.options, {}), links)
+
+
+def contents() -> tuple[tuple[str, str], ...]:
+    """Return address and title of each page, in the order of the index."""
+    index = read(INDEX)
+    return ((ADDRESS, "Help"), *(index.links if index else ()))
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as repositories on the web make it from the same text."""
+    return NO_SLUG.sub("", heading.replace("`", "").lower()).replace(" ", "-")
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    scroll = '<div class="scroll" tabindex="0" role="region" aria-label="Table">\n<table>\n'
+    parser.add_render_rule("table_open", lambda *_: scroll)
+    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    return parser
+
+
+def _rewritten(tokens: list[Token]) -> list[tuple[str, str]]:
+    """Give headings their anchors and links their addresses at `/help`; return the links to other pages."""
+    links: list[tuple[str, str]] = []
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", slug(tokens[place + 1].content))
+        children = token.children or []
+        for at, child in enumerate(children):
+            if child.type == "image":
+                child.attrSet("src", f"{ADDRESS}/{child.attrGet('src')}")
+            elif child.type == "link_open":
+                target = address(str(child.attrGet("href")))
+                child.attrSet("href", target)
+                if target.startswith(ADDRESS) and "#" not in target:
+                    links.append((target, children[at + 1].content))
+    return links
+
+
+def address(link: str) -> str:
+    """Return the address at `/help` of what a page links to by its file's name."""
+    parts = urlsplit(link)
+    name, kind = splitext(parts.path)
+    if parts.scheme or kind != ".md":
+        return link
+    target = ADDRESS if name == INDEX else f"{ADDRESS}/{name}"
+    return f"{target}#{parts.fragment}" if parts.fragment else target
+
 
 routes = router()
 
-IMAGES = StaticFiles(directory=markdown_pages.FOLDER / "images")
+IMAGES = StaticFiles(directory=FOLDER / "images")
 
 
 @routes.get("/help")
 def index(request: Request) -> Response:
     """Show the table of contents."""
-    return _show(request, markdown_pages.INDEX)
+    return _show(request, INDEX)
 
 
 @routes.get("/help/images/{path:path}")
@@ -35,7 +123,7 @@ def subject(name: str, request: Request) -> Response:
 
 
 def _show(request: Request, name: str) -> Response:
-    found = markdown_pages.read(name)
+    found = read(name)
     if found is None:
         raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no help page {name!r}. See /help for all of them.")
-    return page(request, "help.html", article=found, contents=markdown_pages.contents(), open_to_everyone=True)
+    return page(request, "help.html", article=found, contents=contents(), open_to_everyone=True)

@@ -1,15 +1,21 @@
-"""The overview page: what a namespace holds, how this has changed, and how far behind the system is."""
+"""The overview page: what a namespace holds and how this has changed; queues, workers and lag of the system."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard import system
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from api.http.door import door_of
+from api.http.door import Door, door_of
+from api.transport import AWAY
+from workers.coordination import outbox, signals, timings
+from workers.coordination.redis import trouble
+from workers.coordination.timings import Histogram
+from workers.errors import UnavailableError
+from workers.queues import MAINTENANCE, RECALL, STORE
 
 routes = router()
 
@@ -55,8 +61,8 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         spans=DAYS,
         courses=[_course(name, course) for name in TITLES],
         newest=memory.facts(NEWEST)["facts"],
-        system=system.figures(door_of(request)) if whole else None,
-        kept_up=system.course(memory.system_course(days)) if whole else [],
+        system=figures(door_of(request)) if whole else None,
+        kept_up=kept_up(memory.system_course(days)) if whole else [],
     )
 
 
@@ -66,17 +72,73 @@ def _flower_url(request: Request, memory: Reading) -> str:
 
 def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
     """Return one breakdown of the facts, for its chart and its table."""
-    tones, at = TONES[name], course["at"]
+    lists = {one: values for one, values in course[name].items() if one != PENDING or any(values)}
+    places = [place for place, one in enumerate(course[name]) if one in lists]
+    tones = [TONES[name][place % len(TONES[name])] for place in places]
+    now = {one: values[-1] for one, values in lists.items()}
+    return _chart(TITLES[name], "", course["at"], lists, tones) | {"now": now, "tones": tones}
+
+
+QUEUES = (RECALL, STORE, MAINTENANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Seconds from a write until it can be read, median and 95th percentile; None before the first write."""
+
+    writes: int
+    half: float | None
+    most: float | None
+
+
+def figures(door: Door) -> dict[str, Any]:
+    """Return what Redis knows of queues, workers and writes.
+
+    Raises:
+        UnavailableError: Redis does not answer.
+    """
+    try:
+        alive = signals.alive(door.redis, door.client.seconds())
+        return {
+            "queues": [
+                {"name": queue, "waiting": door.waiting(queue), "workers": sum(queue == own for own, _ in alive)}
+                for queue in QUEUES
+            ],
+            "outbox": outbox.size(door.redis),
+            "lag": lag(timings.read(door.redis).get(timings.WRITE)),
+            "flower_url": door.settings.flower_url,
+        }
+    except AWAY as error:
+        raise UnavailableError(trouble(error)) from None
+
+
+def kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return queues and lag over time, each for its chart and its table; lag in milliseconds."""
+    lags = {"median": found["half"], "95 %": found["most"]}
+    milliseconds = {name: [None if one is None else one * 1000 for one in values] for name, values in lags.items()}
+    return [
+        _chart("Waiting tasks", "", found["at"], found["waiting"], ("a", "b", "c")),
+        _chart("Write to readable", " ms", found["at"], milliseconds, ("e", "f")),
+    ]
+
+
+def _chart(
+    title: str, unit: str, at: Sequence[float], lists: Mapping[str, Sequence[float | None]], tones: Sequence[str]
+) -> dict[str, Any]:
     series = [
-        {"name": one, "tone": tones[place % len(tones)], "values": values}
-        for place, (one, values) in enumerate(course[name].items())
-        if one != PENDING or any(values)
+        {"name": name, "tone": tone, "values": values}
+        for (name, values), tone in zip(lists.items(), tones, strict=True)
     ]
     shown = range(len(at) - 1, -1, -max(1, -(-len(at) // ROWS)))
     return {
-        "title": TITLES[name],
-        "now": {one["name"]: one["values"][-1] for one in series},
-        "tones": [one["tone"] for one in series],
-        "chart": {"at": at, "series": series},
+        "title": title,
+        "unit": unit,
+        "chart": {"at": at, "unit": unit, "series": series},
         "rows": [(at[i], [one["values"][i] for one in series]) for i in shown],
     }
+
+
+def lag(writes: Histogram | None) -> Lag:
+    """Return the lag that a histogram of writes shows."""
+    counts = writes[0] if writes else []
+    return Lag(counts[-1] if counts else 0, timings.quantile(counts, 0.5), timings.quantile(counts, 0.95))

@@ -1,15 +1,123 @@
-"""The page of relations between entities, as a graph and as a table."""
+"""The page of relations between entities, as a table, and as a graph in which no name covers another."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.graph_layout import FEW, Point, arranged, size
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
+from workers.core.arrays import Floats
+
+WIDTH, HEIGHT = 720, 560
+SMALL_WIDTH, SMALL_HEIGHT = 400, 380
+FEW = 8
+"""The most nodes of the small picture, which fits a phone."""
+
+MARGIN = 20
+STEPS = 150
+ROUNDS = 80
+LETTER, LINE = 10.2, 30.0
+"""The width of a letter, and the height of a node with its name."""
+
+GOLDEN_ANGLE = 2.399963
+NEAR = 1e-6
+"""Places that differ by less are on one line."""
+
+
+class Point(NamedTuple):
+    """A place in the picture."""
+
+    x: float
+    y: float
+
+
+class Size(NamedTuple):
+    """Width and height of a picture."""
+
+    width: float
+    height: float
+
+
+def size(nodes: int) -> Size:
+    """Return the size of a picture with this many nodes."""
+    return Size(SMALL_WIDTH, SMALL_HEIGHT) if nodes <= FEW else Size(WIDTH, HEIGHT)
+
+
+def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Sequence[float]) -> list[Point]:
+    """Return a place for each named node, always the same for the same graph.
+
+    Nodes push each other off, edges pull by their weight, and the middle pulls at all, which keeps parts together that
+    nothing joins (Fruchterman and Reingold 1991). Then names move apart that would lie upon each other.
+    """
+    places, pull = _spiral(len(names)), np.zeros((len(names), len(names)))
+    for (one, two), weight in zip(edges, weights, strict=True):
+        pull[one, two] = pull[two, one] = max(pull[one, two], 0.2 + 0.4 * weight)
+    np.fill_diagonal(pull, 0)
+    apart = 1 / np.sqrt(max(len(names), 1))
+    for heat in np.linspace(0.12, 0.004, STEPS):
+        places = places + _step(places, pull, apart, heat)
+    halves = np.array([max(len(name), 3) * LETTER / 2 for name in names])
+    placed = _spread(_fitted(places, halves), halves)
+    return [Point(round(float(x), 1), round(float(y), 1)) for x, y in placed]
+
+
+def _spiral(nodes: int) -> Floats:
+    """Return distinct starting places, evenly around the middle."""
+    number = np.arange(nodes)
+    far = np.sqrt((number + 0.5) / max(nodes, 1)) / 2
+    return np.stack([far * np.cos(number * GOLDEN_ANGLE), far * np.sin(number * GOLDEN_ANGLE)], axis=1)
+
+
+def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
+    """Return how far each node moves in one step; steps become smaller."""
+    between = places[:, None, :] - places[None, :, :]
+    distance = np.maximum(np.linalg.norm(between, axis=2), 1e-3)
+    push = apart**2 / distance**2
+    np.fill_diagonal(push, 0)
+    force = (between * (push - pull * distance / apart)[:, :, None]).sum(axis=1) - places * apart * 5
+    length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
+    moved: Floats = force / length * np.minimum(length, heat)
+    return moved
+
+
+def _fitted(places: Floats, halves: Floats) -> Floats:
+    """Return places scaled to the picture; a single node or a line is centred."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    alone = high - low < NEAR
+    share = np.where(alone, 0.5, (places - low) / np.where(alone, 1, high - low))
+    return _within(share * size(len(places)), halves)
+
+
+def _within(places: Floats, halves: Floats) -> Floats:
+    """Return places moved into the picture so that their names fit."""
+    width, height = size(len(places))
+    sides, top = halves + MARGIN / 2, LINE
+    x = np.clip(places[:, 0], sides, np.maximum(width - sides, sides))
+    return np.stack([x, np.clip(places[:, 1], top, height - MARGIN)], axis=1)
+
+
+def _spread(places: Floats, halves: Floats) -> Floats:
+    """Return places with overlapping names moved apart along the shorter way."""
+    room = np.stack([halves[:, None] + halves[None, :], np.full((len(halves), len(halves)), LINE)], axis=2)
+    number = np.arange(len(halves))
+    otherwise = np.sign(number[:, None] - number[None, :])[:, :, None]
+    for _ in range(ROUNDS):
+        between = places[:, None, :] - places[None, :, :]
+        over = room - np.abs(between)
+        upon = np.minimum(over[:, :, 0], over[:, :, 1]) > 0
+        upon = upon & (number[:, None] != number[None, :])
+        if not upon.any():
+            break
+        way = np.where(between == 0, otherwise, np.sign(between))
+        shorter = over == over.min(axis=2, keepdims=True)
+        moves = np.where(shorter & upon[:, :, None], (over + 1) * way, 0)
+        places = _within(places + moves.sum(axis=1) * 0.3, halves)
+    return places
+
 
 routes = router()
 

@@ -1,7 +1,8 @@
-"""Rendering of templates with a content security policy, and errors as pages."""
+"""Rendering of templates with a content security policy, formats, errors as pages, and files that pages load."""
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
@@ -13,14 +14,95 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
-from api.http.dashboard import formats
-from api.http.dashboard.visitors import KEY
 from api.http.problems import headers_of, status_of
 from workers.errors import EbbError
 
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
+SPANS = ((YEAR, "year"), (MONTH, "month"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
+A_MOMENT = 45.0
+DASH = "\N{EN DASH}"
+
+
+def number(value: float | None) -> str:
+    """Return a number with separated thousands, or a dash for None."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def share(value: float | None) -> str:
+    """Return a share in [0, 1] as a percentage."""
+    return DASH if value is None else f"{value * 100:.0f} %"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration in milliseconds or in a larger unit."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f} ms" if value < 1_000 else span(value / 1_000)  # noqa: PLR2004
+
+
+def span(seconds: float) -> str:
+    """Return a span of time in one unit, such as `3 days`."""
+    for length, name in SPANS:
+        if seconds >= length:
+            times = int(seconds / length)
+            return f"{times} {name}" if times == 1 else f"{times} {name}s"
+    return f"{int(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
+
+
+def instant(value: Any) -> datetime | None:
+    """Return the instant of an ISO 8601 string or of epoch seconds."""
+    if value is None or isinstance(value, datetime):
+        return value
+    return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else datetime.fromisoformat(value)
+
+
+def when(value: Any) -> Markup:
+    """Return an instant to the minute in UTC; the browser converts it to its own zone."""
+    at = instant(value)
+    if at is None:
+        return escape(DASH)
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+
+
+def ago(value: Any) -> Markup:
+    """Return the away of an instant from now, with the instant as its title."""
+    at = instant(value)
+    if at is None:
+        return escape(DASH)
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    away = "just now" if abs(seconds) < A_MOMENT else f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    exact = f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, away)
+
+
+def elapsed(run: Mapping[str, Any]) -> str:
+    """Return the duration of a run from its plan to its end, or a dash."""
+    began, ended = instant(run["started_at"]), instant(run["finished_at"])
+    return DASH if began is None or ended is None else milliseconds((ended - began).total_seconds() * 1_000)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "number": number,
+    "share": share,
+    "milliseconds": milliseconds,
+    "span": span,
+    "elapsed": elapsed,
+    "when": when,
+    "ago": ago,
+}
+
+
 log = logging.getLogger(__name__)
+
+KEY = "ebb_key"
+"""The cookie with the key of a visitor."""
 
 NAVIGATION = (
     ("Overview", "/"),
@@ -51,7 +133,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= formats.FILTERS
+TEMPLATES.filters |= FILTERS
 
 ADVICE = {
     HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",
@@ -116,3 +198,26 @@ def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
         response = page(request, "error.html", status, title=status.phrase, said=said, advice=advice)
     response.headers.update(headers_of(status))
     return response
+
+
+routes = APIRouter(include_in_schema=False)
+
+FILES = StaticFiles(directory=Path(__file__).parent / "static")
+
+
+@routes.get("/dashboard/static/{path:path}")
+async def static(path: str, request: Request) -> Response:
+    """Return a file; the browser revalidates it before each use."""
+    response = await FILES.get_response(path, request.scope)
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def not_found(request: Request) -> Response:
+    """Answer 404."""
+    said = f"{request.url.path}: there is no such page."
+    return page(request, "error.html", HTTPStatus.NOT_FOUND, title=HTTPStatus.NOT_FOUND.phrase, said=said, advice="")
+
+
+routes.add_api_route("/dashboard/{path:path}", not_found, route_class_override=PageRoute)

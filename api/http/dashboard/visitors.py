@@ -1,15 +1,16 @@
-"""Visitors of pages, identified by the key in their cookie, or on this machine by the namespace they chose."""
+"""Visitors of pages: known by the key in their cookie, or on this machine by the namespace they chose; signing in."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials
-from uuid_utils.compat import uuid7
 
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
-from api.http.dispatch import Session
+from api.http.dashboard.rendering import KEY, page, router
+from api.http.dispatch import Session, SessionOfTasks
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
 from api.transport import AWAY
@@ -17,8 +18,8 @@ from workers.coordination import signals
 from workers.coordination.redis import trouble
 from workers.errors import UnavailableError
 from workers.queues import RECALL
+from workers.validation import namespace_name
 
-KEY = "ebb_key"
 NAMESPACE = "ebb_namespace"
 COOKIES = {"path": "/", "httponly": True, "samesite": "strict"}
 
@@ -47,16 +48,6 @@ def visitor(
     return who
 
 
-class Visit(Session):
-    """The client of one page, which may send several tasks."""
-
-    def call(
-        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
-    ) -> dict[str, Any]:
-        """Send a task and return its result."""
-        return super().call(task, arguments, seconds, task_id=task_id or str(uuid7()))
-
-
 def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Session:
     """Return the client of a page for the visitor's namespace.
 
@@ -65,24 +56,24 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
     """
     door = door_of(request)
     _check_workers(door)
-    return Visit(door, who, timeout=PAGE_SECONDS)
+    return SessionOfTasks(door, who, timeout=PAGE_SECONDS)
 
 
 Visitor = Annotated[Caller, Depends(visitor)]
 Reading = Annotated[Session, Depends(session)]
 
 
-def sign_in(request: Request, response: Response, key: str) -> None:
+def _keep_key(request: Request, response: Response, key: str) -> None:
     """Store a key in a cookie that scripts and other sites cannot read."""
     response.set_cookie(KEY, key, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
 
 
-def sign_out(response: Response) -> None:
+def _drop_key(response: Response) -> None:
     """Delete the cookie with the key."""
     response.delete_cookie(KEY, **COOKIES)  # type: ignore[arg-type]
 
 
-def choose(response: Response, namespace: str) -> None:
+def _keep_namespace(response: Response, namespace: str) -> None:
     """Store the chosen namespace in a cookie, for use without keys."""
     response.set_cookie(NAMESPACE, namespace, **COOKIES)  # type: ignore[arg-type]
 
@@ -114,3 +105,65 @@ def _check_workers(door: Door) -> None:
         raise UnavailableError(trouble(error)) from None
     if RECALL not in queues:
         raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
+
+
+routes = router()
+
+MOST_NAMES = 100
+FORM = [Depends(check_origin)]
+
+
+@routes.get("/dashboard/sign-in")
+def ask(request: Request, next: Annotated[str, Query()] = "/") -> HTMLResponse:  # noqa: A002 - the usual name
+    """Show the form for a key."""
+    return page(request, "sign_in.html", said="", next=_here(next))
+
+
+@routes.post("/dashboard/sign-in", dependencies=FORM)
+def sign_in(
+    request: Request,
+    key: Annotated[str, Form()] = "",
+    next: Annotated[str, Form()] = "/",  # noqa: A002 - the usual name
+) -> Response:
+    """Accept a key with the scope `read` and redirect to the wanted page; ask again for any other."""
+    try:
+        identify(request, key.strip(), None).check("read")
+    except RefusedError as error:
+        return page(request, "sign_in.html", error.status, said=str(error), next=_here(next))
+    response = RedirectResponse(_here(next), HTTPStatus.SEE_OTHER)
+    _keep_key(request, response, key.strip())
+    return response
+
+
+@routes.post("/dashboard/sign-out", dependencies=FORM)
+def sign_out() -> Response:
+    """Delete the cookie with the key."""
+    response = RedirectResponse("/dashboard/sign-in", HTTPStatus.SEE_OTHER)
+    _drop_key(response)
+    return response
+
+
+@routes.get("/dashboard/namespaces")
+def namespaces(request: Request, memory: Reading, prefix: Annotated[str, Query(max_length=128)] = "") -> HTMLResponse:
+    """List the namespaces; a key shows only its own."""
+    if memory.caller.key is not None:
+        return page(request, "namespaces.html", names=[memory.namespace], prefix="", more=False)
+    found = memory.namespaces(prefix, MOST_NAMES + 1)["namespaces"]
+    return page(request, "namespaces.html", names=found[:MOST_NAMES], prefix=prefix, more=len(found) > MOST_NAMES)
+
+
+@routes.post("/dashboard/namespaces", dependencies=FORM)
+def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
+    """Choose another namespace, if no key is used."""
+    name = namespace_name(namespace.strip())
+    if memory.caller.key is not None and name != memory.namespace:
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"Your key opens the namespace {memory.namespace!r} only.")
+    response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+    _keep_namespace(response, name)
+    return response
+
+
+def _here(path: str) -> str:
+    """Return a path of this dashboard; any other target becomes the overview."""
+    own = path == "/" or (path.startswith("/dashboard/") and "\\" not in path and "\n" not in path)
+    return path if own else "/"

@@ -1,13 +1,13 @@
-"""The forecast page: what passes will do on the coming days, and to which facts."""
+"""The pages of decay: what passes will do on the coming days, and what each pass did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from ebb.contract.values import Instant
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.formats import instant
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import instant, page, router
 from api.http.dashboard.visitors import Reading
 
 routes = router()
@@ -68,3 +68,41 @@ def _chart(ahead: Sequence[Mapping[str, Any]], some: Sequence[str]) -> dict[str,
     at = [found.timestamp() for day in ahead if (found := instant(day["at"]))]
     series = [{"name": name, "tone": CHANGES[name][1], "values": [day[name] for day in ahead]} for name in some]
     return {"at": at, "series": series}
+
+
+PASSES = 25
+
+COUNTED = {
+    "processed": "Processed",
+    "changed": "Changed",
+    "compressed": "Compressed",
+    "fingerprinted": "Fingerprinted",
+    "forgotten": "Forgotten",
+    "held": "Held",
+}
+"""The counters of a run and their column titles."""
+
+
+@routes.get("/dashboard/runs")
+def runs(
+    request: Request,
+    memory: Reading,
+    before: Annotated[Instant | None, Query()] = None,
+    everywhere: Annotated[bool | None, Query()] = None,
+) -> HTMLResponse:
+    """Show the latest passes; the counts of those over all namespaces need the scope `system`."""
+    whole = "system" in memory.caller.scopes
+    if everywhere:
+        memory.caller.check("system")
+    every = whole if everywhere is None else everywhere
+    found = memory.runs(PASSES, None if before is None else before.isoformat(), everything=every)
+    return page(
+        request,
+        "runs.html",
+        runs=found["runs"],
+        counted=COUNTED,
+        next=found["next"],
+        later=before,
+        everywhere=every,
+        whole=whole,
+    )

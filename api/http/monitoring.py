@@ -1,23 +1,139 @@
-"""Metrics for Prometheus: queues, workers and the database."""
+"""Monitoring: the request log, health checks, and metrics for Prometheus."""
 
+import logging
+import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
-from api.http.request_log import REQUESTS
 from api.transport import AWAY
 from workers.coordination import embedder_pause, outbox, signals, timings
 from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 
+log = logging.getLogger(__name__)
+
+REQUESTS = Histogram("ebb_http_request_seconds", "Answering a request", ["method", "route", "status"], registry=None)
+NOISE = ("/health/", "/metrics")
+"""Routes that are polled every few seconds and therefore not logged."""
+
+
+class Watch:
+    """Middleware that logs each request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and measure the time until its answer."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            _tell(scope, status, time.perf_counter() - began)
+
+
+def _tell(scope: Scope, status: int, seconds: float) -> None:
+    """Log a request under its route, because there are as many paths as facts."""
+    route = getattr(scope.get("route"), "path", "none")
+    REQUESTS.labels(scope["method"], route, str(status)).observe(seconds)
+    state = scope.get("state", {})
+    caller = state.get("caller")
+    about = {
+        "method": scope["method"],
+        "path": scope["path"],
+        "status": status,
+        "milliseconds": round(seconds * 1000, 1),
+        "namespace": getattr(caller, "namespace", None),
+        "key": getattr(caller, "key", None),
+        "task": state.get("task"),
+    }
+    level = logging.DEBUG if scope["path"].startswith(NOISE) else logging.INFO
+    log.log(level, "%s %s %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000, extra=about)
+
+
 routes = APIRouter(tags=["health"])
+
+OK = "ok"
+NEEDED = ("redis", RECALL, STORE, "database")
+ASK_SECONDS = 3.0
+KNOWN_SECONDS = 2.0
+"""Seconds for which the result of the checks is cached."""
+
+
+class Live(BaseModel):
+    """That this process answers."""
+
+    status: Literal["live"] = "live"
+
+
+class Ready(BaseModel):
+    """Whether memory can be used, and what is down: `ready`, `degraded` (not all of it) or `down`."""
+
+    status: Literal["ready", "degraded", "down"]
+    checks: dict[str, str]
+
+
+@routes.get("/health/live")
+async def live() -> Live:
+    """Answer that this process runs. This needs no thread, because all threads may wait for workers."""
+    return Live()
+
+
+@routes.get("/health/ready", responses={503: {"model": Ready}})
+def ready(request: Request, response: Response) -> Ready:
+    """Return the state of each part; 503 if storing or recalling is not possible."""
+    door = door_of(request)
+    at, checks = door.known_health
+    if time.monotonic() - at > KNOWN_SECONDS:
+        checks = _checks(door)
+        door.known_health = (time.monotonic(), checks)
+    down = any(checks[name] != OK for name in NEEDED)
+    well = all(check == OK for check in checks.values())
+    response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
+    return Ready(status="down" if down else "ready" if well else "degraded", checks=checks)
+
+
+def _checks(door: Door) -> dict[str, str]:
+    """Return the state of each part; a part behind another that is down is unknown."""
+    unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
+    try:
+        alive = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
+        signals.try_write(door.redis)
+    except UnavailableError as error:
+        return unknown | {"redis": str(error)}
+    except AWAY as error:
+        return unknown | {"redis": trouble(error)}
+    workers = {queue: OK if queue in alive else "no worker takes from this queue" for queue in (RECALL, STORE)}
+    upkeep = {MAINTENANCE: OK if MAINTENANCE in alive else "no worker takes from this queue: nothing fades"}
+    return unknown | {"redis": OK} | workers | upkeep | (_asked(door) if workers[RECALL] == OK else {})
+
+
+def _asked(door: Door) -> dict[str, str]:
+    try:
+        return dict(door.client.call("memory.health", {}, ASK_SECONDS))
+    except EbbError as error:
+        return {"database": str(error)}
+
 
 MEASURE_SECONDS = 3.0
 """Seconds that a scrape waits for the database's figures, if there are none yet."""
