@@ -1,4 +1,4 @@
-"""Archive: the lines around an export, by which whoever reads it notices that it was cut off or has lost some."""
+"""Archive: the lines around an export, by which a reader notices that it was cut off or has lost some."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ def framed(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield a line that says that an archive begins, its lines, and one that it ends, with how many they were."""
     yield BEGINS
     count = 0
-    for count, line in enumerate(lines, start=1):  # noqa: B007 - told below
+    for count, line in enumerate(lines, start=1):  # noqa: B007 - used below
         yield line
     yield {NAME: "ends", "lines": count}
 

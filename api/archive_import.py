@@ -136,7 +136,7 @@ def import_file(
     on_progress(progress)
     waiting: deque[Window] = deque()
     for window in _windows(file, progress, client.namespace, into, again=again):
-        # What is superseded or linked must be stored by then, and what comes later may say it anew.
+        # What is superseded or linked must be stored by then, and what comes later may say it again.
         most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
         while len(waiting) > most:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)

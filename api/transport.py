@@ -1,4 +1,4 @@
-"""The sender: how a task reaches the workers behind a Redis, and its result whoever waits for it."""
+"""The transport: how a task reaches the workers behind a Redis, and its result the caller that waits for it."""
 
 import time
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ STORE_SECONDS = 45.0
 BATCH_SECONDS = 180.0
 
 UNASKED = 16
-"""Results that a thread keeps before somebody asks for them; of others it is told again when somebody does."""
+"""Results that a thread keeps until they are asked for; others are fetched again when they are."""
 
 GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
@@ -148,7 +148,7 @@ class Sender:
         """Return `{"state", …}` of a task of this namespace that was accepted in the last day; nothing of any other.
 
         `waiting` in the outbox; `done`, with its `result`; `failed`, with its `error`; `ended`, more than five
-        minutes ago, after which results are not kept; or `late`: nobody waits any longer, so it is not begun any
+        minutes ago, after which results are not kept; or `late`: no caller waits any longer, so it is not begun any
         more, but if a worker was at it already, it is done, and its result is there for those minutes.
         """
         return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
@@ -269,6 +269,6 @@ def _let_go(result: AsyncResult) -> None:
 
 
 def _stop_listening(result: AsyncResult) -> None:
-    """Listen no longer for a result, or else the garbage collector ends that, whose errors nobody catches."""
+    """Stop listening for a result; otherwise the garbage collector does, whose errors are not caught."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)

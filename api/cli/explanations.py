@@ -16,7 +16,7 @@ PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "n
 
 LEGEND = (
     "score = fit + near + links + name + alive: how well words and meaning fit, half each, or 4 to 1 with the default\n"
-    "embedder; what was told just before and after; what links lead to, and entities that are named; whether it\n"
+    "embedder; what was said just before and after; what links lead to, and entities that are named; whether it\n"
     "begins with a name in the question; how strong, fresh, sure and important it is.\n"
     "undecayed: its rank if that last part counted nothing."
 )
@@ -80,13 +80,13 @@ def print_why(why: dict[str, Any]) -> None:
     total = " + ".join(f"{heading} {parts[name]:.3f}" for name, heading in PARTS.items())
     times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
-    told = {
+    lines = {
         "rank": f"{would}{why['rank']} of {why['seen']} that were weighed, of which {why['limit']} are recalled",
         "score": f"{why['score']:.3f} = {total}{times}",
         "by words": _by_words(why["words"]),
         "by meaning": _by_meaning(why["meaning"]),
     }
-    for name, value in told.items():
+    for name, value in lines.items():
         screen.print(f"{name:<12}{value}", markup=False)
 
 

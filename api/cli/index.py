@@ -52,7 +52,7 @@ def _sync(indexer: "Indexer", *, empty: bool) -> "Sync":
 
 
 def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    """Follow the files until somebody interrupts; whatever fails is said, and tried again."""
+    """Follow the files until Ctrl-C; what fails is reported, and tried again."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     output.progress(f"watching {place.root}, Ctrl-C ends it")
     try:

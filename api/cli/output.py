@@ -27,7 +27,7 @@ def console(*, stderr: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415  rich takes a while to load, and JSON needs none of it
 
     class Harmless(Console):
-        """A console on which no text that somebody stored moves the cursor or turns the direction of writing."""
+        """A console on which no stored text moves the cursor or turns the direction of writing."""
 
         def print(self, *objects: Any, **options: Any) -> None:
             """Print objects, of which texts have their control characters escaped."""
@@ -95,7 +95,7 @@ def ending(fact: dict[str, Any]) -> str | None:
 
 
 def as_it_is(text: str) -> str:
-    """Return text that is shown as it is beside markup: what somebody wrote in brackets is none."""
+    """Return text that is shown as it is beside markup: brackets in it are no markup."""
     from rich.markup import escape  # noqa: PLC0415  see console
 
     return escape(text)
@@ -157,8 +157,8 @@ def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
         if typer.confirm(f"{facts} facts will be restored. Go on?", err=True):
             return
         raise typer.Exit(2)
-    told = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
-    fail(InvalidInputError(told), as_json=as_json)
+    said = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
+    fail(InvalidInputError(said), as_json=as_json)
     raise typer.Exit(2)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SAMPLE = Path(api.__file__).parent / "sample" / "year.jsonl"
 NEXT = (
     ('store "The spare key hangs behind the kitchen clock"', "remember a fact"),
-    ("import {sample}", "a year of somebody's life"),
+    ("import {sample}", "a year of a person's life"),
     ('recall "How early does her partner get out of bed to bake?"', "ask in other words"),
     ("branch --older 365d", "a copy that is a year older"),
     ("decay -n {branch}", "what a year does to it"),
@@ -46,10 +46,10 @@ def up(
         str | None, typer.Option(help="Where the API listens; else EBB_HOST. Other than loopback needs `ebb keys`.")
     ] = None,
     reembed: Annotated[
-        bool, typer.Option("--reembed", help="After a change of embedder: make all vectors anew.")
+        bool, typer.Option("--reembed", help="After a change of embedder: make all vectors again.")
     ] = False,
     reindex: Annotated[
-        bool, typer.Option("--reindex", help="After a change of language: make the text index anew.")
+        bool, typer.Option("--reindex", help="After a change of language: rebuild the text index.")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -82,7 +82,7 @@ def up(
 
 
 def _stay(system: "System") -> None:
-    """Show what happens until Ctrl-C or until somebody else stops the system."""
+    """Show what happens until Ctrl-C, or until the system is stopped."""
     from api.up import leftovers, starting, watching  # noqa: PLC0415
 
     screen = output.console(stderr=True)

@@ -49,7 +49,7 @@ def _asked(call: Call, operation: Operation, given: dict[str, Any]) -> Answer:
 
 
 def _cut(answer: Answer) -> Answer:
-    """Return what an agent is told where there is more than it was given."""
+    """Return what tells an agent that there is more than it was given."""
     if answer["next"] is None:
         return {}
     return {

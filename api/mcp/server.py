@@ -1,4 +1,4 @@
-"""The server: all tools together, for whoever opens the memory that a call is about."""
+"""The server: all tools together, on the memory that the opener of a call returns."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

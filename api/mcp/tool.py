@@ -1,4 +1,4 @@
-"""A tool: a function that agents may call, on the memory that is opened for its caller, with errors told in words."""
+"""A tool: a function that agents may call, on the memory that is opened for its caller, with errors in words."""
 
 import functools
 import inspect
@@ -46,7 +46,7 @@ Call: TypeAlias = Context[Opener, Request]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What the server is told of a tool; its name, description and schema are its function's."""
+    """A tool for the server; its name, description and schema are its function's."""
 
     run: Callable[..., Answer]
     annotations: ToolAnnotations
@@ -118,12 +118,12 @@ def written(call: Call) -> Client:
 
 def reads(run: Callable[P, Answer]) -> Tool:
     """Return the tool of a function that changes nothing but how well facts are remembered."""
-    return Tool(_telling(run), ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    return Tool(_worded(run), ToolAnnotations(read_only_hint=True, open_world_hint=False))
 
 
 def writes(run: Callable[P, Answer]) -> Tool:
     """Return the tool of a function that adds to what is there."""
-    return Tool(_telling(run), ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False))
+    return Tool(_worded(run), ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False))
 
 
 def removes(run: Callable[P, Answer]) -> Tool:
@@ -131,7 +131,7 @@ def removes(run: Callable[P, Answer]) -> Tool:
     annotations = ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
     )
-    return Tool(_telling(run), annotations)
+    return Tool(_worded(run), annotations)
 
 
 def brief(answer: Any) -> Any:
@@ -143,14 +143,14 @@ def brief(answer: Any) -> Any:
     return answer
 
 
-def _telling(run: Callable[P, Answer]) -> Callable[P, Answer]:
+def _worded(run: Callable[P, Answer]) -> Callable[P, Answer]:
     """Return the function with errors that the agent reads: what is wrong, what was given, and what to do."""
 
     @functools.wraps(run)
-    def told(*args: P.args, **kwargs: P.kwargs) -> Answer:
+    def worded(*args: P.args, **kwargs: P.kwargs) -> Answer:
         try:
             return run(*args, **kwargs)
         except EbbError as error:
             raise ToolError(str(error)) from error
 
-    return told
+    return worded

@@ -28,7 +28,7 @@ from ebb.contract.values import (
 )
 
 Category = Annotated[Name | None, Field(description="such as preference, decision or fact")]
-Entity = Annotated[Name | None, Field(description="whom or what it is about")]
+Entity = Annotated[Name | None, Field(description="the person or thing that it is about")]
 Key = Annotated[Name | None, Field(description="which of the entity's properties, such as phone")]
 PropertyValue = Annotated[Value | None, Field(description="that property's value")]
 Summary = Annotated[Value | None, Field(description="what is shown in place of a long text")]

@@ -73,7 +73,7 @@ class Lookup(Question):
     Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
     """
 
-    entity: Annotated[Name, Field(description="whom or what facts are about, in any case")]
+    entity: Annotated[Name, Field(description="the person or thing that facts are about, in any case")]
     key: Annotated[Name | None, Field(description="which of its properties; else all")] = None
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
     limit: Annotated[ListLimit | None, Field(description="how many facts at most; else all")] = None
