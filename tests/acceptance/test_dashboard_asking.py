@@ -24,7 +24,7 @@ PATHS = (
     "/dashboard/forecast?days=366",
     "/dashboard/relations",
     "/dashboard/relations?show=decayed",
-    "/dashboard/relations?entity=" + "Unknown" * 30,
+    "/dashboard/relations?entity=" + "Unknown" * 25,
 )
 RELATIONS = 120
 FADED = 30
