@@ -37,9 +37,10 @@ EXEMPT = (
     "tests/unit/test_words_that_do_not_come_back.py",
     "tests/golden/",
     "tests/integration/releases/",
+    "workers/core/summary.py",
     "workers/storage/migrations/",
 )
-"""Files that hold words for a reason: this list, what was recorded, and migrations, which are history."""
+"""Files that hold words for a reason: this list, what was recorded, stop words, and migrations, which are history."""
 
 NOT_YET: dict[str, set[str]] = {
     "api/": {"told"},
@@ -48,8 +49,11 @@ NOT_YET: dict[str, set[str]] = {
     "api/http/": set(),
     "api/up/": set(),
     "tests/benchmarks/": {"nobody", "somebody", "told"},
-    "tests/unit/": {"telling"},
-    "workers/": {*WORDS, ROW} - {"outrunning", "remembering"},
+    "workers/": set(WORDS) - {"nowhere", "outrunning", "remembering", "telling", "to no avail", "whom"},
+    "workers/core/": set(),
+    "workers/memory/": set(),
+    "workers/memory/history.py": {"told"},
+    "workers/storage/": set(),
 }
 """Words that are still to be replaced, by folder; the longest name that fits counts."""
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from made_up import examples
 
 from workers.memory.recall import arms
-from workers.memory.recall.arms import occurrences, telling
+from workers.memory.recall.arms import informative, occurrences
 from workers.storage.words import Term
 
 properties = examples(100)
@@ -101,11 +101,11 @@ def test_ranks_of_many_facts_and_words_keep_their_shape() -> None:
 def test_the_words_that_say_most_are_the_rarest_known_ones_and_then_unknown_ones() -> None:
     terms = [Term("the", 900, stem=True), Term("xyzzy", 0, stem=True), Term("luna", 2, stem=True)]
 
-    assert words_of(telling(terms, 3)) == ["luna", "the", "xyzzy"]
-    assert words_of(telling(terms, 2)) == ["luna", "the"]
+    assert words_of(informative(terms, 3)) == ["luna", "the", "xyzzy"]
+    assert words_of(informative(terms, 2)) == ["luna", "the"]
 
 
 def test_a_character_is_looked_for_only_where_no_pair_holds_it() -> None:
     terms = [Term(word, 1, stem=True) for word in ("喝", "茶", "喝咖", "a", "ab")]
 
-    assert sorted(words_of(telling(terms, 9))) == ["a", "ab", "喝咖", "茶"]
+    assert sorted(words_of(informative(terms, 9))) == ["a", "ab", "喝咖", "茶"]

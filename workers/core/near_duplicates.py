@@ -1,6 +1,6 @@
 """Which facts say the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly notice a figure, a name, a "not", or who does what to whom, so texts that differ in one
+Vectors hardly notice a figure, a name, a "not", or which of two acts on the other, so texts that differ in one
 of those are never the same, however similar.
 """
 
@@ -37,7 +37,7 @@ NUMERALS = {
     "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million", "second", "third", "fourth", "fifth",
     "half", "twice",
 }  # fmt: skip
-TELLING = NEGATIONS | NUMERALS
+DECISIVE = NEGATIONS | NUMERALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def differ(one: Wording, two: Wording) -> bool:
     """Return whether two texts differ in a figure, a negation, a name, or the order of words that both have."""
     return (
         one.figures != two.figures
-        or bool((one.words ^ two.words) & TELLING)
+        or bool((one.words ^ two.words) & DECISIVE)
         or not (one.names <= two.words and two.names <= one.words)
         or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
     )
@@ -100,8 +100,8 @@ def groups(
 ) -> list[tuple[UUID, list[UUID]]]:
     """Return (the fact that is kept, those that are merged into it), the best facts first; `stay` are never merged.
 
-    Each is alike to the one that it is merged into, not only to another of the group: likeness in a chain would lead
-    from one thing to quite another. Whoever comes first is kept, so the order of the pairs makes no difference.
+    Each is alike to the one that it is merged into, not only to another of the group: similarity in a chain would lead
+    from one thing to quite another. The first one is kept, so the order of the pairs makes no difference.
     """
     neighbours: dict[UUID, set[UUID]] = defaultdict(set)
     for one, two in alike:

@@ -70,18 +70,18 @@ def judge(
 ) -> tuple[list[Fact], list[NewFact], list[Intent]]:
     """Return facts as they are to be stored, and what is to be done about each; what the caller asked for is kept.
 
-    Nobody is asked any more at `until`, on the monotonic clock, nor about what is stored, or was judged by an earlier
+    No LLM is asked after `until`, on the monotonic clock, nor about what is stored, or was judged by an earlier
     delivery: so a second one does what the first one did.
     """
     new = [row for row, intent in zip(rows, intents, strict=True) if not intent.asked]
     judged = _judged(context, tenant, new, embedded, now, until)
     replaced = _replaced(context, tenant, judged, now)
-    told, meant = list(zip(rows, given, strict=True)), list(intents)
+    stated, meant = list(zip(rows, given, strict=True)), list(intents)
     for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
         if row.hash in judged and not intent.asked:
             meant[place] = judged[row.hash]
-            told[place] = _inheriting(*told[place], replaced.get(row.hash))
-    return [row for row, _ in told], [fact for _, fact in told], meant
+            stated[place] = _inheriting(*stated[place], replaced.get(row.hash))
+    return [row for row, _ in stated], [fact for _, fact in stated], meant
 
 
 def _judged(
@@ -177,10 +177,10 @@ def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact
     """Return a fact with what it does not say itself as the one had it whose place it takes."""
     if old is None:
         return row, fact
-    told = {"category": old.category}
+    inherited = {"category": old.category}
     if fact.entity is None and fact.key is None:
-        told |= {"entity": old.entity, "key": old.key}
-    missing = {name: value for name, value in told.items() if getattr(fact, name) is None}
+        inherited |= {"entity": old.entity, "key": old.key}
+    missing = {name: value for name, value in inherited.items() if getattr(fact, name) is None}
     if old.decay_class is not None and fact.decay_class_source != "explicit":
         missing |= {"decay_class": old.decay_class, "decay_class_source": old.decay_class_source}
     tags = list(dict.fromkeys([*row.tags, *old.tags]))[:MOST_TAGS]

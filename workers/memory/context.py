@@ -45,7 +45,7 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
     """Recall what fits a prompt, and write as much of it as the budget allows.
 
     Facts are taken best first, until one is too much. Shown stably, they stand in the order in which they were
-    told: as long as the same facts are injected the text is the same, and what is told later comes last.
+    stored: as long as the same facts are injected the text is the same, and what is stored later comes last.
 
     Raises:
         UnavailableError: the database does not answer.

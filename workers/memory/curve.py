@@ -22,7 +22,7 @@ from workers.storage import activity, namespaces
 from workers.storage.connection import transaction
 
 INTERVAL_POINTS, FEWEST = 240, 6
-"""At how many instants all spells together are told, and each of them at least."""
+"""At how many instants all decay intervals together are shown, and each of them at least."""
 
 BEFORE = 0.5
 """Seconds from the end of a spell to the use that ends it: a curve has one height at each instant."""
@@ -68,7 +68,7 @@ def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> P
 
 
 def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Return tiers one after the other; where the same one goes on it is told once."""
+    """Return tiers one after the other; where the same one goes on it is shown once."""
     whole: list[tuple[str, float, float]] = []
     for name, begins, over in bands:
         if whole and whole[-1][0] == name and whole[-1][2] == begins:
@@ -89,8 +89,8 @@ def _interval_instants(interval: DecayInterval, over: float, whole: float) -> Fl
 
 
 def _interval_salience(interval: DecayInterval, at: Floats) -> Floats:
-    told: Floats = interval.strength * tiers.retention(_interval_curve(interval), (at - interval.fades_from) / DAY)
-    return told
+    salience: Floats = interval.strength * tiers.retention(_interval_curve(interval), (at - interval.fades_from) / DAY)
+    return salience
 
 
 def _interval_salience_at(interval: DecayInterval, at: float) -> float:
@@ -213,8 +213,8 @@ def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
 def _salience(facts: Anchors, at: Floats) -> Floats:
     """Return how well a fact is remembered at each instant."""
     age_days = (at - _seen_at(facts)) / DAY
-    told: Floats = _strength(facts)[0] * tiers.retention(_retention_curve(facts), age_days)
-    return told
+    salience: Floats = _strength(facts)[0] * tiers.retention(_retention_curve(facts), age_days)
+    return salience
 
 
 def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
@@ -232,7 +232,7 @@ def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
 def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float | None]:
     """Return belief where it is known: what it was before a confirmation is not kept."""
     known = at >= float(facts.confirmed_at[0]) - 1
-    return [value if told else None for value, told in zip(believed.tolist(), known.tolist(), strict=True)]
+    return [value if is_known else None for value, is_known in zip(believed.tolist(), known.tolist(), strict=True)]
 
 
 def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, float, float]]:

@@ -156,8 +156,8 @@ def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Seque
 def _sustained(rows: list[dict[str, Any]], name: str, instant: float) -> Floats:
     """Return when facts were last seen or confirmed as of an instant: a pin counts as use until it ends."""
     pinned_until = np.array([row["pinned_until"] for row in rows])
-    told: Floats = np.maximum([row[name] for row in rows], np.minimum(pinned_until, instant))
-    return told
+    sustained: Floats = np.maximum([row[name] for row in rows], np.minimum(pinned_until, instant))
+    return sustained
 
 
 def _summary(text: str, retention: float, layers: int) -> str | None:

@@ -41,8 +41,8 @@ def settle_within(
         return [Decision()] * len(rows)
     aimed = [row for row, intent in zip(rows, intents, strict=True) if intent.target is not None]
     hashes = [row.hash for row in aimed]
-    # Those who say the same may take the target's place, so they are locked with it, all in one order. Whoever held the
-    # locks until now may have said it as well, so they are looked for again.
+    # Facts that say the same may replace the target, so they are locked with it, all in one order. The transaction that
+    # held the locks until now may have stored one as well, so they are searched for again.
     saying = statements.known_by_hash(db, tenant, hashes)
     states = locked_states(db, tenant, sorted(targets | set(saying.values()) | {row.id for row in aimed}), now)
     saying = statements.known_by_hash(db, tenant, hashes)

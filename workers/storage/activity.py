@@ -224,7 +224,7 @@ def add(
     occurred: Sequence[int],
     faded: Faded,
 ) -> None:
-    """Write the activity of new facts; `occurred` is how many turns had been told when each was."""
+    """Write the activity of new facts; `occurred` is how many turns the namespace had when each was stored."""
     given = _columns(anchors, faded) | {
         "namespace": namespace,
         "ids": list(ids),

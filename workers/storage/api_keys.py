@@ -71,7 +71,7 @@ def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:
 
 
 def every(db: Connection) -> list[ApiKey]:
-    """Return the keys of all namespaces, while nobody else does so until the commit."""
+    """Return the keys of all namespaces, while no other transaction does so until the commit."""
     db.execute(LOCK, {"key": PUBLISHING})
     with db.cursor(row_factory=class_row(ApiKey)) as cursor:
         return cursor.execute(ALL).fetchall()

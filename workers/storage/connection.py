@@ -202,7 +202,7 @@ def _open_pool(url: str) -> Pool:
 def _check(db: psycopg.Connection[Any]) -> None:
     """Ask whether a connection lives, but only where the server has said something unasked, as it does when it ends.
 
-    Nobody waits for an answer before each transaction, of which a recall has two.
+    So no transaction begins by waiting for an answer; a recall has two.
     """
     said = select.poll()
     said.register(db.fileno(), select.POLLIN)

@@ -12,7 +12,7 @@ from workers.storage.connection import Connection
 Pair = tuple[UUID, UUID]
 
 
-# Whoever has no signature yet waits for it.
+# Facts without a signature wait for it.
 UNCOMPARED = """
     select fact from activity
     where namespace = %(namespace)s and not compared and fidelity <> 0
@@ -37,7 +37,7 @@ MARK_COMPARED = """
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
 
 
-# Only what is about the same can be the same: another value of a key contradicts, another entity is somebody else.
+# Only what is about the same can be the same: another value of a key contradicts, another entity is another subject.
 ABOUT_THE_SAME = """
     select one.id, two.id
     from unnest(%(ones)s::uuid[], %(others)s::uuid[]) as pair (one, two)
@@ -105,7 +105,7 @@ TAKE_OVER = """
 """
 
 
-# From each entry of the index to the next namespace's: what nobody stored into costs nothing.
+# From each entry of the index to the next namespace's: a namespace without new facts costs nothing.
 UNCOMPARED_NAMESPACES = """
     with recursive waiting as (
         select min(namespace) as namespace from activity where not compared and fidelity <> 0
@@ -151,7 +151,7 @@ def mark_compared(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
 
 
 def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Let the near-duplicates of locked facts be looked for anew, for others were stored while they were forgotten."""
+    """Let the near-duplicates of locked facts be looked for again, for others were stored while they were forgotten."""
     db.execute(COMPARE_AGAIN, {"namespace": namespace, "ids": list(ids)})
 
 
@@ -175,7 +175,7 @@ def add(db: Connection, namespace: int, pairs: Sequence[Pair], similarities: Seq
 
 
 def unsettled(db: Connection, namespace: int, now: datetime, limit: int) -> dict[Pair, float]:
-    """Return pairs of facts that are remembered at `now` and may be merged, the most alike first, with likeness."""
+    """Return pairs of facts that are remembered at `now` and may be merged, the most similar first, with similarity."""
     rows = db.execute(OPEN, {"namespace": namespace, "now": now, "limit": limit})
     return {(fact, other): similarity for fact, other, similarity in rows}
 

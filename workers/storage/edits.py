@@ -131,7 +131,7 @@ UNCHOSEN = f"""
 """
 
 
-# Read once the activity is locked, so that nobody forgets a fact between the two.
+# Read once the activity is locked, so that no fact is forgotten between the two.
 SAID = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
@@ -182,7 +182,7 @@ def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, C
 
 
 def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime) -> Activity:
-    """Return facts of a namespace, or of all, behind a place, whose decay class nobody chose; locked.
+    """Return facts of a namespace, or of all, after a position, whose decay class was not given explicitly; locked.
 
     Some may be forgotten or superseded.
     """

@@ -50,7 +50,7 @@ def replace(db: Connection, embedder: StoredEmbedder) -> None:
 
 
 def holds(db: Connection, name: str) -> bool:
-    """Return whether vectors of embedder `name` may be written now; nobody replaces it before the commit."""
+    """Return whether vectors of embedder `name` may be written now; it is not replaced before the commit."""
     row = db.execute(HOLDS, {"name": name}).fetchone()
     return bool(row and row[0])
 

@@ -91,7 +91,7 @@ class About:
     weights: Mapping[str, float]
 
 
-NOBODY = About([], {})
+NO_FACTS = About([], {})
 
 
 def named(db: Connection, namespace: int, phrases: Sequence[str]) -> list[str]:
@@ -111,7 +111,7 @@ def about(
     """Return the newest live facts of entities named by a phrase, and of those related to one.
 
     `named` and `related` are how many of each entity at most. A named entity counts 1, a related one what their
-    relation weighs, unless that is below the minimum (R9).
+    relation weighs, unless that is below the minimum, which excludes it.
     """
     given = {
         "namespace": namespace,

@@ -133,7 +133,7 @@ DELETION_REQUESTS = """
 """
 
 
-# A namespace is told only where it has something of its own that facts do not say.
+# A namespace is exported only where it has something of its own that facts do not say.
 OWN = """
     select name as namespace, salt, turns, settings from namespaces
     where (%(namespace)s::text is null or name = %(namespace)s)

@@ -83,7 +83,7 @@ TEXTS = """
 
 
 WISHED = ("asked", "retracted")
-"""Reasons for which what was forgotten is not stored again, unless somebody says so; the others are decay's own."""
+"""Reasons for which what was forgotten is not stored again, unless on request; the others are decay's own."""
 
 
 # A deletion request outweighs what decay did by itself. The clock is the database's, whatever instant the run is for.
@@ -167,6 +167,6 @@ def forget(
 
 
 def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int) -> set[UUID]:
-    """Return the live facts told at most `reach` turns before or after these facts, in the same session."""
+    """Return the live facts stated at most `reach` turns before or after these facts, in the same session."""
     rows = db.execute(NEIGHBOURS, {"namespace": namespace, "ids": list(ids), "reach": reach}, binary=True)
     return {id_ for (id_,) in rows.fetchall()}

@@ -29,7 +29,7 @@ PARTS = """
 """
 
 
-# What a fact without activity was is lost, so it begins anew when it was stored, and the next pass looks at it.
+# What a fact without activity was is lost, so it begins again from when it was stored, and the next pass looks at it.
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, retired,
         due_at)
@@ -99,7 +99,7 @@ def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID],
 
 
 def await_vector(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Mark facts as without vector, so that they are embedded anew."""
+    """Mark facts as without vector, so that they are embedded again."""
     db.execute(AWAIT_VECTOR, {"namespaces": list(namespaces), "ids": list(ids)})
 
 

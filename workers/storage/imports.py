@@ -188,12 +188,12 @@ def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
 
 
 def add_deletion_requests(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write digests of what somebody wished forgotten, made with the namespace's own salt."""
+    """Write digests of what was forgotten on request, made with the namespace's own salt."""
     db.execute(ADD_DELETION_REQUESTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return which of these facts somebody wished forgotten, as the namespace has it in mind."""
+    """Return which of these facts were forgotten on request, as the namespace has noted."""
     return {fact for (fact,) in db.execute(DELETION_REQUESTS_OF, {"namespace": namespace, "ids": list(ids)})}
 
 

@@ -1,4 +1,4 @@
-"""Items: documents that somebody keeps under a path and a key, as facts of kind `item`.
+"""Items: documents that a client keeps under a path and a key, as facts of kind `item`.
 
 Their entity is the path, each of its labels as JSON with a slash behind it, so that what begins alike lies below.
 """

@@ -1,4 +1,4 @@
-"""Janitors: what the last run of each namespace's janitor did, written anew by every run."""
+"""Janitors: what the last run of each namespace's janitor did, rewritten by every run."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -26,7 +26,7 @@ ADD = """
 # first's commit. The locks below this one are those of contradictions.
 LOCK_RELATED = "select pg_advisory_xact_lock(%(namespace)s, 64)"
 
-# A pair is linked once, whichever of the two came first; what makes up the number is counted by whom it leads from.
+# A pair is linked once, whichever of the two came first; the number of links is counted by their source.
 ADD_RELATED = """
     insert into links (namespace, source, target, type, strength, created_at)
     select %(namespace)s, %(source)s, target, 'RELATED_TO', strength, %(now)s

@@ -75,7 +75,7 @@ RELOAD_SECONDS = 5.0
 
 
 def vacuum(db: Connection) -> None:
-    """Take erased rows out of tables, indexes and statistics; nobody waits for it. `db` commits by itself."""
+    """Take erased rows out of tables, indexes and statistics without blocking others; `db` commits by itself."""
     db.execute("set statement_timeout = 0")
     db.execute(VACUUM)
     _renew_statistics(db)
@@ -83,12 +83,12 @@ def vacuum(db: Connection) -> None:
 
 
 def rewrite(db: Connection) -> bool:
-    """Write all tables and indexes anew with what is left in them; return whether this role may do that.
+    """Rewrite all tables and indexes with what is left in them; return whether this role may do that.
 
     Readers and writers wait meanwhile. `db` commits by itself.
 
     Raises:
-        psycopg.errors.LockNotAvailable: somebody works on a table for too long; nothing is lost.
+        psycopg.errors.LockNotAvailable: a transaction holds a table for too long; nothing is lost.
     """
     row = db.execute(OWNED).fetchone()
     if not row or not row[0]:
@@ -103,7 +103,7 @@ def rewrite(db: Connection) -> bool:
 def drop_log(db: Connection) -> bool:
     """Have the write-ahead log up to now removed; return whether the server lets this role do that.
 
-    A checkpoint keeps old segments under new names, for later, unless it is told otherwise; those that wait so are
+    A checkpoint keeps old segments under new names, for later, unless configured otherwise; those kept so are
     filled first, and go with the others.
     """
     try:
@@ -123,7 +123,7 @@ def drop_log(db: Connection) -> bool:
 
 
 def _renew_statistics(db: Connection) -> None:
-    """Make the statistics anew, so that no plan is made without any."""
+    """Renew the statistics, so that no plan is made without any."""
     row = db.execute(CLEARS).fetchone()
     with db.transaction():
         if row and row[0]:
@@ -195,7 +195,7 @@ def index_sizes(db: Connection, least: int) -> list[IndexSize]:
 
 
 def rebuild_index(db: Connection, name: str) -> None:
-    """Build an index anew beside the old one, while everybody reads and writes; outside any transaction."""
+    """Rebuild an index beside the old one, without blocking readers or writers; outside any transaction."""
     db.execute(sql.SQL(REBUILD_INDEX).format(sql.Identifier(name)))
 
 

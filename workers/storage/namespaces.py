@@ -69,7 +69,7 @@ It bounds how many facts of others a search may pass over that does not tell nam
 class Namespace:
     """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
 
-    `turns` is how many turns of sessions were told it; `links` and `entities` are whether it has any; it is
+    `turns` is how many turns of sessions were stored in it; `links` and `entities` are whether it has any; it is
     unsettled until every fact was looked at by its settings; and alone if nearly all facts of the database are its own.
     """
 
@@ -88,7 +88,7 @@ class Namespace:
 
 
 def find(db: Connection, name: str) -> Namespace | None:
-    """Return the namespace of that name, or nothing if nobody stored into it yet."""
+    """Return the namespace of that name, or nothing if it has no fact yet."""
     with db.cursor(row_factory=class_row(Namespace)) as cursor:
         return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL}).fetchone()
 
@@ -99,7 +99,7 @@ def find_or_add(db: Connection, name: str) -> Namespace:
     if found is None:
         db.execute(ADD, {"name": name})
         found = find(db, name)
-    assert found is not None  # noqa: S101 - it was just added, or by somebody else before
+    assert found is not None  # noqa: S101 - it was just added, or by another transaction before
     return found
 
 
@@ -143,7 +143,7 @@ PUT_SETTINGS = """
 WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
 
 
-# Whoever began to write before the change may still write by the old settings, for as long as a task may take.
+# A transaction that began before the change may still write by the old settings, for as long as a task may take.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
     where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
@@ -159,13 +159,13 @@ FACTS_DUE = """
 
 
 def settings_of(db: Connection, namespaces: Sequence[int]) -> dict[int, tuple[dict[str, Any], int]]:
-    """Return by namespace what its owner has set, and how many turns were told."""
+    """Return by namespace what its owner has set, and how many turns it has."""
     rows = db.execute(SETTINGS_OF, {"ids": list(namespaces)}, binary=True)
     return {id_: (settings, turns) for id_, settings, turns in rows.fetchall()}
 
 
 def lock_settings(db: Connection, namespace: int) -> tuple[dict[str, Any], datetime | None]:
-    """Return what a namespace's owner has set, and when, as nobody else changes it before the commit."""
+    """Return what a namespace's owner has set, and when; locked until the commit."""
     return db.execute(LOCK_SETTINGS, {"namespace": namespace}).fetchone() or ({}, None)
 
 

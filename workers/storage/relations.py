@@ -10,7 +10,7 @@ from psycopg.rows import class_row, dict_row
 from workers.storage.connection import Connection
 
 CHANGED = 1e-3
-"""A pass writes a weight only where it differs by more (C-R2), so that small steps add up and are counted then."""
+"""A pass writes a weight only where it differs by more, so that small steps add up and are counted then."""
 
 # An observation that comes late changes nothing, so that a repeat cannot undo what was observed since. A pinned
 # relation keeps its weight unless another one is given.
@@ -147,7 +147,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a part of a pass examined: how many, of whom so many have changed, are below the minimum, or pinned."""
+    """How many relations a part of a pass examined, and how many changed, are below the minimum, or pinned."""
 
     processed: int
     decayed: int

@@ -55,7 +55,7 @@ FINISH_PART = """
 """
 
 
-# Whoever closes the last part closes the run; the row lock makes that one of them.
+# The transaction that closes the last part closes the run; the row lock makes that one of them.
 FINISH = """
     update decay_runs set finished_at = clock_timestamp()
     where id = %(run)s and finished_at is null
@@ -101,7 +101,7 @@ class Part:
     """What one task of a run shall do: at which instant, and how many facts at most.
 
     `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order;
-    `namespace` is whose facts alone it takes, if not everybody's; `passed_at` the instant of the pass before this one.
+    `namespace` is whose facts alone it takes, if not those of all; `passed_at` the instant of the pass before this one.
     """
 
     work: Work
@@ -228,7 +228,7 @@ def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, in
     return [(run, segment, part) for run, segment, part in rows]
 
 
-# What a pass over all namespaces did is not told to one of them.
+# What a pass over all namespaces did is not shown to one of them.
 LATEST = """
     select decay_runs.id, work, namespaces.name as namespace, planned_for, started_at, finished_at,
         slot is not null as scheduled, dry_run, force, done.*
@@ -265,7 +265,7 @@ DROP_OLD = """
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One pass: when, what for, whose facts it took (none: all), and what it did, as far as that may be told."""
+    """One pass: when, what for, whose facts it took (none: all), and what it did, as far as that may be shown."""
 
     id: UUID
     work: str

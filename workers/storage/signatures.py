@@ -96,7 +96,7 @@ INDEXED = """
     where indrelid = 'signatures'::regclass and indexrelid::regclass::text like 'signatures\\_near\\_%%'
 """
 
-# Concurrently, so that nobody who stores or recalls waits. The predicate makes it a namespace's own graph: no filter
+# Concurrently, so that no store or recall waits. The predicate makes it a namespace's own graph: no filter
 # cuts its results short, and only the few namespaces that are large have one. With 200 candidates a step, instead of
 # 64, the graph leads to clusters that lie apart, too: of a million in such clusters 983 of 1,000 true neighbours are
 # found, with 128 candidates 945, and nothing at all for one query in thirty. Lists instead of a graph (IVFFlat) are

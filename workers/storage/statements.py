@@ -34,7 +34,7 @@ class Stated:
 
 
 TEXTUAL = ("semantic", "episodic")
-"""Kinds of facts that are told apart by their texts, not by where they are kept."""
+"""Kinds of facts that are distinguished by their texts, not by where they are kept."""
 
 
 LAST = b"\xff" * (text.MARK * text.MARKS + 1)
@@ -107,7 +107,7 @@ def identify_stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> 
 
 
 def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Give facts their identities that an earlier version stored, which told statements apart by their texts alone."""
+    """Give facts of an earlier version, which distinguished statements by their texts alone, their identities."""
     given = {"namespace": namespace, "ids": list(ids)}
     with db.cursor(row_factory=class_row(Stated)) as cursor:
         _identify(db, namespace, cursor.execute(EARLIER, given, binary=True).fetchall())
@@ -150,7 +150,7 @@ HASHES = """
 """
 
 
-# Of two facts with one hash the one forgotten last is named; in the order of the key, so that nobody deadlocks.
+# Of two facts with one hash the one forgotten last is named; in the order of the key, so that no two deadlock.
 ADD_FORGOTTEN = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
     select distinct on (1, 2) facts.namespace, sha256(uuid_send(salt) || said), facts.id, forgotten_at, forgotten_reason
@@ -210,7 +210,7 @@ def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> 
 
 
 def forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, tuple[datetime, str]]:
-    """Return when and why those of these facts were forgotten that somebody wished forgotten, purged ones included."""
+    """Return when and why those of these facts were forgotten that were so on request, purged ones included."""
     rows = db.execute(FORGOTTEN_OF, {"namespace": namespace, "facts": list(ids)})
     return {fact: (forgotten_at, reason) for fact, forgotten_at, reason in rows}
 

@@ -22,7 +22,7 @@ STATES = """
 """
 
 
-# Nothing is superseded before it was told, and an end of validity that lies before the beginning means: never true.
+# Nothing is superseded before it was stored, and an end of validity that lies before the beginning means: never true.
 CLOSE = """
     update facts
     set superseded_at = greatest(created_at, old.told_at), valid_until = greatest(valid_from, old.until)
@@ -77,7 +77,7 @@ REOPEN = """
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a fact stands to others: whether it was superseded and by whom, what it superseded, whether it is gone."""
+    """Whether a fact was superseded and by which one, what it superseded, and whether it is forgotten."""
 
     id: UUID
     hash: bytes
@@ -93,7 +93,7 @@ class State:
 
     @property
     def retracted(self) -> bool:
-        """Return whether it holds no longer though nobody took its place."""
+        """Return whether it holds no longer though no other took its place."""
         return self.superseded and self.superseded_by is None
 
 
@@ -114,7 +114,7 @@ def states(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -
 
 
 def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
-    """Note that live facts no longer hold, and nothing of who took their place (C-S17)."""
+    """Note that live facts no longer hold; which facts replaced them is noted by `link`."""
     given = {
         "namespace": namespace,
         "ids": [one.id for one in closed],
@@ -125,7 +125,7 @@ def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
 
 
 def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID]) -> None:
-    """Note of closed facts who took their place, and of those whom they replaced; the first replaced one counts."""
+    """Note which facts replaced closed ones, and which ones they replaced; of several replaced the first counts."""
     pairs = {"namespace": namespace, "old": list(old), "new": list(new)}
     db.execute(LINK_OLD, pairs)
     db.execute(LINK_NEW, pairs)

@@ -81,8 +81,8 @@ RECOUNT = """
     from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
 """
 
-# One statement, so that all is of one instant: whoever changes a fact has said so in the same transaction. What is
-# wrong is put right by a change like any other, for which nobody waits.
+# One statement, so that all is of one instant: a change of a fact is noted in the same transaction. What is
+# wrong is put right by a change like any other, for which no writer waits.
 AUDIT = """
     with wrong as (
         select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
@@ -157,7 +157,7 @@ def pinned(db: Connection, namespace: int, now: datetime) -> int:
 
 
 def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
-    """Add changes to the totals; return how many, and whose: 0 and none if somebody else is at it, who does it then."""
+    """Add changes to the totals; return how many, and whose: 0 and none if another transaction is doing so."""
     claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
     if not claimed or not claimed[0]:
         return 0, None
@@ -166,7 +166,7 @@ def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
 
 
 def wait_for_settling(db: Connection) -> None:
-    """Keep changes from being added to the totals until the commit, after whoever is at it."""
+    """Keep changes from being added to the totals until the commit, after the transaction that is doing so."""
     db.execute(WAIT_FOR_SETTLING, {"key": SETTLING_LOCK})
 
 
@@ -179,5 +179,5 @@ def audit(db: Connection, own: int | None, *, mend: bool) -> int:
 
 
 def recount(db: Connection) -> None:
-    """Count all facts of all namespaces anew, which is needed only where they were written past the triggers."""
+    """Count all facts of all namespaces again, which is needed only where they were written past the triggers."""
     db.execute(RECOUNT)

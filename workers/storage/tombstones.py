@@ -38,7 +38,7 @@ REVIVE = """
 """
 
 
-# A date is wrong where the clock of whoever forgot was, so that either date counts.
+# A date is wrong where the clock of the machine that forgot was, so either date counts.
 FOUND = """
     select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
     from facts
@@ -62,7 +62,7 @@ COUNT_FOUND = """
 """
 
 
-# Activity first, as everybody locks it. What somebody works on is left for the next batch.
+# Activity first, as in every transaction. What another transaction has locked is left for the next batch.
 CLAIM_OLD = """
     select activity.namespace, activity.fact
     from facts
@@ -166,7 +166,7 @@ def revive(
     `by` names what restores them if that is not a request about these facts.
 
     Raises:
-        UnavailableError: somebody has just stored what one of them says; the transaction is lost.
+        UnavailableError: what one of them says was stored at this moment; the transaction is lost.
     """
     try:
         given = {"namespace": namespace, "ids": list(ids), "now": now, "by": by, "what": what}

@@ -7,7 +7,7 @@ from uuid import UUID
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection
 
-# Whoever tells a turn waits here for those who tell others, so that each turn is counted once, by the first.
+# A transaction that stores a turn waits here for others that do, so that each turn is counted once, by the first.
 LOCK_TURNS = "select turns from namespaces where id = %(namespace)s for no key update"
 
 
@@ -16,18 +16,18 @@ TURNS = "select turns from namespaces where id = %(namespace)s"
 
 # A turn is new if no other fact has it, live or not; of many that have it, no more are read than were just added.
 ADVANCE = """
-    with told as (
+    with stored as (
         select session, turn, count(*) as facts from facts
         where namespace = %(namespace)s and id = any(%(ids)b) and session is not null and turn is not null
         group by session, turn
     ),
     new as (
-        select session, turn from told
+        select session, turn from stored
         where facts = (
             select count(*) from (
                 select from facts as known
-                where known.namespace = %(namespace)s and known.session = told.session and known.turn = told.turn
-                limit told.facts + 1
+                where known.namespace = %(namespace)s and known.session = stored.session and known.turn = stored.turn
+                limit stored.facts + 1
             ) as few
         )
     ),
@@ -39,7 +39,7 @@ ADVANCE = """
 """
 
 
-# What somebody works on at this moment is passed over; the next turn finds it.
+# What another transaction has locked is skipped; the next turn finds it.
 OUTRUN = f"""
     {ANCHORS}
     where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
@@ -74,13 +74,13 @@ ENCODE_AGAIN = """
 
 
 def lock_turns(db: Connection, namespace: int) -> int:
-    """Return how many turns a namespace was told, as nobody else tells any before the commit."""
+    """Return how many turns a namespace has, while no other transaction adds any before the commit."""
     row = db.execute(LOCK_TURNS, {"namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
 
 def turns(db: Connection, namespace: int) -> int:
-    """Return how many turns a namespace was told."""
+    """Return how many turns a namespace has."""
     row = db.execute(TURNS, {"namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
@@ -112,5 +112,5 @@ def restart_count(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]
 
 
 def encode_again(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Let episodes be as if they were told now."""
+    """Let episodes be as if they were stored now."""
     db.execute(ENCODE_AGAIN, {"namespace": namespace, "ids": list(ids), "now": now})

@@ -150,7 +150,7 @@ def page(
 ) -> list[UUID]:
     """Return the next facts that readers see, the last id first, which of Ebb's own ids is the newest.
 
-    Whoever writes meanwhile shifts an offset, but not what comes `before` an id.
+    What is stored meanwhile shifts an offset, but not what comes `before` an id.
     """
     given = {"namespace": namespace, "now": now, "limit": limit, "before": before, "offset": offset}
     return [id_ for (id_,) in db.execute(PAGE, given)]

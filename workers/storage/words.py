@@ -41,7 +41,7 @@ CHOOSE_LANGUAGE = """
 HOLDS_FACTS = "select exists (select from only facts)"
 
 
-# The table is written anew as a whole, and so are its indexes; nobody reads or stores meanwhile.
+# The table is rewritten as a whole, and so are its indexes; readers and writers wait meanwhile.
 REBUILD = """
     alter table facts alter column search
         set expression as (search_lexemes(namespace, text, category, entity, key, value, tags))
@@ -49,7 +49,7 @@ REBUILD = """
 
 
 def language(db: Connection, *, lock: bool = False) -> str:
-    """Return the database's language; with `lock`, nobody changes it before the commit."""
+    """Return the database's language; with `lock`, it is not changed before the commit."""
     row = db.execute(LANGUAGE_LOCKED if lock else LANGUAGE).fetchone()
     assert row is not None  # noqa: S101 - the schema writes it
     return str(row[0])
@@ -74,7 +74,7 @@ def holds_facts(db: Connection) -> bool:
 
 
 def rebuild(db: Connection) -> None:
-    """Make the words of all facts anew."""
+    """Rebuild the words of all facts."""
     db.execute(REBUILD)
 
 
@@ -128,7 +128,7 @@ class Term:
 
 
 def count(db: Connection, namespace: int, now: datetime) -> int:
-    """Count a namespace's words anew; return how many live facts it has."""
+    """Count a namespace's words again; return how many live facts it has."""
     row = db.execute(COUNT, {"namespace": namespace, "now": now}).fetchone()
     return int(row[0]) if row else 0
 

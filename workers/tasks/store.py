@@ -40,7 +40,7 @@ class StoreTask(EbbTask):
     """When this process last asked for a namespace's schedule, on the monotonic clock."""
 
     def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
-        """Send it at most once a minute, however much is stored, and to no avail if it waited longer (H27)."""
+        """Send it at most once a minute, however much is stored; its message expires after that."""
         name = self.request.get("captured")
         wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
         if wanted and signals.may_tidy(context.redis, name):

@@ -91,7 +91,7 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
 
     A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
     """
-    terms = telling(words.of_query(db, namespace.id, query), MOST_TERMS)
+    terms = informative(words.of_query(db, namespace.id, query), MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm()
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
@@ -104,7 +104,7 @@ def text_arm(db: Connection, namespace: Namespace, query: str, scope: Scope) -> 
     return TextArm(dict(zip(found.ids, scores.tolist(), strict=True)), [found.ids[i] for i in order], names, whole)
 
 
-def telling(terms: Sequence[Term], most: int) -> list[Term]:
+def informative(terms: Sequence[Term], most: int) -> list[Term]:
     """Return the terms that say most: the rarest of those that are known, then others, up to `most`.
 
     Where words are written without blanks, characters of which pairs are made say nothing that the pairs do not.

@@ -150,7 +150,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     """Return why one fact was recalled or not: the rule, its rank in each arm, and its score taken apart.
 
     The score and the rank among what was seen are those that it has, or would have if it had been seen. Of what
-    somebody asked to forget no words are told.
+    is forgotten on request no words are shown.
 
     Raises:
         NotFoundError: the namespace has no such fact.

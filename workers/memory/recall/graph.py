@@ -15,7 +15,7 @@ from workers.memory.recall.question import Question
 from workers.storage import entities, links
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
-from workers.storage.entities import NOBODY, About
+from workers.storage.entities import NO_FACTS, About
 from workers.storage.links import Walk
 from workers.storage.namespaces import Namespace
 from workers.storage.relations import Fading
@@ -39,7 +39,7 @@ class Surroundings:
     """What the graphs bring to a recall: walks along links, and facts about entities."""
 
     walks: list[Walk] = field(default_factory=list)
-    about: About = NOBODY
+    about: About = NO_FACTS
 
     @property
     def brought(self) -> dict[UUID, str]:
@@ -88,7 +88,7 @@ def surroundings(
         return NOTHING
     return Surroundings(
         _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],
-        _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NOBODY,
+        _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NO_FACTS,
     )
 
 
@@ -114,6 +114,6 @@ def _about(
     by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
     said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
     if not said:
-        return NOBODY
+        return NO_FACTS
     found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)
     return About(found.ids[:MOST_ABOUT], found.weights)

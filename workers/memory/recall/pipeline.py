@@ -28,8 +28,8 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     """Return the facts of a namespace that fit the question best, as they are at `now`.
 
     With a tag, meaning is not searched, but entities that are named are looked up. If the embedder fails, words
-    alone decide. With `as_of` the facts are those that were true then, with `known_as_of` those that had been told and
-    not yet replaced by then; both see what was superseded or forgotten since.
+    alone decide. With `as_of` the facts are those that were true then, with `known_as_of` those that had been stored
+    and not yet replaced by then; both see what was superseded or forgotten since.
 
     Raises:
         NotFoundError: `why` names a fact that the namespace does not have.

@@ -198,7 +198,7 @@ def weigh(
     query: Vectors | None,
     scope: Scope,
 ) -> Weighed:
-    """Return the most promising candidates of both arms, and whom the best of them bring, with their scores.
+    """Return the most promising candidates of both arms, and those that the best of them bring, with their scores.
 
     Those are the neighbours in the talk, what they are linked with, and what is about the entities that are named.
     """
