@@ -14,7 +14,7 @@ import psycopg
 from ebb.contract.admin import ChangeSettings
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
-from ebb.contract.retention import ShowHistory
+from ebb.contract.retention import Outcome, ShowHistory
 from psycopg import sql
 from psycopg.rows import dict_row
 
@@ -31,12 +31,12 @@ from workers.errors import InvalidInputError
 from workers.memory import embed, forget, history, namespace_settings, pin, recall, restore, store, touch
 from workers.memory import facts as forgotten
 from workers.memory.add import Stored
-from workers.memory.forget import Outcome
 from workers.memory.recall import Recalled
 from workers.memory.touch import Reinforced, Touched
 from workers.settings import Settings
 from workers.storage.connection import transaction
-from workers.storage.tombstones import Selection
+from workers.storage.tombstones import Cursor, Selection
+from workers.validation import cursors
 from workers.validation.archived import archived
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -189,8 +189,8 @@ class Memory:
         chosen, behind, found = selected(**selection), None, list[UUID]()
         while True:
             page = forgotten.forgotten(self.context, namespace, chosen, limit, behind)
-            found += [one.id for one in page.tombstones]
-            behind = page.rest
+            found += [one.id for one in page.facts]
+            behind = cursors.place(page.next, Cursor)
             if behind is None:
                 return found
 
@@ -209,8 +209,8 @@ class Memory:
 
     def pin(self, id_: UUID, *, at: float, until: float | None = None, namespace: str = "default") -> str:
         """Pin a fact, and restore its vector; return what that changed."""
-        done = pin.pin(self.context, namespace, id_, None if until is None else day(until), day(at))
-        if done.faded:
+        done, faded = pin.pin(self.context, namespace, id_, None if until is None else day(until), day(at))
+        if faded:
             self.regenerate(id_, at=at, namespace=namespace)
         return done.action
 
@@ -221,7 +221,7 @@ class Memory:
     def history(self, id_: UUID, *, at: float = 0, namespace: str = "default") -> list[tuple[str, float]]:
         """Return what happened to a fact, and on which day."""
         found = history.history(self.context, ShowHistory(id=id_, namespace=namespace), day(at))
-        return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.happenings]
+        return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.events]
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:
         """Erase what was forgotten long ago, of a namespace or of all; return how many facts that were."""

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from ebb.contract.facts import Edit
+from ebb.contract.facts import Edit, Edited
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ def stored(memory: Memory, *given: str | dict[str, Any], **how: Any) -> list[Sto
     return [one for one in memory.store(*given, **how) if isinstance(one, Stored)]
 
 
-def edited(memory: Memory, id_: UUID, at: float = 0, **changes: Any) -> edit.Edited:
+def edited(memory: Memory, id_: UUID, at: float = 0, **changes: Any) -> Edited:
     return edit.edit(memory.context, Edit(id=id_, **changes), day(at))
 
 
@@ -33,7 +33,7 @@ def fact(memory: Memory, id_: UUID) -> edits.Editable:
 
 
 def noted(memory: Memory, id_: UUID) -> list[dict[str, Any]]:
-    events = history.history(memory.context, ShowHistory(id=id_), day(9)).happenings
+    events = history.history(memory.context, ShowHistory(id=id_), day(9)).events
     return [one.details for one in events if one.what == "edited"]
 
 
@@ -73,8 +73,8 @@ def test_a_lifetime_given_for_a_known_text_is_the_one_it_lives(memory: Memory) -
 def test_another_class_starts_its_lifetime_at_the_edit(memory: Memory, name: str, days: float) -> None:
     id_ = memory.add(TEXT, decay_class="permanent")
     done = edited(memory, id_, 5, decay_class=name)
-    assert done.life.ending.at is not None
-    assert (done.life.ending.at - day(5)).total_seconds() / 86_400 == pytest.approx(days)
+    assert done.ends_at is not None
+    assert (done.ends_at - day(5)).total_seconds() / 86_400 == pytest.approx(days)
     assert memory.row(id_)["ends"] == pytest.approx(5 + days)
     assert memory.stats(5).decay_classes[name] == 1
 
@@ -82,7 +82,7 @@ def test_another_class_starts_its_lifetime_at_the_edit(memory: Memory, name: str
 def test_a_class_of_a_pinned_fact_begins_when_its_pin_ends(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="permanent")
     memory.pin(id_, at=1)
-    assert edited(memory, id_, 2, decay_class="session").life.ending.at is None
+    assert edited(memory, id_, 2, decay_class="session").ends_at is None
     memory.unpin(id_, at=10)
     assert memory.row(id_)["expires"] == pytest.approx(11)
 

@@ -23,7 +23,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     memory.touch(id_, at=4)
     memory.touch(id_, at=5)
     memory.unpin(id_, at=6)
-    assert [(one.what, one.details) for one in history_of(memory, id_, 7).happenings] == [
+    assert [(one.what, one.details) for one in history_of(memory, id_, 7).events] == [
         ("stored", {"source": "diary"}),
         ("pinned", {"until": day(20).isoformat()}),
         ("forgotten", {"reason": "asked"}),
@@ -38,8 +38,8 @@ def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> N
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
     memory.link(one, other, at=1)
     bare = history.history(memory.context, ShowHistory(id=one, links=False), day(2))
-    assert [happening.what for happening in history_of(memory, one, 2).happenings] == ["stored", "linked"]
-    assert [happening.what for happening in bare.happenings] == ["stored"]
+    assert [happening.what for happening in history_of(memory, one, 2).events] == ["stored", "linked"]
+    assert [happening.what for happening in bare.events] == ["stored"]
 
 
 def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> None:
@@ -49,7 +49,7 @@ def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> No
     memory.rows(change, older, day(3), newer)
     one = history_of(memory, id_, 4)
     assert one.state == "superseded"
-    assert [(each.what, each.details) for each in one.happenings] == [
+    assert [(each.what, each.details) for each in one.events] == [
         ("stored", {}),
         ("superseded another", {"id": str(older)}),
         ("superseded", {"by": str(newer)}),

@@ -101,7 +101,7 @@ def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(mem
 def test_the_history_of_a_fact_tells_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
     one, two = pair(memory)
     link(memory, one, two, strength=0.5)
-    events = history.history(memory.context, ShowHistory(id=one), day(0)).happenings
+    events = history.history(memory.context, ShowHistory(id=one), day(0)).events
     assert [(what.what, what.details) for what in events[1:]] == [
         ("linked", {"type": "CAUSED_BY", "to": str(two), "strength": 0.5})
     ]

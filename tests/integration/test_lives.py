@@ -93,8 +93,8 @@ def test_every_reader_tells_the_same_end(memory: Memory) -> None:
     shown = show.show(memory.context, "default", one.id, day(0))
     (listed,), _ = show.page(memory.context, "default", 10, day(0))
     assert {(line["ends_at"], line["ends_for"]) for line in (exported, shown, listed)} == {expected}
-    found = history.history(memory.context, ShowHistory(id=one.id), day(0)).ending
-    assert (found.at, found.reason) == expected
+    found = history.history(memory.context, ShowHistory(id=one.id), day(0))
+    assert (found.ends_at, found.ends_for) == expected
 
 
 def test_what_has_ended_has_no_end_before_it(memory: Memory) -> None:
@@ -102,7 +102,7 @@ def test_what_has_ended_has_no_end_before_it(memory: Memory) -> None:
     memory.forget(id_, at=0.1)
     line = next(export.export(memory.context, "default", day(0.2)))
     assert (line["ends_at"], line["ends_for"]) == (None, None)
-    assert history.history(memory.context, ShowHistory(id=id_), day(0.2)).ending.at is None
+    assert history.history(memory.context, ShowHistory(id=id_), day(0.2)).ends_at is None
 
 
 @pytest.mark.parametrize("decay_class", [name for name, one in LIFETIMES.items() if one.seconds])

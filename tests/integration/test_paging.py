@@ -146,7 +146,7 @@ def test_events_are_each_listed_once_though_many_have_the_same_instant(
     def page(place: Any, most: int | None = limit) -> Page:
         asked = ShowHistory(id=id_, namespace=name, limit=most, cursor=cursors.following(place))
         found = history.history(memory.context, asked, day(5))
-        return found.happenings, found.rest
+        return found.events, cursors.place(found.next, history.Cursor)
 
     whole, _ = page(None, None)
     assert len(whole) == len(days) + 1

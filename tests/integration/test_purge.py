@@ -9,7 +9,7 @@ from memory import Memory, day
 from workers.admin import purge, search_indexes
 from workers.errors import InvalidInputError
 from workers.memory import history
-from workers.memory.forget import Outcome
+from workers.memory.forget import standing
 from workers.storage import activity
 from workers.storage.connection import connect
 
@@ -54,12 +54,12 @@ def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memor
 
 def test_what_was_purged_at_once_is_gone_and_stays_so(memory: Memory) -> None:
     id_ = secret(memory)
-    assert memory.forget(id_, at=1, purge=True) == [Outcome(id_, "purged", day(1), "asked")]
+    assert memory.forget(id_, at=1, purge=True) == [standing(id_, day(1), "asked", "purged")]
     search_indexes.count_lexemes(memory.context, "default", day(1))
     assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
     (again,) = memory.store(SECRET, at=2)
     assert (again.action, again.id) == ("forgotten", id_)  # type: ignore[union-attr]
-    assert memory.forget(id_, at=3, purge=True) == [Outcome(id_, "unchanged", day(1), "asked")]
+    assert memory.forget(id_, at=3, purge=True) == [standing(id_, day(1), "asked", "unchanged")]
 
 
 @pytest.mark.parametrize("reason", ["asked", "expired"])

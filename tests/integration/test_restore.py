@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.retention import Outcome
 from memory import DAY_0, Memory, day
 from test_consolidate import HAS_MOVED, MOVED
 from test_forget import did
@@ -15,7 +16,7 @@ from workers.memory import facts as forgotten
 from workers.memory import facts as show
 from workers.memory import restore, supersede
 from workers.memory.add import Stored
-from workers.memory.forget import Outcome, forget_within
+from workers.memory.forget import forget_within
 from workers.memory.restore import BY_ITSELF
 from workers.storage import events
 from workers.storage.connection import transaction
@@ -89,9 +90,9 @@ def test_a_restore_that_comes_again_after_the_fact_ended_again_changes_nothing(m
 def test_what_was_restored_twice_does_not_end_by_itself_again(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)
-    assert memory.restore(id_, at=3) == [Outcome(id_, "restored")]
+    assert memory.restore(id_, at=3) == [Outcome(id=id_, action="restored", pinned=False)]
     memory.decay(5)
-    assert memory.restore(id_, at=6) == [Outcome(id_, "restored", pinned=True)]
+    assert memory.restore(id_, at=6) == [Outcome(id=id_, action="restored", pinned=True)]
     memory.decay(3_650, force=True)
     assert memory.ids("spare key", at=3_650) == [id_]
     assert memory.history(id_)[-3:] == [("forgotten", 5), ("restored", 6), ("pinned", 6)]
@@ -104,7 +105,7 @@ def test_what_its_owner_forgets_and_restores_twice_is_not_pinned(memory: Memory)
     id_ = memory.add(TEXT, decay_class="session")
     for at in (0.1, 0.2, 0.3):
         memory.forget(id_, at=at)
-        assert memory.restore(id_, at=at + 0.05) == [Outcome(id_, "restored")]
+        assert memory.restore(id_, at=at + 0.05) == [Outcome(id=id_, action="restored", pinned=False)]
 
 
 def test_a_restored_fact_keeps_the_reason_for_which_it_had_been_forgotten(memory: Memory) -> None:
@@ -210,7 +211,7 @@ def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date
     forget_for(memory, "faded", id_, at=1)
     memory.rows("update facts set tombstone_at = %s", day(4))
     page = forgotten.forgotten(memory.context, "default", restore.Selection(BY_ITSELF), 1)
-    assert page.restorable_until == [day(34)]
+    assert [one.restorable_until for one in page.facts] == [day(34)]
 
 
 def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_or_run(memory: Memory) -> None:

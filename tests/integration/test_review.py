@@ -190,7 +190,7 @@ def test_history_says_because_of_which_fact_and_why(tidy: Memory, llm: StandIn) 
     run = uuid4()
     reviewed(tidy, run)
     (gone,) = forgotten(tidy)
-    details = history.history(tidy.context, ShowHistory(id=gone), day(11)).happenings[-1].details
+    details = history.history(tidy.context, ShowHistory(id=gone), day(11)).events[-1].details
     (first,) = [one["id"] for one in shown(llm)[0][:1]]
     assert gone in ids
     assert details == {"reason": "pruned", "run": str(run), "because_of": first, "why": "contradicts"}

@@ -7,6 +7,7 @@ from uuid import UUID
 from zlib import crc32
 
 import numpy as np
+from ebb.contract.retention import Outcome
 
 from workers.context import Context
 from workers.core.arrays import Vectors
@@ -18,7 +19,6 @@ from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors
-from workers.memory.forget import Outcome
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.facts import EDITABLE, Edit
+from ebb.contract.facts import EDITABLE, Edit, Edited
 from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
@@ -16,7 +16,7 @@ from workers.core.episodes import Branch
 from workers.core.fading import written
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.lifetime import UNKNOWN, Life, lives
+from workers.memory.lifetime import UNKNOWN, lives
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, edits, events, namespaces, statements, supersession
 from workers.storage.activity import PERMANENT, Activity
@@ -31,15 +31,6 @@ NEEDED = ("importance", "confidence")
 
 KEPT_WHOLE = ("chunk", "item")
 """Kinds of facts that are documents or parts of them, which are changed where they come from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """Which fields of a fact an edit changed, and how long it lives since."""
-
-    id: UUID
-    changed: list[str]
-    life: Life = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
         life = lives(context, db, tenant, {}, [id_], now).get(id_, UNKNOWN)
         if not set(changed).isdisjoint(IDENTIFYING):
             supersession.find_contradictions(db, tenant.id, [id_], now)
-    return Edited(id_, changed, life)
+    return Edited(id=id_, action="updated" if changed else "unchanged", changed=changed, **life.fields)
 
 
 def _wanted(asked: Edit) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Facts as they are at an instant, by id or in pages, in the format of an export; and the list of forgotten ones."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.retention import Forgotten, ForgottenFact
 
 from workers.context import Context
 from workers.core import confidence, episodes, fading, fidelity, summary, tiers
@@ -23,6 +24,7 @@ from workers.storage.activity import KINDS, anchors_of
 from workers.storage.connection import reading, transaction
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
+from workers.validation import cursors
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
@@ -170,25 +172,21 @@ def _instant(seconds: float) -> datetime | None:
     return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some tombstones, until when each can be restored, and where the listing continues, if it does."""
-
-    tombstones: list[Tombstone] = field(default_factory=list)
-    restorable_until: list[datetime] = field(default_factory=list)
-    rest: ForgottenCursor | None = None
-
-
 def forgotten(
     context: Context, namespace: str, selection: Selection, limit: int, behind: ForgottenCursor | None = None
-) -> Page:
-    """Return the next of the selected tombstones; what was purged has none."""
+) -> Forgotten:
+    """Return the next of the selected tombstones, each with until when it can be restored; what was purged has none."""
     with reading(context.database_url) as db:
         tenant = tenants.find(db, namespace)
         found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
     shown = found[:limit]
     rest = ForgottenCursor(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
-    return Page(shown, [_restorable_until(context, one) for one in shown], rest)
+    return Forgotten(facts=[_forgotten(context, one) for one in shown], next=cursors.following(rest))
+
+
+def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
+    said = {name: value for name, value in asdict(one).items() if name != "tombstone_at"}
+    return ForgottenFact(**said, restorable_until=_restorable_until(context, one))
 
 
 def _restorable_until(context: Context, one: Tombstone) -> datetime:

@@ -1,12 +1,12 @@
 """Forget: a tombstone hides a fact from every reader; its text stays, so that it can be brought back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.retention import Outcome
 
 from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
@@ -16,20 +16,6 @@ from workers.storage import activity, events, facts, namespaces, signatures, sta
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a fact that was to be forgotten or restored; of a tombstone, since when and why.
-
-    `pinned` is one that was restored for the second time, and does not end by itself any more.
-    """
-
-    id: UUID
-    action: str
-    forgotten_at: datetime | None = None
-    reason: str | None = None
-    pinned: bool = False
 
 
 def forget(
@@ -43,7 +29,7 @@ def forget(
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return [Outcome(id_, "unknown") for id_ in ids]
+            return [Outcome(id=id_, action="unknown") for id_ in ids]
         outcomes = _forget(db, tenant.id, ids, now, purge=purge)
     return [outcomes[id_] for id_ in ids]
 
@@ -60,13 +46,16 @@ def _forget(
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
     purged = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])
-    outcomes = {
-        id_: Outcome(id_, "unchanged", *purged[id_]) if id_ in purged else Outcome(id_, "unknown") for id_ in ids
-    }
-    outcomes |= {one.id: Outcome(one.id, "unchanged", one.forgotten_at, one.reason) for one in before.values()}
-    outcomes |= {id_: Outcome(id_, "forgotten", now, "asked") for id_ in requested}
-    outcomes |= {id_: replace(outcomes[id_], action="purged") for id_ in going if purge}
+    outcomes = {id_: standing(id_, *purged[id_]) if id_ in purged else Outcome(id=id_, action="unknown") for id_ in ids}
+    outcomes |= {one.id: standing(one.id, one.forgotten_at, one.reason) for one in before.values()}
+    outcomes |= {id_: standing(id_, now, "asked", "forgotten") for id_ in requested}
+    outcomes |= {id_: outcomes[id_].model_copy(update={"action": "purged"}) for id_ in going if purge}
     return outcomes | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
+
+
+def standing(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
+    """Return the outcome for a fact that is forgotten, since when and why."""
+    return Outcome(id=id_, action=action, forgotten_at=at, reason=reason)
 
 
 def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ebb.contract.retention import ShowHistory
+from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
 from workers.errors import NotFoundError
@@ -22,34 +22,11 @@ from workers.validation import cursors
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """What happened to a fact, when, and what else there is to say of it."""
-
-    at: datetime
-    what: str
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a listing goes on: with what happened at an instant, after so many things of the same instant."""
 
     at: datetime
-    told: int
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """A fact as it stands at an instant, and all that happened to it, oldest first."""
-
-    id: UUID
-    text: str
-    state: str
-    pinned: bool
-    pinned_until: datetime | None
-    happenings: list[Happening]
-    rest: Cursor | None = None
-    ending: Ending = NEVER
+    seen: int
 
 
 def history(context: Context, asked: ShowHistory, now: datetime) -> History:
@@ -67,17 +44,19 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         linked = [] if tenant is None or not asked.links else links.of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
-    whole = [*_told(account), *(Happening(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    whole = [*_columns(account), *(_event(*one) for one in noted), *(_linked(id_, one) for one in linked)]
     page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], asked.limit, place)
+    ending = ends.get(id_, NEVER)
     return History(
         id=id_,
         text=account.text,
         state=account.state,
         pinned=account.pinned,
         pinned_until=account.pinned_until,
-        happenings=page,
-        rest=rest,
-        ending=ends.get(id_, NEVER),
+        ends_at=ending.at,
+        ends_for=ending.reason,
+        events=page,
+        next=cursors.following(rest),
     )
 
 
@@ -86,10 +65,10 @@ def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> 
     return endings(activity.read_live(db, tenant.id, [id_]), rules)
 
 
-def _page(whole: list[Happening], limit: int | None, place: Cursor | None) -> tuple[list[Happening], Cursor | None]:
+def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[list[Event], Cursor | None]:
     """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
     instants = [one.at for one in whole[1:]]
-    begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.told, 0)
+    begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.seen, 0)
     end = len(whole) if limit is None else min(begin + limit, len(whole))
     if end >= len(whole):
         return whole[begin:], None
@@ -97,19 +76,23 @@ def _page(whole: list[Happening], limit: int | None, place: Cursor | None) -> tu
     return whole[begin:end], Cursor(at, end - 1 - bisect_left(instants, at))
 
 
-def _linked(id_: UUID, link: Link) -> Happening:
+def _linked(id_: UUID, link: Link) -> Event:
     """Return a link as something that happened to the fact at one of its ends."""
     other = {"to": str(link.target)} if link.source == id_ else {"from": str(link.source)}
-    return Happening(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
+    return _event(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
 
 
-def _told(account: Account) -> Iterator[Happening]:
+def _columns(account: Account) -> Iterator[Event]:
     """Yield what the fact's own columns say: it was stored, took another's place, was replaced, and was recalled."""
-    yield Happening(account.created_at, "stored", {"source": account.source} if account.source else {})
+    yield _event(account.created_at, "stored", {"source": account.source} if account.source else {})
     if account.supersedes_id is not None:
-        yield Happening(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
+        yield _event(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
     if account.superseded_at is not None:
         by = account.superseded_by
-        yield Happening(account.superseded_at, "superseded", {"by": str(by)} if by else {})
+        yield _event(account.superseded_at, "superseded", {"by": str(by)} if by else {})
     if account.last_accessed_at is not None:
-        yield Happening(account.last_accessed_at, "recalled", {"times": account.recall_count})
+        yield _event(account.last_accessed_at, "recalled", {"times": account.recall_count})
+
+
+def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
+    return Event(at=at, what=what, details=details)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -68,6 +69,12 @@ class Life:
     reason: str | None = None
     ending: Ending = NEVER
     over: bool = False
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return what an answer says of it, as in `ebb.contract.facts.Lives`."""
+        known = {"decay_class": self.decay_class, "class_reason": self.reason}
+        return known | {"ends_at": self.ending.at, "ends_for": self.ending.reason}
 
 
 UNKNOWN = Life()

@@ -1,11 +1,12 @@
 """Pin: what must stay as it is neither fades nor ends, for good or until an instant."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.retention import Pinned
 
 from workers.context import Context
 from workers.core import episodes, fading
@@ -18,21 +19,11 @@ from workers.storage import activity, events, namespaces, turn_limit
 from workers.storage.connection import Connection, transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """Whether a fact is pinned now and until when (no instant: for good), and whether it has less than its vector."""
-
-    id: UUID
-    action: str
-    pinned: bool
-    until: datetime | None
-    faded: bool
-
-
-def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> Pinned:
+def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> tuple[Pinned, bool]:
     """Let a fact neither fade nor end by itself until an instant, or for good. Repeating it changes nothing.
 
-    When the pin ends, the fact fades on as if it had been seen and confirmed at that instant.
+    Returns also whether it has less than its full vector. When the pin ends, the fact fades on as if it had been seen
+    and confirmed at that instant.
 
     Raises:
         InvalidInputError: there is no such live fact, the instant is past, or another pin came after `now`.
@@ -40,7 +31,7 @@ def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now
     if until is not None and until <= now:
         raise InvalidInputError(f"until: {until} is past at {now}; give an instant to come, or end the pin (`--off`).")
     changed, faded = _set(context, namespace, id_, math.inf if until is None else until.timestamp(), now)
-    return Pinned(id_, "pinned" if changed else "unchanged", pinned=True, until=until, faded=faded)
+    return Pinned(id=id_, action="pinned" if changed else "unchanged", pinned=True, until=until), faded
 
 
 def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
@@ -49,8 +40,8 @@ def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
     Raises:
         InvalidInputError: there is no such live fact, or another pin came after `now`.
     """
-    changed, faded = _set(context, namespace, id_, now.timestamp(), now)
-    return Pinned(id_, "unpinned" if changed else "unchanged", pinned=False, until=None, faded=faded)
+    changed, _ = _set(context, namespace, id_, now.timestamp(), now)
+    return Pinned(id=id_, action="unpinned" if changed else "unchanged", pinned=False, until=None)
 
 
 def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:

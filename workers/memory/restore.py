@@ -7,6 +7,7 @@ from typing import get_args
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.retention import Outcome
 from ebb.contract.values import Reason
 
 from workers.context import Context
@@ -15,7 +16,7 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, ends, written
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import Outcome, came_later, forget_ended, forget_over
+from workers.memory.forget import came_later, forget_ended, forget_over, standing
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
@@ -140,8 +141,8 @@ def _restore(
     outcomes: dict[UUID, Outcome | InvalidInputError] = {
         id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there
     }
-    outcomes |= {id_: Outcome(id_, "unchanged", one.forgotten_at, one.reason) for id_, one in there.items()}
-    outcomes |= {one.id: Outcome(one.id, "restored", pinned=one.id in pinned) for one in back}
+    outcomes |= {id_: standing(id_, one.forgotten_at, one.reason) for id_, one in there.items()}
+    outcomes |= {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
     return outcomes | refused, faded
 
 

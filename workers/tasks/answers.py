@@ -5,17 +5,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.retention import Outcome
+
 from workers.core.fading import REASONS
 from workers.decay.forecast import CHANGES, Day
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.add import Stored
 from workers.memory.context import Injection, Line
-from workers.memory.edit import Edited
-from workers.memory.facts import Cursor, Page
-from workers.memory.forget import Outcome
-from workers.memory.history import History
+from workers.memory.facts import Cursor
 from workers.memory.lifetime import Ending
-from workers.memory.pin import Pinned
 from workers.memory.recall import Recalled, Result
 from workers.memory.supersede import Page as Pairs
 from workers.storage.supersession import Contradiction
@@ -35,13 +33,6 @@ def stored(answer: Stored) -> dict[str, Any]:
     if answer.life.over:
         told["ended_at_once"] = True
     return told
-
-
-def edited(done: Edited) -> dict[str, Any]:
-    """Return which fields of a fact an edit changed, if any, and how long it lives since."""
-    action = "updated" if done.changed else "unchanged"
-    life = {"decay_class": done.life.decay_class, "class_reason": done.life.reason, **ending(done.life.ending)}
-    return {"id": str(done.id), "action": action, "changed": done.changed, **life}
 
 
 def ending(of: Ending) -> dict[str, Any]:
@@ -75,51 +66,10 @@ def outcomes(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError
 
 
 def _fate(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
-    if isinstance(outcome, NotFoundError):
-        return {"id": str(id_), "action": "unknown", "error": str(outcome)}
     if isinstance(outcome, InvalidInputError):
-        return {"id": str(id_), "error": str(outcome)}
-    answer: dict[str, Any] = {"id": str(id_), "action": outcome.action}
-    if outcome.forgotten_at is not None:
-        answer |= {"forgotten_at": shown(outcome.forgotten_at), "reason": outcome.reason}
-    return answer | ({"pinned": True} if outcome.pinned else {})
-
-
-def forgotten(page: Page) -> dict[str, Any]:
-    """Return tombstones, newest first, each with until when it can be restored, and where the listing continues."""
-    told = [
-        {
-            "id": str(one.id),
-            "text": one.text,
-            "kind": one.kind,
-            "reason": one.reason,
-            "forgotten_at": shown(one.forgotten_at),
-            "run": None if one.run is None else str(one.run),
-            "restorable_until": shown(until),
-        }
-        for one, until in zip(page.tombstones, page.restorable_until, strict=True)
-    ]
-    return {"facts": told, "next": cursors.following(page.rest)}
-
-
-def pinned(done: Pinned) -> dict[str, Any]:
-    """Return whether a fact is pinned now, and until when; no instant: for good."""
-    until = None if done.until is None else shown(done.until)
-    return {"id": str(done.id), "action": done.action, "pinned": done.pinned, "until": until}
-
-
-def history(told: History) -> dict[str, Any]:
-    """Return a fact as it stands, and what happened to it, oldest first."""
-    return {
-        "id": str(told.id),
-        "text": told.text,
-        "state": told.state,
-        "pinned": told.pinned,
-        "pinned_until": None if told.pinned_until is None else shown(told.pinned_until),
-        **ending(told.ending),
-        "events": [{"at": shown(one.at), "what": one.what, "details": one.details} for one in told.happenings],
-        "next": cursors.following(told.rest),
-    }
+        action = {"action": "unknown"} if isinstance(outcome, NotFoundError) else {}
+        return {"id": str(id_), **action, "error": str(outcome)}
+    return outcome.model_dump(mode="json", exclude_defaults=True)
 
 
 def shown(instant: datetime) -> str:

@@ -68,11 +68,11 @@ class Restore(contract.Restore):
 
 
 @task_of(contract.FORGOTTEN, contract.ListForgotten)
-def forgotten(_: Task, asked: contract.ListForgotten) -> dict[str, Any]:
+def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
     """Return what was forgotten and can be restored, newest first; without `asked` only what ended by itself."""
     shown = EVERY_REASON if asked.asked else BY_ITSELF
     selection, place = _selection(asked, shown, shown), cursors.place(asked.cursor, Cursor)
-    return answers.forgotten(listing.forgotten(context, asked.namespace, selection, asked.limit, place))
+    return listing.forgotten(context, asked.namespace, selection, asked.limit, place)
 
 
 @task_of(contract.RESTORE, Restore, base=OnceTask)

@@ -51,27 +51,27 @@ def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
 
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)
-def pin(self: Task, asked: contract.Pin) -> dict[str, Any]:
+def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
     """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
     at = write_instant(self, asked.now)
     if asked.off and asked.until is not None:
         raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
     if asked.off:
-        return answers.pinned(pinning.unpin(context, asked.namespace, asked.id, at))
-    done = pinning.pin(context, asked.namespace, asked.id, asked.until, at)
-    regenerate_soon(asked.namespace, [asked.id] if done.faded else [])
-    return answers.pinned(done)
+        return pinning.unpin(context, asked.namespace, asked.id, at)
+    done, faded = pinning.pin(context, asked.namespace, asked.id, asked.until, at)
+    regenerate_soon(asked.namespace, [asked.id] if faded else [])
+    return done
 
 
 @task_of(facts.EDIT, facts.Edit, base=OnceTask)
-def edit(self: Task, asked: facts.Edit) -> dict[str, Any]:
+def edit(self: Task, asked: facts.Edit) -> facts.Edited:
     """Change what a fact says beside its text; return which fields changed, and how long it lives since."""
     done = editing.edit(context, asked, write_instant(self, asked.now))
     signals.mark_grown(context.redis, asked.namespace)
-    return answers.edited(done)
+    return done
 
 
 @task_of(contract.HISTORY, contract.ShowHistory)
-def history(_: Task, asked: contract.ShowHistory) -> dict[str, Any]:
+def history(_: Task, asked: contract.ShowHistory) -> contract.History:
     """Return a fact and everything that happened to it, oldest first."""
-    return answers.history(past.history(context, asked, asked.now or context.now()))
+    return past.history(context, asked, asked.now or context.now())

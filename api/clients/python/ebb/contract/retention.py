@@ -170,10 +170,30 @@ class Restored(Answer):
     errors: list[dict[str, Any]] | None = None
 
 
+class ForgottenFact(Answer):
+    """A forgotten fact: why, when and by which run it was forgotten, and until when it can be restored."""
+
+    id: UUID
+    text: str
+    kind: str
+    reason: str
+    forgotten_at: datetime
+    run: UUID | None = None
+    restorable_until: datetime
+
+
 class Forgotten(Page):
     """What was forgotten and can be restored, newest first."""
 
-    facts: list[dict[str, Any]]
+    facts: list[ForgottenFact]
+
+
+class Event(Answer):
+    """Something that happened to a fact, when, and what else there is to say of it."""
+
+    at: datetime
+    what: str
+    details: dict[str, Any]
 
 
 class History(Page):
@@ -182,9 +202,11 @@ class History(Page):
     id: UUID
     text: str
     state: str
+    pinned: bool = False
+    pinned_until: datetime | None = None
     ends_at: datetime | None = None
     ends_for: str | None = None
-    events: list[dict[str, Any]]
+    events: list[Event]
 
 
 REINFORCE = Operation(
