@@ -21,7 +21,7 @@ from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.storage import activity, documents, namespaces
 from workers.storage.connection import transaction
-from workers.validation.words import own_words
+from workers.validation.facts import own_words
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0

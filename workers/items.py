@@ -28,7 +28,7 @@ from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
 from workers.storage.items import Item as Row
 from workers.storage.namespaces import Namespace
-from workers.validation.words import own_words
+from workers.validation.facts import own_words
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,

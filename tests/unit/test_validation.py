@@ -8,12 +8,16 @@ from uuid import UUID
 
 import pytest
 from ebb.contract.facts import NewFact
+from ebb.contract.recall import Recall
+from ebb.contract.retention import Reinforce
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
+from pydantic import ValidationError
 
 from workers import validation
 from workers.errors import InvalidInputError
+from workers.validation.facts import own_words
 
 LIMIT = 65_536
 NUL, SURROGATE = "a\0b", "a\ud800b"
@@ -276,7 +280,7 @@ def test_namespace_names_are_plain_words(name: str) -> None:
     "name", ["", " ", "a b", "é", "-a", ".a", "a" * 129, "a\n", "a\0", "a'b", "a%", SURROGATE, None, 5, []]
 )
 def test_other_namespace_names_are_refused(name: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^namespace: .* is no name; use up to 128 letters"):
+    with pytest.raises(InvalidInputError, match=r"^namespace: is no name; use up to 128 letters.*; given "):
         validation.namespace_name(name)
 
 
@@ -284,13 +288,13 @@ def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
     id_ = UUID("018f6b2e-7c3d-7000-8000-000000000001")
 
     assert validation.fact_id(str(id_)) == validation.fact_id(id_) == id_
-    assert validation.fact_id(f"mem_{id_.hex}") == validation.fact_ids([f"mem_{id_.hex}"], 1)[0] == id_
+    assert validation.fact_id(f"mem_{id_.hex}") == id_
     assert validation.new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
 
 
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])
 def test_what_is_no_uuid_is_no_id(given: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^id: .* is no UUID; give the id that `store` printed"):
+    with pytest.raises(InvalidInputError, match=r"^id: .*; given "):
         validation.fact_id(given)
 
 
@@ -366,29 +370,27 @@ def test_a_date_without_hyphens_is_not_taken_for_epoch_seconds(given: str) -> No
 
 
 def test_a_question_is_text_without_recalled_context() -> None:
-    assert validation.query_text(" <memory-context>old</memory-context> who? ", LIMIT) == "who?"
+    assert own_words(" <memory-context>old</memory-context> who? ", "query", LIMIT) == "who?"
 
 
-@pytest.mark.parametrize(
-    "given", ["", "  ", None, 5, ["who?"], NUL, SURROGATE, "x" * (LIMIT + 1), "<memory-context>a</memory-context>"]
-)
+@pytest.mark.parametrize("given", ["", "  ", None, 5, ["who?"], NUL, SURROGATE])
 def test_what_is_no_question_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^query: "):
-        validation.query_text(given, LIMIT)
+    with pytest.raises(ValidationError, match="query"):
+        Recall(query=given)
 
 
 @pytest.mark.parametrize("given", [0, -0.1, 1.01, math.nan, math.inf, 10**400, True, "0.5", None])
 def test_a_boost_is_above_0_and_up_to_1(given: Any) -> None:
-    assert validation.share(1, "boost") == 1.0
-    with pytest.raises(InvalidInputError, match=r"^boost: .* give a number above 0 and up to 1"):
-        validation.share(given, "boost")
+    assert Reinforce(id=UUID(int=1), boost=1).boost == 1.0
+    with pytest.raises(ValidationError, match="boost"):
+        Reinforce(id=UUID(int=1), boost=given)
 
 
-@pytest.mark.parametrize("given", [0, -1, 101, 1.0, math.nan, 10**400, True, "5", None])
+@pytest.mark.parametrize("given", [0, -1, 1_001, math.nan, 10**400, True, "5", None])
 def test_a_limit_is_a_whole_number_in_bounds(given: Any) -> None:
-    assert [validation.whole(allowed, "limit", 100) for allowed in (1, 100)] == [1, 100]
-    with pytest.raises(InvalidInputError, match=r"^limit: .* give a whole number from 1 to 100"):
-        validation.whole(given, "limit", 100)
+    assert [Recall(query="who?", limit=allowed).limit for allowed in (1, 1_000)] == [1, 1_000]
+    with pytest.raises(ValidationError, match="limit"):
+        Recall(query="who?", limit=given)
 
 
 @pytest.mark.parametrize("given", ["", "  ", 5, True, [], NUL, SURROGATE, "x" * 1_025])

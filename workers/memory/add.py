@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 from ebb.contract.facts import NewFact
+from ebb.contract.facts import Stored as Answer
 
 from workers.context import Context
 from workers.core import lifetime, tiers
@@ -43,6 +44,13 @@ class Stored:
     life: Life = UNKNOWN
     changed: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+
+    @property
+    def answer(self) -> Answer:
+        """Return what the caller is answered; what was changed or ignored only if anything was."""
+        said = {"changed": self.changed, "ignored": self.ignored, "ended_at_once": self.life.over}
+        some: dict[str, Any] = {name: one for name, one in said.items() if one}
+        return Answer(id=self.id, action=self.action, embedded=self.embedded, **self.life.fields, **some)
 
 
 def add_within(

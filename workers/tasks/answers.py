@@ -10,54 +10,14 @@ from ebb.contract.retention import Outcome
 from workers.core.fading import REASONS
 from workers.decay.forecast import CHANGES, Day
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.add import Stored
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
-from workers.memory.lifetime import Ending
 from workers.memory.recall import Recalled, Result
 from workers.memory.supersede import Page as Pairs
 from workers.storage.supersession import Contradiction
 from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"
-
-
-def stored(answer: Stored) -> dict[str, Any]:
-    """Return what became of one given fact, how long it lives, and what was changed or ignored, if anything was."""
-    told: dict[str, Any] = {"id": str(answer.id), "action": answer.action, "embedded": answer.embedded}
-    told |= {"decay_class": answer.life.decay_class, "class_reason": answer.life.reason, **ending(answer.life.ending)}
-    if answer.changed:
-        told["changed"] = answer.changed
-    if answer.ignored:
-        told["ignored"] = answer.ignored
-    if answer.life.over:
-        told["ended_at_once"] = True
-    return told
-
-
-def ending(of: Ending) -> dict[str, Any]:
-    """Return when a fact ends by itself if it is never used, and why; nothing if it never does."""
-    return {"ends_at": None if of.at is None else shown(of.at), "ends_for": of.reason}
-
-
-def stored_many(outcomes: Sequence[Stored | InvalidInputError]) -> dict[str, Any]:
-    """Return what became of each given fact, in order, or why it was not stored."""
-    return {
-        "results": [
-            {"error": str(outcome), "index": index} if isinstance(outcome, InvalidInputError) else stored(outcome)
-            for index, outcome in enumerate(outcomes)
-        ]
-    }
-
-
-def brought_back(outcomes: Sequence[Stored | InvalidInputError | str]) -> dict[str, Any]:
-    """Return what became of each line of an archive, in order; those that are no facts have an action alone."""
-    return {
-        "results": [
-            {"action": outcome} if isinstance(outcome, str) else stored_many([outcome])["results"][0]
-            for outcome in outcomes
-        ]
-    }
 
 
 def outcomes(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from workers.tasks import answers
 from workers.tasks.operation import task_of
 from workers.tasks.recall import LIMITS, RecallTask
 from workers.tasks.task import context
-from workers.validation.words import own_words
+from workers.validation.facts import own_words
 
 T = TypeVar("T")
 

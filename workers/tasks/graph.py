@@ -9,12 +9,11 @@ from ebb.contract.operation import Answer
 from ebb.contract.values import Name
 from pydantic import Field
 
-from workers import graph, validation
-from workers.celery import app
+from workers import graph
 from workers.storage.relations import START
 from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.once import OnceTask
-from workers.tasks.operation import plain, task_of
+from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
 
 NamespaceNumber = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
@@ -33,19 +32,19 @@ def unlink(_: Task, asked: contract.Unlink) -> Answer:
     return graph.unlink(context, asked)
 
 
-@app.task(base=OnceTask, bind=True, name="memory.autolink", ignore_result=True)
-def autolink(self: Task, ids: list[str], namespace: str, now: Any = None) -> dict[str, Any]:
+@internal("memory.autolink", Facts, base=OnceTask, ignore_result=True)
+def autolink(self: Task, asked: Facts) -> dict[str, Any]:
     """Link new facts with similar ones; a successor continues with what is left after 30 seconds.
 
     A link that was removed does not come back with a late repeat.
     """
-    at, until, linked = write_instant(self, now, refuse=False), monotonic() + WORK_SECONDS, 0
-    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
-    for place, fact in enumerate(facts):
+    at, until, linked = write_instant(self, asked.now, refuse=False), monotonic() + WORK_SECONDS, 0
+    for place, fact in enumerate(asked.ids):
         if monotonic() > until:
-            autolink.apply_async(kwargs={"ids": ids[place:], "namespace": name, "now": at.isoformat()})
+            left = [str(id_) for id_ in asked.ids[place:]]
+            autolink.apply_async(kwargs={"ids": left, "namespace": asked.namespace, "now": at.isoformat()})
             break
-        linked += graph.autolink(context, name, fact, at)
+        linked += graph.autolink(context, asked.namespace, fact, at)
     return {"linked": linked}
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from celery import Task
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
 from ebb.contract.operation import SHARED, Answer, Operation, Params, parameters
-from ebb.contract.values import Instant
+from ebb.contract.values import FactIds, Instant, Namespace
 from pydantic import Field, ValidationError
 
 from workers.celery import app
@@ -23,6 +23,14 @@ Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
 class Upkeep(Params):
     """What a task takes that beat sends, as of an instant."""
 
+    now: Instant | None = None
+
+
+class Facts(Params):
+    """What a task takes that follows from another one: facts of a namespace, and as of when."""
+
+    ids: FactIds
+    namespace: Namespace
     now: Instant | None = None
 
 
@@ -57,7 +65,7 @@ def _declared(name: str, params: type[P], first: Sequence[str], **options: Any) 
             return plain(answer) if isinstance(answer, Answer) else answer
 
         run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # what Celery and readers see
-        return app.task(bind=True, name=name, params=params, **options)(run)
+        return app.task(bind=True, name=name, **options)(run)
 
     return decorate
 

@@ -9,9 +9,10 @@ from uuid import UUID, uuid5
 
 from celery import Task
 from ebb.contract import recall as contract
+from ebb.contract.operation import Params
+from ebb.contract.values import FactIds, Instant, Namespace
 
-from workers import validation
-from workers.celery import app, settings
+from workers.celery import settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
 from workers.errors import EmbeddingError, NoConnectionError
@@ -20,9 +21,9 @@ from workers.memory import recall as finding
 from workers.memory import touch as touching
 from workers.memory.recall.question import Question
 from workers.tasks import answers
-from workers.tasks.operation import task_of
+from workers.tasks.operation import Facts, internal, task_of
 from workers.tasks.task import EbbTask, context, use_of, uuid_of, write_instant
-from workers.validation.words import own_words
+from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +94,20 @@ def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
     return answers.looked_up(found) | {"next": rest}
 
 
-@app.task(base=EbbTask, bind=True, name="memory.touch", ignore_result=True)
-def touch(self: Task, ids: list[str], namespace: str, at: str) -> None:
+class Touched(Params):
+    """Facts that were recalled at an instant."""
+
+    ids: FactIds
+    at: Instant
+    namespace: Namespace
+
+
+@internal("memory.touch", Touched, ignore_result=True)
+def touch(self: Task, asked: Touched) -> None:
     """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
-    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
-    seen_at = write_instant(self, validation.instant(at, "at"), refuse=False)
-    touched = touching.touch(context, name, facts, seen_at, use_of(self))
-    regenerate_used(name, touched.faded)
+    seen_at = write_instant(self, asked.at, refuse=False)
+    touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self))
+    regenerate_used(asked.namespace, touched.faded)
 
 
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
@@ -115,11 +123,10 @@ def regenerate_soon(namespace: str, faded: Sequence[UUID]) -> None:
         regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in faded]})
 
 
-@app.task(base=EbbTask, bind=True, name="memory.regenerate", ignore_result=True)
-def regenerate(self: Task, ids: list[str], namespace: str, now: Any = None) -> None:
+@internal("memory.regenerate", Facts, ignore_result=True)
+def regenerate(self: Task, asked: Facts) -> None:
     """Make the full vectors of facts that had faded and were used again."""
-    facts, name = [validation.fact_id(id_) for id_ in ids], validation.namespace_name(namespace)
     try:
-        regenerating.regenerate(context, name, facts, write_instant(self, now, refuse=False))
+        regenerating.regenerate(context, asked.namespace, asked.ids, write_instant(self, asked.now, refuse=False))
     except EmbeddingError as error:
         log.warning("not regenerated until the next hit: %s", error)

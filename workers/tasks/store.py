@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from celery import Task
 from ebb.contract import facts as contract
 from ebb.contract.admin import IMPORT, ImportRecords
+from ebb.contract.operation import Params
 
 from workers.admin import import_archive as bringing
 from workers.celery import app, settings
@@ -20,10 +21,9 @@ from workers.errors import InvalidInputError
 from workers.memory import store as storing
 from workers.memory.add import Stored
 from workers.queues import VISIBILITY_SECONDS
-from workers.tasks import answers
 from workers.tasks.graph import autolink
 from workers.tasks.once import OnceTask
-from workers.tasks.operation import task_of
+from workers.tasks.operation import internal, plain, task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
 from workers.validation.archived import Record, archived
@@ -58,18 +58,19 @@ class StoreTask(EbbTask):
 
 
 @task_of(contract.STORE, contract.Store, base=StoreTask, soft_time_limit=35, time_limit=40)
-def store(self: Task, asked: contract.Store) -> dict[str, Any]:
+def store(self: Task, asked: contract.Store) -> contract.Stored:
     """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
     (answer,) = _store(self, asked, [asked])
     if isinstance(answer, InvalidInputError):
         raise answer
-    return answers.stored(answer)
+    return answer.answer
 
 
 @task_of(contract.STORE_MANY, contract.StoreMany, base=StoreTask)
 def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
-    return answers.stored_many(_store(self, asked, asked.facts))
+    outcomes = _store(self, asked, asked.facts)
+    return {"results": [_answer(one, place) for place, one in enumerate(outcomes)]}
 
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)
@@ -82,11 +83,12 @@ def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
     signals.mark_grown(context.redis, asked.namespace)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
-    return answers.brought_back([one if isinstance(one, InvalidInputError) else next(done) for one in checked])
+    every = [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
+    return {"results": [{"action": one} if isinstance(one, str) else _answer(one, 0) for one in every]}
 
 
-@app.task(base=EbbTask, name="memory.sweep_outbox", ignore_result=True)
-def sweep_outbox() -> None:
+@internal("memory.sweep_outbox", Params, ignore_result=True)
+def sweep_outbox(_: Task, _asked: Params) -> None:
     """Send accepted writes again whose messages must be lost."""
     now = context.seconds()
     for entry in outbox.entries(context.redis):
@@ -113,6 +115,13 @@ def _store(task: Task, asked: contract.Statement, given: Sequence[Any]) -> list[
     _link(outcomes, asked.namespace, at, own_id)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes
+
+
+def _answer(outcome: Stored | InvalidInputError, place: int) -> dict[str, Any]:
+    """Return what became of a given fact, or why it was not stored."""
+    if isinstance(outcome, InvalidInputError):
+        return {"error": str(outcome), "index": place}
+    return plain(outcome.answer)
 
 
 def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime, own_id: UUID) -> None:

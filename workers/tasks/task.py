@@ -9,11 +9,9 @@ import psycopg
 from celery import Task
 from celery.exceptions import Ignore
 from celery.states import SUCCESS
-from ebb.contract.operation import Params
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
-from workers import validation
 from workers.celery import settings
 from workers.clock import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.context import Context
@@ -22,7 +20,6 @@ from workers.coordination.redis import trouble
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
-from workers.tasks import calls
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
@@ -49,18 +46,14 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     retry_backoff = 1
     retry_backoff_max = 8
     throws = (InvalidInputError,)
-    params: type[Params] | None = None
-    """The parameters of the operation that a task is; those of other tasks are checked by their signature."""
 
-    def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
-        """Read the arguments of an accepted write from the outbox, and refuse a call with any that the task has not."""
+    def before_start(self, task_id: str, _args: Any, kwargs: Any) -> None:
+        """Read the arguments of an accepted write from the outbox."""
         namespace = self.request.get(outbox.HEADER)
         if namespace is not None:
             entry = self._accepted(str(namespace), task_id)
             kwargs.clear()  # Celery calls the task with this very dictionary
             kwargs.update(entry.arguments)
-        if self.params is None:
-            calls.check(self, args, kwargs)
 
     def _accepted(self, namespace: str, task_id: str) -> outbox.Entry:
         """Return the write that a message stands for; one that is not in the outbox any more has been done before."""
@@ -97,26 +90,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
                 timings.observe(context.redis, laps)
 
 
-def scope(namespace: Any, *, everywhere: bool) -> str | None:
-    """Return whose facts a task works on: one namespace by its name, or all (None) only where that is asked for.
-
-    Raises:
-        InvalidInputError: the name is none. Clients of earlier versions meant all by null, which is not taken for it.
-    """
-    if namespace is None and not everywhere:
-        raise InvalidInputError(
-            "namespace: None is no name; give the name of one, or `everywhere` as true for all of them. "
-            "A client of an earlier version sends none where it means all; upgrade it, or use `--all` of this version."
-        )
-    return None if everywhere else validation.namespace_name(namespace)
-
-
-def instant(now: Any) -> datetime:
-    """Return the instant that a task looks at: any that it was given, or the present one by the database's clock."""
-    return context.now() if now is None else validation.instant(now, "now")
-
-
-def write_instant(task: Task, now: Any, *, refuse: bool = True) -> datetime:
+def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> datetime:
     """Return the instant at which a task writes, by the database's clock; a second delivery gets that of the first.
 
     What was dated by another clock counts as dated, but not ahead of the database's clock. Where that clock is wrong by
@@ -124,11 +98,11 @@ def write_instant(task: Task, now: Any, *, refuse: bool = True) -> datetime:
     (`refuse` is false) are not refused but count as of now. EBB_TIME_TRAVEL lifts the bounds.
 
     Raises:
-        InvalidInputError: `now` is no instant, or out of bounds.
+        InvalidInputError: `now` is out of bounds.
         UnavailableError: the database does not answer.
     """
     accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
-    at = _bounded(instant(now), refuse=refuse and not accepted)
+    at = _bounded(now or context.now(), refuse=refuse and not accepted)
     return signals.first_seen(context.redis, task.request.id or "", at)
 
 

@@ -6,9 +6,8 @@ from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, few_unknown, show
 from pydantic import ValidationError
 
-from workers.core.text import chunk_digest, item_digest, statement_digest
+from workers.core.text import chunk_digest, item_digest, statement_digest, strip_injected
 from workers.errors import InvalidInputError
-from workers.validation.words import own_words
 
 DERIVED = (
     "tier", "fidelity", "dims", "retention", "effective_confidence", "decay_summary", "expires_at", "due_at",
@@ -30,6 +29,21 @@ def digest(fact: NewFact) -> bytes:
         case "item":
             return item_digest(fact.entity, fact.key)
     return statement_digest(fact.text, fact.entity, fact.key, fact.value)
+
+
+def own_words(text: str, name: str, max_text: int) -> str:
+    """Return a text without recalled context, which may leave nothing.
+
+    Raises:
+        InvalidInputError: it has more than `max_text` bytes; `name` says whose value it was.
+    """
+    text = strip_injected(text)
+    size = len(text.encode())
+    if size > max_text:
+        raise InvalidInputError(
+            f"{name}: has {size} bytes, more than the limit of {max_text} (EBB_MAX_TEXT); split it."
+        )
+    return text
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:
