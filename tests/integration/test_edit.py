@@ -107,11 +107,11 @@ def test_tags_of_a_statement_are_added_and_those_of_an_edit_replace(memory: Memo
 def test_null_removes_and_gives_the_class_back_to_the_words(memory: Memory) -> None:
     id_ = memory.add(TEXT, category="home", entity="Key", key="phone", decay_class="session")
     done = edited(memory, id_, category=None, decay_class=None)
-    assert (done.changed, done.life.decay_class, done.life.reason) == (
+    assert (done.changed, done.decay_class, done.class_reason) == (
         ["category", "decay_class"], "permanent", "key: phone"
     )  # fmt: skip
     done = edited(memory, id_, key=None)
-    assert (done.changed, done.life.decay_class) == (["key", "decay_class"], "stable")
+    assert (done.changed, done.decay_class) == (["key", "decay_class"], "stable")
     assert fact(memory, id_).category is None
 
 
