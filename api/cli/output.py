@@ -147,39 +147,28 @@ def say_held(facts: int) -> None:
 
 
 def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal whether so many facts shall be restored, and exit with 2 where that is not confirmed.
-
-    Without a terminal only `--yes` confirms it.
-    """
-    if yes or not facts:
-        return
-    if sys.stdin.isatty() and not as_json:
-        if typer.confirm(f"{facts} facts will be restored. Go on?", err=True):
-            return
-        raise typer.Exit(2)
-    said = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
-    fail(InvalidInputError(said), as_json=as_json)
-    raise typer.Exit(2)
+    """Ask on a terminal whether so many facts shall be restored; see `_confirm`."""
+    otherwise = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
+    _confirm(f"{facts} facts will be restored. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
 
 
 def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal whether so many facts shall be erased for good, and exit with 2 where that is not confirmed.
-
-    Without a terminal only `--yes` confirms it.
-    """
-    if yes or not facts:
-        return
-    if sys.stdin.isatty() and not as_json:
-        if typer.confirm(f"{facts} facts will be erased for good. Go on?", err=True):
-            return
-        raise typer.Exit(2)
-    fail(
-        InvalidInputError(
-            f"{facts} facts would be erased for good; nothing was erased. To erase them, run the same command with "
-            "--yes, or on a terminal."
-        ),
-        as_json=as_json,
+    """Ask on a terminal whether so many facts shall be erased for good; see `_confirm`."""
+    otherwise = (
+        f"{facts} facts would be erased for good; nothing was erased. To erase them, run the same command with --yes, "
+        "or on a terminal."
     )
+    _confirm(f"{facts} facts will be erased for good. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
+
+
+def _confirm(question: str, otherwise: str, *, yes: bool, as_json: bool) -> None:
+    """Ask on a terminal, and exit with 2 where that is not confirmed; without a terminal only `--yes` confirms it."""
+    if yes:
+        return
+    if not sys.stdin.isatty() or as_json:
+        fail(InvalidInputError(otherwise), as_json=as_json)
+    elif typer.confirm(question, err=True):
+        return
     raise typer.Exit(2)
 
 

@@ -39,9 +39,9 @@ class RecallTask(EbbTask):
 
     def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime) -> None:
         """Note on this request what its answer returns, if that is anything."""
-        told = [str(id_) for id_ in ids]
-        if told:
-            self.request.touch_after = {"namespace": namespace, "ids": told, "at": at.isoformat()}
+        returned = [str(id_) for id_ in ids]
+        if returned:
+            self.request.touch_after = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context in which other processes see that this task is at work."""

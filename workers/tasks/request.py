@@ -10,22 +10,22 @@ from workers.celery import app
 
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
-    """A message that is dropped when nobody waits for its answer any more, without a word against its task's id.
+    """A message that is dropped when its caller no longer waits for the answer, without a note about its task's id.
 
-    Celery would drop every later message of that id as well, for hours, and tell whoever waits for one that it was
-    revoked. But whoever sends a write again does so under the same id.
+    Celery would drop every later message of that id as well, for hours, and report the task as revoked. But a client
+    sends a write again under the same id.
 
-    Monitors see no text of it, whoever sent it: neither in events nor when they ask what a worker is at.
+    Monitors see no text of it: neither in events nor in the list of what a worker is doing.
     """
 
-    nobody_waits = False
+    is_abandoned = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._argsrepr, self._kwargsrepr = redaction.arguments(self._args, self._kwargs)
 
     def info(self, safe: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as Celery calls it
-        """Return what a worker tells of a request that it has."""
+        """Return what a worker reports about a request that it has."""
         return dict(super().info(safe=True))
 
     def send_event(self, type: str, **fields: Any) -> None:  # noqa: A002 - as Celery calls it
@@ -33,15 +33,15 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
         super().send_event(type, **redaction.event(fields))
 
     def maybe_expire(self) -> bool:
-        """Return whether the deadline of the caller is over, by Redis' clock where the caller went by that."""
+        """Return whether the deadline of the caller has passed, by Redis' clock where the caller went by that."""
         until = self.request_dict.get(clock.UNTIL)
         if until is not None:
-            self.nobody_waits = clock.has_passed(until, app.server_clock)
+            self.is_abandoned = clock.has_passed(until, app.server_clock)
         else:
-            self.nobody_waits = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
-        return self.nobody_waits
+            self.is_abandoned = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
+        return self.is_abandoned
 
     @property
     def store_errors(self) -> bool:
-        """Return whether a failure is an answer to somebody."""
-        return bool(super().store_errors) and not self.nobody_waits
+        """Return whether a caller waits for the failure as an answer."""
+        return bool(super().store_errors) and not self.is_abandoned

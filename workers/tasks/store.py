@@ -47,7 +47,7 @@ class StoreTask(EbbTask):
             app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
 
     def _may_look(self, name: str) -> bool:
-        """Return whether nobody has looked for a minute, so that storing costs no query."""
+        """Return whether the last look is a minute ago, so that storing costs no query."""
         now = time.monotonic()
         if now - self.looked_at.get(name, -inf) < signals.COOLDOWN_SECONDS:
             return False

@@ -131,7 +131,7 @@ class ArchivedLink(BaseModel):
 
 
 class ArchivedContradiction(BaseModel):
-    """Two facts that contradict each other, and when somebody said that both hold."""
+    """Two facts that contradict each other, and when both were accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -179,7 +179,7 @@ class ArchivedRelation(BaseModel):
 
 
 class ArchivedWish(BaseModel):
-    """The salted digest of something that somebody wished forgotten, with the salt of its namespace."""
+    """The salted digest of something that was to be forgotten, with the salt of its namespace."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

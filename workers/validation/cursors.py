@@ -38,7 +38,7 @@ def place(given: Any, kind: type[Place]) -> Place | None:
     except (ValueError, TypeError, RecursionError, ValidationError):
         raise InvalidInputError(
             f"cursor: {show(given)} is none of this listing; give the `next` of its page before, or leave it out to "
-            "begin anew."
+            "begin again."
         ) from None
 
 
