@@ -11,10 +11,8 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.graph import NAMED
-from workers.core.names import phrases
 from workers.memory.add import Stored
 from workers.memory.recall import Result
-from workers.storage import entities
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 from workers.storage.links import walk
@@ -229,19 +227,6 @@ def test_equal_entities_and_links_of_two_namespaces_never_mix(memory: Memory) ->
         found = shown(memory, "the cellar of Olga", namespace=name).keys()
         assert own[name] <= found
         assert not found & own["ab".replace(name, "")]
-
-
-def test_entities_are_found_by_the_phrases_of_a_text(memory: Memory) -> None:
-    newest = [memory.add(f"Postcard {i}.", entity="Aunt Olga", at=i) for i in range(4)]
-    memory.add("Tea.", entity="Ana")
-    memory.add("Coffee.", entity="Aunt Olga", namespace="other")
-    gone = memory.add("Milk.", entity="Bob")
-    memory.forget(gone, at=5)
-    tenant = memory.value("select id from namespaces where name = 'default'")
-    with transaction(memory.context.database_url) as db:
-        said = phrases("Did aunt olga meet Anabel, or Bob?")
-        assert entities.named(db, tenant, said) == ["Aunt Olga"]
-        assert entities.newest(db, tenant, ["AUNT OLGA"], 2) == newest[:1:-1]
 
 
 def test_what_a_link_leads_to_may_be_unlike_the_question(memory: Memory) -> None:

@@ -389,10 +389,6 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
     assert indexes(filled, entities.ABOUT, values).keys() == used
     pinned = indexes(filled, entities.ABOUT, values | {"pinned": True}).keys()
     assert used < pinned <= used | {"activity_pkey", "activity_pinned"}
-    assert indexes(filled, entities.NAMED, values).keys() == {"facts_entities"}
-    assert indexes(filled, entities.NEWEST, {"namespace": 3, "entities": ["guest 7"], "most": 5}).keys() == {
-        "facts_entities"
-    }
 
 
 @pytest.mark.parametrize("tenant", [1, 3, 99])

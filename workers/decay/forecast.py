@@ -22,7 +22,6 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot
 from workers.storage.namespaces import Namespace
 
-MOST_DAYS = 366
 BATCH = 10_000
 MINUTE = 60.0
 

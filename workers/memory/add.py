@@ -1,6 +1,6 @@
 """Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -66,24 +66,34 @@ def add_within(
 ) -> dict[UUID, bytes]:
     """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
     tenant, own = owner.id, hygiene(context, owner.settings)
+    new = _write_new(db, tenant, rows, given)
+    kept = _vectors_to_keep(context, db, {row.id: embedded.get(row.hash) for row, _ in new})
+    turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
+    for fidelity in (FULL, PENDING):
+        group = [(row, fact) for row, fact in new if (row.id in kept) == (fidelity == FULL)]
+        _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
+    if kept:
+        keep_vectors(db, tenant, list(kept), np.stack(list(kept.values())))
+    if turns.turns > own.persistent_turns and turns.grown:
+        outrun_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
+    return {row.id: row.hash for row, _ in new}
+
+
+def _write_new(
+    db: Connection, tenant: int, rows: Sequence[Fact], given: Sequence[NewFact]
+) -> list[tuple[Fact, NewFact]]:
+    """Write those facts that make a new statement under a free id, and return them."""
     said = _said_otherwise(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
     added = facts.add(db, tenant, [row for row, _ in once.values()])
-    new = [(row, fact, embedded.get(row.hash)) for row, fact in once.values() if added.get(row.id) == row.hash]
+    return [(row, fact) for row, fact in once.values() if added.get(row.id) == row.hash]
+
+
+def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, Vectors | None]) -> dict[UUID, Vectors]:
+    """Return the vectors of facts that have one, unless another embedder has taken over meanwhile."""
+    found = {id_: vector for id_, vector in embedded.items() if vector is not None}
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
-    some = any(vector is not None for _, _, vector in new)
-    usable = some and embedders.holds(db, context.embedder.name)
-    turns = add_turns_within(db, tenant, [row for row, _, _ in new], count_turns=count_turns)
-    with_vector = [(row, fact, vector) for row, fact, vector in new if usable and vector is not None]
-    without = [(row, fact, None) for row, fact, vector in new if not usable or vector is None]
-    rules = rules_of(context, own)
-    for group, fidelity in ((with_vector, FULL), (without, PENDING)):
-        _add_activity(context, db, tenant, [(row, fact) for row, fact, _ in group], turns, rules, fidelity, now)
-    if with_vector:
-        keep_vectors(db, tenant, [row.id for row, _, _ in with_vector], np.stack([v for _, _, v in with_vector]))
-    if turns.turns > own.persistent_turns and turns.grown:
-        outrun_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
-    return added
+    return found if found and embedders.holds(db, context.embedder.name) else {}
 
 
 def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:

@@ -93,9 +93,7 @@ def _judged(
     intents = idempotency.read(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
-    first = [
-        row for row in rows if said[row.hash] is row and row.kind not in ("chunk", "item") and len(row.text) <= LONGEST
-    ]
+    first = [row for row in rows if said[row.hash] is row and row.kind not in KEPT_WHOLE and len(row.text) <= LONGEST]
     waiting = [row for row in first if row.hash in embedded and row.id not in known]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}

@@ -128,21 +128,24 @@ def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool) -> Cha
             raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)
     new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
-    asked = wanted.get("decay_class")
-    source = "explicit" if asked is not None else before.decay_class_source
-    said = {name: new.get(name, getattr(before, name)) for name in IDENTIFYING}
-    removed = "decay_class" in wanted and asked is None and before.kind == "semantic"
-    decides_again = asked is None and source == "auto" and not set(new).isdisjoint(IDENTIFYING)
-    if removed or decides_again:
-        source = "auto"
-        new["decay_class"] = lifetime.classify_decay(**said, text=before.text)
-    chosen = new.get("decay_class", before.decay_class)
-    source = source if chosen is not None else None
-    if chosen == before.decay_class and source == before.decay_class_source:
-        new.pop("decay_class", None)
-    elif "decay_class" in wanted or decides_again:
-        new["decay_class"] = chosen
+    decay_class, source = _classed(before, wanted, new)
+    new.pop("decay_class", None)
+    if (decay_class, source) != (before.decay_class, before.decay_class_source):
+        new["decay_class"] = decay_class
     return Change(before, new, source)
+
+
+def _classed(before: Editable, wanted: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the decay class of a fact after an edit, and what it comes from: `explicit`, `auto` or nothing."""
+    if wanted.get("decay_class") is not None:
+        return wanted["decay_class"], "explicit"
+    is_removed = "decay_class" in wanted
+    decides_again = before.decay_class_source == "auto" and not set(new).isdisjoint(IDENTIFYING)
+    if decides_again or (is_removed and before.kind == "semantic"):
+        said = {name: new.get(name, getattr(before, name)) for name in IDENTIFYING}
+        decay_class = lifetime.classify_decay(**said, text=before.text)
+        return decay_class, None if decay_class is None else "auto"
+    return (None, None) if is_removed else (before.decay_class, before.decay_class_source)
 
 
 def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, strict: bool) -> list[Change]:
@@ -155,15 +158,21 @@ def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, 
     taken = statements.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
     kept, met = list[Change](), set[bytes]()
     for one in changes:
-        if one.hash != one.before.hash and (taken.get(one.hash, one.before.id) != one.before.id or one.hash in met):
-            if strict:
-                raise InvalidInputError(
-                    f"id: {one.before.id} would say the same as fact {taken[one.hash]}; forget that one first."
-                )
-            one = replace(one, new={name: new for name, new in one.new.items() if name not in IDENTIFYING})  # noqa: PLW2901
-        met.add(one.hash)
-        kept.append(one)
+        is_double = one.hash != one.before.hash and (
+            taken.get(one.hash, one.before.id) != one.before.id or one.hash in met
+        )
+        if is_double and strict:
+            raise InvalidInputError(
+                f"id: {one.before.id} would say the same as fact {taken[one.hash]}; forget that one first."
+            )
+        kept.append(_without_identity(one) if is_double else one)
+        met.add(kept[-1].hash)
     return [one for one in kept if one.new]
+
+
+def _without_identity(change: Change) -> Change:
+    """Return a change that leaves what the fact is about as it is."""
+    return replace(change, new={name: new for name, new in change.new.items() if name not in IDENTIFYING})
 
 
 def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None:

@@ -13,35 +13,6 @@ MOST_RELATED = 20
 """Of how many related entities facts are brought, the closest first."""
 
 
-# Phrase by phrase, for an entity may have very many facts, of which no more than one is read here.
-NAMED = """
-    select distinct on (name) entity
-    from (select distinct left(lower(phrase), 200) as name from unnest(%(phrases)s::text[]) as phrase) as phrases
-    cross join lateral (
-        select entity from facts
-        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-            and left(lower(entity), 200) = name and lower(entity) = name
-        order by created_at desc
-        limit 1
-    ) as newest
-    order by name
-"""
-
-
-NEWEST = """
-    select fact.id
-    from (select distinct left(lower(entity), 200) as name from unnest(%(entities)s::text[]) as entity) as named
-    cross join lateral (
-        select id, created_at from facts
-        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-            and left(lower(entity), 200) = name and lower(entity) = name
-        order by created_at desc
-        limit %(most)s
-    ) as fact
-    order by fact.created_at desc
-"""
-
-
 # Facts of the entities named, and of those related to them, with what each counts.
 ABOUT = f"""
     with phrase as materialized (
@@ -92,17 +63,6 @@ class About:
 
 
 NO_FACTS = About([], {})
-
-
-def named(db: Connection, namespace: int, phrases: Sequence[str]) -> list[str]:
-    """Return the entities of live facts whose names are among a text's phrases, as their newest facts spell them."""
-    return [name for (name,) in db.execute(NAMED, {"namespace": namespace, "phrases": list(phrases)})]
-
-
-def newest(db: Connection, namespace: int, entities: Sequence[str], most: int) -> list[UUID]:
-    """Return the newest live facts of each of these entities, ended ones included, newest first."""
-    given = {"namespace": namespace, "entities": list(entities), "most": most}
-    return [id_ for (id_,) in db.execute(NEWEST, given)]
 
 
 def about(
