@@ -94,7 +94,7 @@ def prepare(machine: Machine, layout: Layout) -> Context:
     name = f"bench_{layout.name}"
     if not machine.exists(name):
         began = time.perf_counter()
-        generate(machine.create("bench_unfinished"), layout)
+        generate(machine.create("bench_unfinished", embedder="hashing"), layout)
         machine.rename("bench_unfinished", name)
         console.print(f"  generated {layout.facts:,} facts as {name} in {time.perf_counter() - began:.0f} s")
     return machine.context(name)

@@ -9,6 +9,7 @@ where it can be imported. LangMem is not among them: its memory is LangGraph's s
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -21,12 +22,13 @@ from tests.benchmarks.conversations import MAX_TEXT, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine, session
-from tests.benchmarks.texts import embedder
 from workers import validation
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.core.fidelity import FINGERPRINT
+from workers.embedding import Embedder, make_embedder
 from workers.memory import embed, recall, store
+from workers.settings import Settings
 from workers.storage.connection import close_pools
 
 BATCH = 1000
@@ -189,6 +191,12 @@ class _Mem0Embedder:
 
     def embed_batch(self, texts: Sequence[str], _action: Any = None) -> list[list[float]]:
         return _vectors(texts)
+
+
+@lru_cache(maxsize=1)
+def embedder() -> Embedder:
+    """Return the embedder that every library gets: Ebb's default."""
+    return make_embedder(Settings())
 
 
 def _ebb(machine: Machine, _: Path) -> Ebb:

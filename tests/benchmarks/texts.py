@@ -55,7 +55,7 @@ def language() -> Language:
 @lru_cache(maxsize=1)
 def embedder() -> HashingEmbedder:
     """Return the embedder whose vectors these are."""
-    return HashingEmbedder(Settings())
+    return HashingEmbedder(Settings(embedder="hashing"))
 
 
 def write(rng: np.random.Generator, count: int) -> tuple[list[str], Vectors]:

