@@ -26,7 +26,8 @@ down: $(INSTALLED) ## stop what a detached `ebb up` left running
 test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in six minutes on two cores
 	$(PYTEST)
 
-test-all: $(INSTALLED) ## run every test with all its examples, the deep ones too
+test-all: $(INSTALLED) ## run every test with all its examples, the deep ones and those of the extra onnx too
+	$(INSTALL) '.[onnx]'
 	DEEP=1 $(PYTEST) -m '' --timeout 1800
 
 fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run

@@ -73,7 +73,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "worker_soft_shutdown_timeout": 8.0,
-        "worker_max_memory_per_child": 400_000 if settings.embedder == "hashing" else 4_000_000,
+        "worker_max_memory_per_child": 400_000 if settings.embedder in {None, "static", "hashing"} else 4_000_000,
         "worker_send_task_events": True,
         "worker_hijack_root_logger": False,
         "result_backend_always_retry": True,

@@ -57,14 +57,22 @@ class Context:
 
     @cached_property
     def embedder(self) -> "Embedder":
-        """Return the embedder of the settings; one that asks a server is given a pause when that does not answer."""
+        """Return the embedder of the settings, or the database's own if they name none.
+
+        One that asks a server is given a pause when that does not answer.
+        """
         from workers.embedding import make_embedder  # noqa: PLC0415 - not before vectors are needed
         from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
-        embedder = make_embedder(self.settings)
+        embedder = make_embedder(self.settings, None if self.settings.embedder else self._stored_embedder())
         if self.settings.embedder != "openai" or not self.settings.redis_url:
             return embedder
         return PausingEmbedder(embedder, EmbedderPause(self.redis))
+
+    def _stored_embedder(self) -> str | None:
+        with transaction(self.database_url) as db:
+            stored = embedders.current(db)
+        return stored.name if stored else None
 
     @cached_property
     def queries(self) -> "Queries":

@@ -25,7 +25,7 @@ PREFIX = "EBB_"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 CRON_FIELDS = 5
 REDIS_URL = re.compile(r"rediss?://[^/?\s]*(/\d*)?(\?\S*)?")
-TIER_EMBEDDERS = {"fast": "hashing", "hybrid": "hashing", "smart": "local", "deep": "openai"}
+TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
 
 class Settings(BaseModel):
@@ -46,7 +46,9 @@ class Settings(BaseModel):
 
     # embedding
     tier: Literal["fast", "smart", "deep", "hybrid"] = Field("hybrid", description="choice of embedder")
-    embedder: Literal["hashing", "local", "openai"] = Field("hashing", description="overrides the tier's")
+    embedder: Literal["static", "hashing", "onnx", "local", "openai"] | None = Field(
+        None, description="overrides the tier's; empty: `static`, or `hashing` where the database has its vectors"
+    )
     embedding_model: str = Field("", description="the model's name or folder; empty: the embedder's own")
     embedding_url: str = Field("", description="base URL of an OpenAI-compatible endpoint")
     embedding_key: str = Field("", description="its API key; for OpenAI else OPENAI_API_KEY", repr=False)
@@ -193,7 +195,7 @@ class Settings(BaseModel):
     @classmethod
     def _tier_chooses_the_embedder(cls, values: dict[str, Any]) -> dict[str, Any]:
         tier = values.get("tier", "hybrid")
-        return {"embedder": TIER_EMBEDDERS.get(tier, "hashing")} | values
+        return {"embedder": TIER_EMBEDDERS.get(tier)} | values
 
     @model_validator(mode="after")
     def _dims_leave_room(self) -> Self:

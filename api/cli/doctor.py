@@ -96,13 +96,14 @@ def _schema(settings: "Settings", _: "Client") -> str:
 
 def _embedder(settings: "Settings", _: "Client") -> str:
     from workers.context import Context  # noqa: PLC0415
+    from workers.embedding import ability  # noqa: PLC0415
     from workers.memory.embed import check_embedder  # noqa: PLC0415
 
     context = Context(settings)
     try:
         _check_pause(context)
         check_embedder(context)
-        return f"{context.embedder.name}, as in the database"
+        return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
     finally:
         context.close()
 

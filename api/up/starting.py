@@ -223,6 +223,7 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
             system.supervisor.start(name)
     _wait(system, programs.OWN, lambda: workers_answer(system.state.redis_url))
     report("The workers answer")
+    report(_embedder(system.state))
     system.supervisor.start("api")  # which asks workers for the keys
     if reembed is not None:
         with closing(Client(system.state.redis_url)) as client:
@@ -232,6 +233,17 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
     _wait(system, programs.OWN, lambda: api_answers(system.state.api_url))
     report("The API answers")
     _wait(system, programs.OWN, lambda: all_running(system.supervisor))
+
+
+def _embedder(state: State) -> str:
+    """Return a line that says which embedder the database has, and what it can compare."""
+    from workers.embedding import ability  # noqa: PLC0415
+    from workers.storage import embedders  # noqa: PLC0415
+    from workers.storage.connection import connect  # noqa: PLC0415
+
+    with connect(state.database_url) as db:
+        stored = embedders.current(db)
+    return f"The embedder {stored.name} {ability(stored.name)}" if stored else "The embedder does not answer yet"
 
 
 def _drop_vectors(settings: Settings, state: State) -> int:

@@ -240,6 +240,7 @@ def _foreground(place: Place) -> subprocess.Popen[str]:
 def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Place) -> None:
     first = place.up()
     assert first.returncode == 0, first.stdout + first.stderr
+    assert "compares meaning, of English words" in " ".join(first.stderr.split())
     family = place.family()
     family[0].kill()
     if sys.platform == "linux":

@@ -148,7 +148,7 @@ def test_what_is_about_the_same_key_is_shown_however_it_is_worded(judged: Memory
 def test_no_llm_is_asked_about_what_resembles_nothing_live(judged: Memory, llm: StandIn) -> None:
     old = judged.add(PORTO)
     judged.add(PORTO + " Now.", namespace="theirs")
-    judged.store({"text": "Ana is away.", "supersedes": str(old)}, at=1)
+    judged.store({"text": "The lamp is green.", "supersedes": str(old)}, at=1)
     stored(judged, "Quarterly invoices: 12345 67890.", PORTO)
     assert shown(llm) == []
 

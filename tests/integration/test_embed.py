@@ -34,10 +34,27 @@ def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memo
     with pytest.raises(EmbedderMismatchError) as refusal:
         check_embedder(other.context)
     said = str(refusal.value)
-    assert "holds vectors of hashing:char3-5-log-centred:256 (256 dims)" in said
-    assert "configured is hashing:char3-5-log-centred:128 (128 dims)" in said
+    assert "holds vectors of static:minilm-pieces:256 (256 dims)" in said
+    assert "configured is static:minilm-pieces:128 (128 dims)" in said
     assert "`ebb reembed`" in said
     check_embedder(memory.context)
+
+
+def test_a_database_with_the_default_of_earlier_versions_keeps_it_until_it_is_reembedded(memory: Memory) -> None:
+    embed.reset(memory.having(embedder="hashing").context)
+    assert memory.having().context.embedder.name == "hashing:char3-5-log-centred:256"
+    check_embedder(memory.having().context)
+    moving = memory.having(embedder="static")
+    with pytest.raises(EmbedderMismatchError, match=r"holds vectors of hashing.*configured is static.*`ebb reembed`"):
+        check_embedder(moving.context)
+    embed.reset(moving.context)
+    check_embedder(memory.having().context)
+    assert memory.having().context.embedder.name == "static:minilm-pieces:256"
+
+
+def test_facts_are_found_by_meaning_without_a_common_word(memory: Memory) -> None:
+    memory.store("The engine of my Honda broke down.", "A cat is a small feline.", "Tea is served at four.")
+    assert memory.ask("car trouble").results[0].text == "The engine of my Honda broke down."
 
 
 def test_signatures_of_another_version_are_refused_until_they_are_computed_again(memory: Memory) -> None:

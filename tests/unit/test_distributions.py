@@ -53,6 +53,17 @@ def test_the_command_of_the_wheel_runs(installed: Path) -> None:
     assert shown == f"ebb {project(ROOT)['version']}\n"
 
 
+def test_the_wheel_has_the_vectors_of_the_default_embedder_and_their_notice(installed: Path) -> None:
+    python = installed / "venv" / "bin" / "python"
+    program = (
+        "from workers.embedding import make_embedder; from workers.settings import Settings;"
+        "print(make_embedder(Settings()).embed(['tea']).shape)"
+    )
+
+    assert run(python, "-P", "-c", program, cwd=installed) == "(1, 256)\n"
+    assert (installed / "own" / "workers" / "embedding" / "weights" / "NOTICE").exists()
+
+
 def test_the_server_depends_on_the_library_of_its_own_version() -> None:
     server, library = project(ROOT), project(LIBRARY)
 

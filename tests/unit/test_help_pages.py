@@ -85,6 +85,8 @@ def test_the_readme_is_short() -> None:
 
 
 def default(value: Any) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -23,7 +23,7 @@ def test_nothing_set_gives_the_documented_defaults() -> None:
     given = read(PATH="/usr/bin", HOME="/root")
 
     assert given == Settings()
-    assert (given.tier, given.embedder, given.max_vector_dim, given.min_vector_dim) == ("hybrid", "hashing", 1536, 64)
+    assert (given.tier, given.embedder, given.max_vector_dim, given.min_vector_dim) == ("hybrid", None, 1536, 64)
     assert (given.decay_threads, given.decay_ratio, given.decay_sleep_ms) == (3, 1.0, 200.0)
     assert (given.cold_threshold, given.summary_layers, given.forget_limit) == (0.25, 3, 0.2)
     assert (given.confidence_half_life, given.cull_floor, given.max_text) == (180.0, 0.1, 65_536)
@@ -63,9 +63,9 @@ def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("tier", "embedder"), [("fast", "hashing"), ("hybrid", "hashing"), ("smart", "local"), ("deep", "openai")]
+    ("tier", "embedder"), [("fast", "hashing"), ("hybrid", None), ("smart", "local"), ("deep", "openai")]
 )
-def test_the_tier_chooses_the_embedder(tier: str, embedder: str) -> None:
+def test_the_tier_chooses_the_embedder(tier: str, embedder: str | None) -> None:
     assert read(EBB_TIER=tier).embedder == embedder
 
 
@@ -120,7 +120,7 @@ def test_other_programs_variables_are_none_of_ours() -> None:
     ("variable", "value", "allowed"),
     [
         ("EBB_TIER", "SMART", "'fast', 'smart', 'deep' or 'hybrid'"),
-        ("EBB_EMBEDDER", "word2vec", "'hashing', 'local' or 'openai'"),
+        ("EBB_EMBEDDER", "word2vec", "'static', 'hashing', 'onnx', 'local' or 'openai'"),
         ("EBB_SEGMENTS", "many", "valid integer"),
         ("EBB_SEGMENTS", "0", "greater than or equal to 1"),
         ("EBB_SEGMENTS", "1.5", "valid integer"),

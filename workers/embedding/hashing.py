@@ -30,8 +30,8 @@ BATCH = 2_048
 class HashingEmbedder:
     """Finds texts that share parts of words, in any language, whatever their case and accents."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.dims = min(DIMS, settings.max_vector_dim)
+    def __init__(self, settings: Settings, dims: int = DIMS) -> None:
+        self.dims = min(dims, settings.max_vector_dim)
         self.batch = BATCH
         self.weight = WEIGHT
         self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"

@@ -1,0 +1,35 @@
+"""The pieces of words are those of BERT's own tokenizer."""
+
+import hashlib
+
+import pytest
+
+from workers.embedding.wordpiece import VOCABULARY, WordPiece
+
+BERT = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+
+PIECES = VOCABULARY.read_text(encoding="utf-8").split("\n")
+
+
+def test_the_vocabulary_is_that_of_the_uncased_bert_models() -> None:
+    assert hashlib.sha256(VOCABULARY.read_bytes()).hexdigest() == BERT
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Hello, world!", "hello , world !"),
+        ("Unaffordable préfixes: naïve façade.", "una ##ff ##ord ##able prefix ##es : naive facade ."),
+        ("我喜欢猫 cats", "我 [UNK] [UNK] [UNK] cats"),
+        ("snake_case C++ a.b@c.de $5.00", "snake _ case c + + a . b @ c . de $ 5 . 00"),
+        ("日本語 カタカナ", "日 本 語 カ ##タ ##カ ##ナ"),
+        ("€100 “quoted”…", "€ ##100 “ quoted ” …"),
+        ("x" * 101 + " ok", "[UNK] ok"),
+        ("zero\u200bwidth\x07 😀", "zero ##wi ##dt ##h [UNK]"),
+        ("", ""),
+    ],
+)
+def test_texts_have_the_pieces_that_the_models_were_trained_with(text: str, pieces: str) -> None:
+    (numbers,) = WordPiece().encode([text])
+
+    assert " ".join(PIECES[number] for number in numbers) == pieces

