@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (13, 'snapshot');
+    insert into schema_migrations (number, name) values (14, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -197,6 +197,10 @@ create table facts (
     forgotten_by uuid,
     -- when the tombstone was written by the database's clock, whatever instant `forgotten_at` says
     tombstone_at timestamptz,
+    -- who said it; null where that is not known
+    role text check (role in ('user', 'assistant', 'system', 'tool')),
+    -- how much of what is asked later its text is likely to answer, as given or estimated; null until it is estimated
+    content_salience real check (content_salience between 0 and 1),
     primary key (namespace, id)
 );
 
@@ -629,6 +633,9 @@ create index facts_search on facts using gin (search) with (fastupdate = off);
 
 -- recall, contiguity: the facts stored just before and after
 create index facts_neighbours on facts (namespace, session, turn) where session is not null;
+
+-- salience: what has none yet, from earlier versions and imports
+create index facts_unestimated on facts (namespace, id) where content_salience is null;
 
 -- documents: the chunks of a file, and whether a namespace has any
 create index facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';

@@ -24,12 +24,14 @@ LATER = frozenset(
     }
     | {(name, "memory.restore") for name in ("since", "until", "reason", "run", "dry_run")}
     | {("count_turns", ""), ("count_turns", "memory.store"), ("count_turns", "memory.store_many")}
+    | {("role", task) for task in ("", "memory.store", "memory.store_many", "memory.recall", "memory.context")}
+    | {("content_salience", "")}
 )  # fmt: skip
 """The arguments that doors send and that workers of the version before do not know, each with its task."""
 
 
 COMPUTED = ("ends_at", "ends_for")
-NULLABLE = ("forgotten_by", "tombstone_at")
+NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
 """Fields of an archive that the version before does not know."""
 
 

@@ -5,14 +5,15 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast, get_args
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from ebb.contract.values import cleaned_tags
+from ebb.contract.values import Role, cleaned_tags
 
 from api.contrib.records import records
 from api.contrib.users import namespace_of
 
+ROLES = get_args(Role)
 NO_USER = ("anonymous", "default")
 """What OpenMemory calls the users of memories that were added for no one."""
 
@@ -66,6 +67,7 @@ def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
         "namespace": None if user in NO_USER else _namespace(user),
         "category": record.get("primary_sector"),
         "tags": _tags(record.get("tags")),
+        "role": _role(_object(record.get("metadata", record.get("meta")))),
         "metadata": _object(record.get("metadata", record.get("meta"))),
         "created_at": _seconds(record.get("created_at")),
         "last_seen_at": _seconds(record.get("last_seen_at", record.get("last_seen"))),
@@ -94,6 +96,7 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "text": next((record[name] for name in SAYS if record.get(name) is not None), inner),
         "namespace": _namespace(record.get("user_id") or record.get("agent_id")),
         "session": record.get("run_id"),
+        "role": _role(record, metadata),
         "category": record.get("category"),
         "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
         "metadata": metadata or None,
@@ -144,6 +147,12 @@ def _object(given: Any) -> Any:
     if isinstance(given, str):
         given = _parsed(given) if given.strip() else None
     return given or None
+
+
+def _role(*places: Any) -> str | None:
+    """Return who said a memory: the first of these objects that names a role that a fact can have."""
+    named = [place.get("role") for place in places if isinstance(place, dict)]
+    return next((role for role in named if role in ROLES), None)
 
 
 def _tags(given: Any) -> list[str]:

@@ -17,7 +17,7 @@ DEFAULT_LIMIT = 100
 BOOST = 0.2
 MOST_K = 200
 LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
-KEPT = ("category", "entity", "key", "value", "importance", "source", "session", "turn", "tags", "metadata")
+KEPT = ("category", "entity", "key", "value", "importance", "source", "session", "turn", "role", "tags", "metadata")
 """What a memory keeps when its content changes."""
 
 

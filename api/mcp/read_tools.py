@@ -19,7 +19,7 @@ FEW = {"limit": Annotated[int, Field(ge=1, le=100)]}
 """Each fact costs an agent tokens."""
 
 
-@tool_of(RECALL, "query limit tag category kind pinned as_of explain", types=FEW)
+@tool_of(RECALL, "query limit tag category kind role pinned as_of explain", types=FEW)
 def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 

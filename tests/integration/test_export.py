@@ -16,8 +16,8 @@ from workers.errors import DamagedError
 GIVEN = {
     "text": "Ana takes green tea.", "category": "habit", "entity": "Ana", "key": "tea", "value": "green",
     "summary": "tea", "source": "diary", "tags": ["drinks", "noon"], "importance": 0.8, "kind": "episodic",
-    "decay_class": "stable", "session": 7, "turn": 3, "confidence": 0.9, "coactivations": 2, "strength": 0.6,
-    "source_date": day(-3), "created_at": day(-2), "last_seen_at": day(-1),
+    "decay_class": "stable", "session": 7, "turn": 3, "role": "tool", "confidence": 0.9, "coactivations": 2,
+    "strength": 0.6, "source_date": day(-3), "created_at": day(-2), "last_seen_at": day(-1),
 }  # fmt: skip
 
 

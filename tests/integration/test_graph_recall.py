@@ -110,7 +110,9 @@ def test_the_links_of_what_was_superseded_hold_for_what_took_its_place(memory: M
     assert shown(memory, at=2, as_of=day(0.5)).keys() >= {old, aside}
 
 
-@pytest.mark.parametrize(("name", "own", "other"), [("category", "home", "post"), ("kind", "semantic", "episodic")])
+@pytest.mark.parametrize(
+    ("name", "own", "other"), [("category", "home", "post"), ("kind", "semantic", "episodic"), ("role", "user", "tool")]
+)
 def test_a_filter_holds_along_links_and_for_entities(memory: Memory, name: str, own: str, other: str) -> None:
     chosen: dict[str, Any] = {name: own}
     cellar = memory.add(CELLAR, **chosen)

@@ -106,7 +106,10 @@ def test_a_tag_is_found_whatever_characters_it_has(memory: Memory, tag: str) -> 
     assert memory.ids("tea", tag=tag) == [id_]
 
 
-@pytest.mark.parametrize(("name", "wanted", "other"), [("category", "music", "bills"), ("kind", "episodic", "chunk")])
+@pytest.mark.parametrize(
+    ("name", "wanted", "other"),
+    [("category", "music", "bills"), ("kind", "episodic", "chunk"), ("role", "user", "assistant")],
+)
 def test_a_filter_holds_in_every_arm(memory: Memory, name: str, wanted: str, other: str) -> None:
     memory.store(*[{"text": text, name: other, "session": 1, "turn": i} for i, text in enumerate(OTHERS)])
     chosen: dict[str, Any] = {name: wanted}

@@ -210,10 +210,16 @@ def test_every_field_comes_back_as_it_was_given(memory: Memory) -> None:
     given: dict[str, Any] = {
         "category": "habit", "entity": "Ana", "key": "tea", "value": "green, 'hot' & \\strong", "source": "diary",
         "tags": ["drinks", "after noon"], "importance": 0.8, "kind": "episodic", "decay_class": "stable",
+        "role": "assistant",
     }  # fmt: skip
     memory.add("Ana takes green tea.", **given)
     (found,) = memory.ask("tea").results
     assert {name: getattr(found, name) for name in given} == given
+
+
+def test_a_role_that_there_is_not_is_refused_with_those_that_there_are(memory: Memory) -> None:
+    with pytest.raises(InvalidInputError, match=r"role: .*'user', 'assistant', 'system' or 'tool'.*'narrator'"):
+        memory.store({"text": "Coffee at ten.", "role": "narrator"})
 
 
 def test_the_longest_session_fits_its_index_and_a_longer_one_is_refused(memory: Memory) -> None:

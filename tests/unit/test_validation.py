@@ -91,6 +91,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "source": "chat",
         "metadata": {"seen": [1, 2.5, None]},
         "tags": ["home", "drinks"],
+        "role": "system",
         "importance": 0.9,
         "salience": 0,
         "strength": 1,

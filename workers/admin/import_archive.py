@@ -41,11 +41,11 @@ Imported = Stored | InvalidInputError | str
 
 CONTENT = (
     "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "metadata",
-    "session", "turn", "source_date",
+    "session", "turn", "role", "source_date",
 )  # fmt: skip
 PAST = (
     "created_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "forgotten_at",
-    "forgotten_reason", "forgotten_by", "tombstone_at",
+    "forgotten_reason", "forgotten_by", "tombstone_at", "content_salience",
 )  # fmt: skip
 
 

@@ -29,10 +29,11 @@ from workers.validation import cursors
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
 AS_STORED = (
-    "id", "namespace", "kind", "text", "summary", "session", "turn", "source_date", "created_at", "category",
+    "id", "namespace", "kind", "text", "summary", "session", "turn", "role", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
     "confidence", "coactivations", "durability", "occurred", "normalized_hash", "recall_count", "last_accessed",
     "last_accessed_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
+    "content_salience",
 )  # fmt: skip
 
 

@@ -344,6 +344,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         metadata=fact.metadata,
         session=fact.session,
         turn=fact.turn,
+        role=fact.role,
         source_date=fact.source_date,
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),

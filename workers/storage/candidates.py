@@ -22,6 +22,7 @@ NO_FILTERS = Filters()
 FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
+        and (%(role)s::text is null or facts.role = %(role)s)
         and (%(documents)s or facts.kind <> 'chunk')
         and (%(pinned)s::boolean is null or %(pinned)s = exists (
             select from activity
@@ -57,6 +58,7 @@ WEIGH = r"""
                 when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
                 when facts.kind <> %(kind)s::text then 'other kind'
+                when role is distinct from coalesce(%(role)s::text, role) then 'other role'
                 when facts.kind = 'chunk' and not %(documents)s then 'of a document'
                 when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
                     case when %(pinned)s then 'not pinned' else 'pinned' end
@@ -70,7 +72,7 @@ WEIGH = r"""
 
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
-        source_date, created_at, decay_class,
+        role, source_date, created_at, decay_class,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         coalesce(
             branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until) < %(silent_since)s, false
@@ -192,6 +194,7 @@ class Description:
     importance: float
     session: str | int | None
     turn: int | None
+    role: str | None
     source_date: datetime | None
     created_at: datetime
     decay_class: str | None

@@ -15,7 +15,7 @@ from workers.storage.connection import Connection
 
 READ = """
     select id, kind, text, hash, category, entity, key, value, summary, source, metadata, tags, importance, session,
-        turn, source_date, created_at, confidence, decay_class, decay_class_source
+        turn, role, source_date, created_at, confidence, decay_class, decay_class_source
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
@@ -69,6 +69,7 @@ class Editable:
     importance: float
     session: str | int | None
     turn: int | None
+    role: str | None
     source_date: datetime | None
     created_at: datetime
     confidence: float

@@ -31,6 +31,7 @@ class Fact:
     metadata: dict[str, Any] | None
     session: str | int | None
     turn: int | None
+    role: str | None
     source_date: datetime | None
     created_at: datetime
     valid_from: datetime
@@ -49,15 +50,15 @@ class Known:
 # one string a fact, for arrays of arrays must all be of one length.
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
-        importance, metadata, session, turn, source_date, created_at, valid_from)
+        importance, metadata, session, turn, role, source_date, created_at, valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
-        string_to_array(tags, ','), importance, metadata, session, turn, source_date, created_at, valid_from
+        string_to_array(tags, ','), importance, metadata, session, turn, role, source_date, created_at, valid_from
     from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
         %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
         %(tags)b::text[], %(importance)b::float8[], %(metadata)b::json[], %(session)b::jsonb[], %(turn)b::int[],
-        %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
+        %(role)b::text[], %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata,
-            session, turn, source_date, created_at, valid_from)
+            session, turn, role, source_date, created_at, valid_from)
     order by hash
     on conflict do nothing
     returning id, hash

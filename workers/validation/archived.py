@@ -100,6 +100,7 @@ class Validity(BaseModel):
     forgotten_by: UUID | None = None
     tombstone_at: Instant | None = None
     created_at: Instant
+    content_salience: Share | None = None
     state: State
     events: list[Event] = []
 

@@ -37,6 +37,7 @@ class Result:
     source: str | None
     session: str | int | None
     turn: int | None
+    role: str | None
     entity: str | None
     key: str | None
     value: str | None

@@ -19,6 +19,7 @@ from ebb.contract.values import (
     Kind,
     Metadata,
     Name,
+    Role,
     Session,
     Share,
     Tags,
@@ -45,6 +46,7 @@ class NewFact(Params):
     durability: Annotated[Durability | None, Field(description="of an episode: persistent or permanent")] = None
     session: Annotated[Session | None, Field(description="the conversation it is from")] = None
     turn: Annotated[Count | None, Field(description="its place in the conversation")] = None
+    role: Annotated[Role | None, Field(description="who said it: user, assistant, system or tool")] = None
     source_date: Annotated[Instant | None, Field(description="when it was said, ISO 8601 with zone or a date")] = None
     created_at: Annotated[Instant | None, Field(description="when it was first stored, if that was before")] = None
     last_seen_at: Annotated[Instant | None, Field(description="when it was last used, if that was before")] = None

@@ -7,7 +7,21 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from ebb.contract.operation import Answer, Operation, Page, Params, Timed
-from ebb.contract.values import Cursor, FactId, Flag, Instant, Kind, Limit, ListLimit, Name, Names, Query, Tag, Whole
+from ebb.contract.values import (
+    Cursor,
+    FactId,
+    Flag,
+    Instant,
+    Kind,
+    Limit,
+    ListLimit,
+    Name,
+    Names,
+    Query,
+    Role,
+    Tag,
+    Whole,
+)
 
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
@@ -35,6 +49,7 @@ class Filters(Params):
     tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
+    role: Annotated[Role | None, Field(description="only what the user, assistant, system or tool said")] = None
     pinned: Annotated[Flag | None, Field(description="only facts that are pinned, or with false only others")] = None
 
     def filters(self) -> dict[str, Any]:
@@ -131,6 +146,7 @@ class Result(Answer):
     fidelity: str
     ends_at: datetime | None = None
     ends_for: str | None = None
+    role: Annotated[Role | None, Field(description="who said it")] = None
 
 
 class Recalled(Answer):
@@ -150,6 +166,7 @@ class Known(Answer):
     fidelity: str
     ends_at: datetime | None = None
     ends_for: str | None = None
+    role: Annotated[Role | None, Field(description="who said it")] = None
 
 
 class LookedUp(Page):

@@ -7,7 +7,19 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, STORE_SECONDS, Answer, Operation, Page, Params, Timed
-from ebb.contract.values import MOST_FACTS, MOST_RESULTS, Cursor, FactId, FactIds, Flag, Limit, ListLimit, Prefix, Whole
+from ebb.contract.values import (
+    MOST_FACTS,
+    MOST_RESULTS,
+    Cursor,
+    FactId,
+    FactIds,
+    Flag,
+    Limit,
+    ListLimit,
+    Prefix,
+    Role,
+    Whole,
+)
 
 Days = Annotated[int, Field(ge=1, le=366), Whole]
 Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
@@ -105,6 +117,11 @@ class Fact(Answer):
     effective_confidence: float
     ends_at: datetime | None = None
     ends_for: str | None = None
+    role: Annotated[Role | None, Field(description="who said it")] = None
+    content_salience: Annotated[
+        float | None,
+        Field(description="how much of what is asked later its text is likely to answer, 0 to 1; null: not estimated"),
+    ] = None
 
 
 class Facts(Page):
