@@ -13,15 +13,12 @@ from fastapi import FastAPI
 from api.http import (
     admin,
     dashboard,
-    decay,
     dispatch,
     facts,
-    graph,
     mcp,
+    memory,
     monitoring,
     problems,
-    recall,
-    reports,
 )
 from api.http.door import Door
 from api.http.limits import BodyLimit
@@ -31,11 +28,8 @@ from workers.settings import Settings
 
 GROUPS = (
     facts,
-    recall,
-    graph,
-    decay,
+    memory,
     admin,
-    reports,
     monitoring,
     mcp,
     *dashboard.PAGES,

@@ -1,0 +1,88 @@
+"""Routes that ask and relate: recall, lookup and context, reports on a namespace, links and relations."""
+
+from typing import Any
+
+from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, Edge, Entity
+from ebb.contract.operation import Operation
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS
+from ebb.contract.values import MOST_RESULTS, Flag
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from api.http import operations
+from api.http.dispatch import Admin, Reader, Session, Writer
+from api.http.route import Route
+
+routes = APIRouter(prefix="/memory", route_class=Route)
+
+
+class ByKey(BaseModel):
+    """What depends on the caller's key."""
+
+    touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
+
+
+class Ends(BaseModel):
+    """The names of an edge's ends over HTTP."""
+
+    source: Entity = Field(validation_alias="from", description="an entity, such as a person or a project")
+    target: Entity = Field(validation_alias="to", description="the other entity")
+
+
+class DryRun(BaseModel):
+    """The name of a preview over HTTP."""
+
+    dry_run: Flag = Field(default=False, validation_alias="dryRun", description="only report which edges would change")
+
+
+class Listed(BaseModel):
+    """Which edges are listed over HTTP."""
+
+    decayed: Flag = Field(default=False, description="relations below the minimum weight, which recall does not use")
+
+
+def touches(memory: Session, wanted: bool | None) -> bool:
+    """Return whether what is recalled counts as used: as wanted, else if the caller may write.
+
+    Raises:
+        RefusedError: it is wanted with a key that may not write.
+    """
+    if wanted:
+        memory.caller.check("write")
+    return "write" in memory.caller.scopes if wanted is None else wanted
+
+
+def _ask(operation: Operation) -> operations.Act:
+    def act(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+        own = {"limit": MOST_RESULTS} if operation is LOOKUP else {}
+        return memory.perform(operation, own | given | {"touch": touches(memory, given.get("touch"))})
+
+    return act
+
+
+def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Return edges alone, and the address of the next page in a header: only its path, as proxies change the rest."""
+    found = memory.perform(RELATIONS, given)
+    if found["next"] is not None:
+        following = memory.url.include_query_params(cursor=found["next"])
+        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
+    return found["edges"]
+
+
+for operation in (RECALL, LOOKUP, CONTEXT):
+    operations.add(
+        routes, operation, Reader, _ask(operation), own=ByKey.model_fields, tags=["recall"],
+        problems=(404,) if operation is RECALL else (),
+    )  # fmt: skip
+operations.add(routes, LINK, Writer, problems=(404,), tags=["graph"])
+operations.add(
+    routes, RELATIONS, Reader, _edges, own=Listed.model_fields, response_model=list[Edge], tags=["graph"],
+    description=f"{RELATIONS.params.__doc__}\n\n"
+    "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
+)  # fmt: skip
+operations.add(routes, RELATE, Writer, own=Ends.model_fields, tags=["graph"])
+operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, left_out=("everywhere",), tags=["graph"])
+for operation in (STATS, FORECAST, CONTRADICTIONS):
+    operations.add(routes, operation, Reader, tags=["reports"])
+operations.add(routes, RESOLVE, Writer, problems=(404,), tags=["reports"])
