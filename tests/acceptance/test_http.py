@@ -9,8 +9,7 @@ from uuid import uuid4
 import httpx2
 import psycopg
 import pytest
-from api.http.schemas import EXAMPLE_ID
-from api.http.schemas.shape import EXAMPLE_OTHER_ID
+from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from live_api import serving
 from live_system import LiveSystem, eventually
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from api.http.schemas.shape import EXAMPLE_ID, EXAMPLE_OTHER_ID
+from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from jsonschema import Draft202012Validator
 from live_api import serving
 from live_system import LiveSystem
