@@ -34,6 +34,8 @@ class MakeBranch(Scoped):
     Repeating it copies nothing twice.
     """
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 365}]})
+
     older: Annotated[Older, Field(description="by how many days its instants are older, as 365 or `365d`")]
 
 
