@@ -6,14 +6,12 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
-import psycopg
 import pytest
 import redis
+from databases import new_database
 from hypothesis import settings
 from made_up import examples
-from psycopg import sql
 
 from api.up import servers
 
@@ -77,13 +75,8 @@ def template(postgres: servers.Postgres) -> str:
 
 @pytest.fixture
 def database_url(postgres: servers.Postgres, template: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    create = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
-    drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(create)
-        yield postgres.url(name)
-        db.execute(drop)
+    with new_database(postgres, template) as url:
+        yield url
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import psycopg
 import pytest
 import redis
+from databases import new_database
 from live_browser import FLAGS, installed_browser
 from live_system import LiveSystem
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from api.up import servers
@@ -30,16 +29,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@contextmanager
-def _copied(postgres: servers.Postgres, original: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    names = {"name": sql.Identifier(name), "original": sql.Identifier(original)}
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(sql.SQL("create database {name} template {original}").format(**names))
-        yield postgres.url(name)
-        db.execute(sql.SQL("drop database {name} with (force)").format(**names))
-
-
 @pytest.fixture(scope="session")
 def redis_of_live(server_folder: Path) -> Iterator[str]:
     """Return the URL of a Redis that no test flushes: workers run on it through many modules."""
@@ -55,7 +44,7 @@ def shared(
     postgres: servers.Postgres, template: str, redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
     """Return the system whose workers run for all tests of this test process."""
-    with _copied(postgres, template) as url:
+    with new_database(postgres, template) as url:
         folder, settings = tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"}
         system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
         try:
@@ -75,42 +64,42 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 
 @pytest.fixture(scope="module")
+def module_database(postgres: servers.Postgres, template: str) -> Iterator[str]:
+    """Return a database for all tests of a module."""
+    with new_database(postgres, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
 def alone(
-    postgres: servers.Postgres,
-    template: str,
-    redis_server: servers.Redis,
-    tmp_path_factory: pytest.TempPathFactory,
+    module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
     """Return a system that runs for the tests of one module: they look at all that it holds, or has done."""
-    with redis.Redis.from_url(redis_server.url()) as keys:
-        keys.flushall()
-    with _copied(postgres, template) as url:
-        system = LiveSystem(url, redis_server.url(), tmp_path_factory.mktemp("alone"))
-        try:
-            system.start("worker", "maintenance")
-            yield system
-        finally:
-            system.stop()
+    with started(module_database, redis_server, tmp_path_factory.mktemp("alone"), {}) as system:
+        yield system
 
 
 @pytest.fixture(scope="module")
 def real(
-    postgres: servers.Postgres,
-    template: str,
-    redis_server: servers.Redis,
-    tmp_path_factory: pytest.TempPathFactory,
+    module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
     """Return a system that runs for all tests of a module and, unlike all others, cannot travel in time."""
+    settings = {"EBB_TIME_TRAVEL": "false"}
+    with started(module_database, redis_server, tmp_path_factory.mktemp("real"), settings) as system:
+        yield system
+
+
+@contextmanager
+def started(url: str, redis_server: servers.Redis, folder: Path, settings: dict[str, str]) -> Iterator[LiveSystem]:
+    """Give a system that runs on an emptied Redis."""
     with redis.Redis.from_url(redis_server.url()) as keys:
         keys.flushall()
-    with _copied(postgres, template) as url:
-        folder = tmp_path_factory.mktemp("real")
-        system = LiveSystem(url, redis_server.url(), folder, {"EBB_TIME_TRAVEL": "false"})
-        try:
-            system.start("worker", "maintenance")
-            yield system
-        finally:
-            system.stop()
+    system = LiveSystem(url, redis_server.url(), folder, settings)
+    try:
+        system.start("worker", "maintenance")
+        yield system
+    finally:
+        system.stop()
 
 
 @pytest.fixture
@@ -127,7 +116,7 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
     copies = []
 
     def copy() -> str:
-        copied = _copied(postgres, str(conninfo_to_dict(database_url)["dbname"]))
+        copied = new_database(postgres, str(conninfo_to_dict(database_url)["dbname"]))
         copies.append(copied)
         return copied.__enter__()
 

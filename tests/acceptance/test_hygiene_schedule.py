@@ -1,14 +1,12 @@
 """What is scheduled of hygiene runs in the documented order or not at all: consolidation, janitor, review by an LLM."""
 
-import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
 
 import pytest
 from live_system import LiveSystem, eventually
+from llm import answering, question
+from stand_in import StandIn, serving
 
 from api.client import Client
 
@@ -27,39 +25,25 @@ def doubtful(client: Client) -> str:
     return str(stored["id"])
 
 
-class Llm(BaseHTTPRequestHandler):
-    """Finds nothing needless, and notes what it was shown."""
-
-    shown: ClassVar[list[list[str]]] = []
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        facts = json.loads(asked["messages"][1]["content"])["facts"]
-        self.shown.append(sorted(fact["text"] for fact in facts))
-        body = json.dumps({"choices": [{"message": {"content": '{"forget": []}'}}]}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Keep the tests' output clean."""
+@pytest.fixture
+def llm() -> Iterator[StandIn]:
+    """An LLM that finds nothing needless."""
+    with serving(StandIn(answering(lambda _: {"forget": []}))) as server:
+        yield server
 
 
 @pytest.fixture
-def reviewed(idle: LiveSystem) -> Iterator[LiveSystem]:
+def reviewed(idle: LiveSystem, llm: StandIn) -> LiveSystem:
     """A system that has an LLM review what is left, which was not started yet."""
-    Llm.shown.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Llm) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        idle.settings |= {
-            "EBB_LLM_URL": f"http://127.0.0.1:{server.server_port}/v1", "EBB_PRUNE_BY_LLM": "true",
-            "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
-        }  # fmt: skip
-        yield idle
-        server.shutdown()
-        thread.join()
+    idle.settings |= {
+        "EBB_LLM_URL": llm.url, "EBB_PRUNE_BY_LLM": "true", "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
+    }  # fmt: skip
+    return idle
+
+
+def shown(llm: StandIn) -> list[list[str]]:
+    """Return the texts of each request."""
+    return [sorted(fact["text"] for fact in question(one)["facts"]) for one in llm.requests]
 
 
 def fill(system: LiveSystem) -> None:
@@ -69,26 +53,28 @@ def fill(system: LiveSystem) -> None:
         doubtful(client)
 
 
-def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_left(reviewed: LiveSystem) -> None:
+def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_left(
+    reviewed: LiveSystem, llm: StandIn
+) -> None:
     reviewed.settings |= {"EBB_CONSOLIDATE_APPLY": "true"}
     reviewed.start("worker", "maintenance")
     fill(reviewed)
     for _ in range(2):
         reviewed.send("memory.consolidate_all", {})
-    eventually(lambda: Llm.shown, "the LLM is asked")
+    eventually(lambda: llm.requests, "the LLM is asked")
     reviewed.settle()
-    assert Llm.shown == [[MOVED, "Tea is at four."]]
+    assert shown(llm) == [[MOVED, "Tea is at four."]]
     gone = "select forgotten_reason from facts where forgotten_at is not null order by 1"
     assert reviewed.rows(gone) == [("culled",), ("merged",)]
     assert reviewed.rows(RUNS) == [(1,)]
 
 
-def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: LiveSystem) -> None:
+def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: LiveSystem, llm: StandIn) -> None:
     reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
     reviewed.start("worker", "maintenance")
     fill(reviewed)
     reviewed.send("memory.consolidate_all", {})
-    eventually(lambda: Llm.shown, "the LLM is asked")
+    eventually(lambda: llm.requests, "the LLM is asked")
     reviewed.settle()
     assert reviewed.rows(RUNS) == [(0,)]
     assert reviewed.rows("select count(*) from likenesses") == [(1,)]

@@ -1,55 +1,35 @@
 """Workers that ask an LLM: what it says of new facts, and of what is remembered, is done by tasks as well."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from live_system import LiveSystem
+from llm import answering
+from stand_in import StandIn, serving
 
 pytestmark = pytest.mark.acceptance
 
 
-class Llm(BaseHTTPRequestHandler):
-    """Takes every new fact for a newer version of the first known one, and the second of several for needless."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        facts = json.loads(asked["messages"][1]["content"])["facts"]
-        if "known" in facts[0]:
-            verdicts = [{"number": fact["number"], "action": "UPDATE", "id": fact["known"][0]["id"]} for fact in facts]
-            answer = {"verdicts": verdicts}
-        else:
-            answer = {"forget": [{"id": facts[1]["id"], "because_of": facts[0]["id"], "why": "repeats"}]}
-        body = json.dumps({"choices": [{"message": {"content": json.dumps(answer)}}]}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Keep the tests' output clean."""
+def answer(question: Any) -> Any:
+    """Take every new fact for a newer version of the first known one, and the second of several for needless."""
+    facts = question["facts"]
+    if "known" in facts[0]:
+        return {
+            "verdicts": [{"number": fact["number"], "action": "UPDATE", "id": fact["known"][0]["id"]} for fact in facts]
+        }
+    return {"forget": [{"id": facts[1]["id"], "because_of": facts[0]["id"], "why": "repeats"}]}
 
 
 @pytest.fixture
-def llm_url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Llm) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def judging(idle: LiveSystem, llm_url: str) -> LiveSystem:
-    idle.settings |= {
-        "EBB_LLM_URL": llm_url, "EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_PRUNE_BY_LLM": "true",
-        "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
-    }  # fmt: skip
-    idle.start("worker", "maintenance")
-    return idle
+def judging(idle: LiveSystem) -> Iterator[LiveSystem]:
+    with serving(StandIn(answering(answer))) as llm:
+        idle.settings |= {
+            "EBB_LLM_URL": llm.url, "EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_PRUNE_BY_LLM": "true",
+            "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        idle.start("worker", "maintenance")
+        yield idle
 
 
 def test_tasks_do_what_the_llm_says_and_a_second_delivery_the_same(judging: LiveSystem) -> None:

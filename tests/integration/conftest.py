@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from memory import Memory, copied_database
+from databases import new_database
+from memory import Memory
 
 from api.up.servers import Postgres
 from workers.context import Context
@@ -28,7 +29,7 @@ def memory(context: Context) -> Memory:
 @pytest.fixture
 def twin(memory: Memory, postgres: Postgres, template: str) -> Iterator[Memory]:
     """A second memory in a database of its own, to compare the first one with."""
-    with copied_database(postgres, template) as url:
+    with new_database(postgres, template) as url:
         twin = memory.having(database_url=url)
         check_embedder(twin.context)
         yield twin

@@ -1,8 +1,7 @@
 """A memory under test: the verbs on one database, with instants counted in days from a fixed one."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Event
@@ -10,15 +9,12 @@ from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
-import psycopg
 from ebb.contract.admin import ChangeSettings
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
 from ebb.contract.retention import Outcome, ShowHistory
-from psycopg import sql
 from psycopg.rows import dict_row
 
-from api.up.servers import Postgres
 from workers import graph, validation
 from workers.admin import doctor, export, import_archive, purge, stats
 from workers.admin.doctor import Diagnosis
@@ -76,27 +72,6 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
     while not condition():
         assert monotonic() < until, f"the condition did not come true within {seconds} s"
         Event().wait(0.02)
-
-
-@contextmanager
-def copied_database(postgres: Postgres, template: str) -> Iterator[str]:
-    """Give the address of a fresh copy of a database, and drop it afterwards."""
-    name = f"test_{uuid4().hex}"
-    create = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(create)
-        yield postgres.url(name)
-        db.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-
-@contextmanager
-def empty_database(postgres: Postgres) -> Iterator[str]:
-    """Give the address of a database without a single table, and drop it afterwards."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        yield postgres.url(name)
-        db.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 @dataclass

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from databases import new_database
 from isolation import explainable, restrictions
-from memory import copied_database
 from statements import ACROSS_TENANTS, STATEMENTS, TENANTS
 
 from api.up.servers import Postgres
@@ -62,7 +62,7 @@ FORGETFUL = {
 
 @pytest.fixture(scope="module")
 def database(postgres: Postgres, template: str) -> Iterator[Connection]:
-    with copied_database(postgres, template) as url, connect(url, autocommit=True) as db:
+    with new_database(postgres, template) as url, connect(url, autocommit=True) as db:
         yield db
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from memory import DAY_0, Memory, day, empty_database, wait_for
+from databases import new_database
+from memory import DAY_0, Memory, day, wait_for
 
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
@@ -33,7 +34,7 @@ SESSIONS = "select count(*) from pg_stat_activity where datname = current_databa
 @pytest.fixture
 def old_url(postgres: servers.Postgres) -> Iterator[str]:
     """The address of a database of the first release, as its `pg_dump` has it."""
-    with empty_database(postgres) as url:
+    with new_database(postgres) as url:
         psql = [str(servers.postgres_programs() / "psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", url]
         subprocess.run([*psql, "-f", str(RELEASES / "0001.sql")], check=True, capture_output=True)
         yield url

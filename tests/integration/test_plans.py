@@ -6,7 +6,8 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from memory import Memory, copied_database, day
+from databases import new_database
+from memory import Memory, day
 from pgvector import Bit
 from psycopg import sql
 
@@ -101,7 +102,7 @@ def clustered(count: int) -> Bytes:
 @pytest.fixture(scope="module")
 def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
     """A memory of twenty thousand facts, written by PostgreSQL itself; the tests only read it."""
-    with copied_database(postgres, template) as url:
+    with new_database(postgres, template) as url:
         memory = Memory(Context(Settings(database_url=url, ann_threshold=LARGE)))
         values = {"tenants": TENANTS, "facts": FACTS, "large": LARGE, "now": day(0)}
         with connect(url) as db:

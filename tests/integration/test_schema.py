@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from memory import Memory, empty_database
+from databases import new_database
+from memory import Memory
 
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
@@ -18,7 +19,7 @@ NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer ver
 @pytest.fixture
 def empty_url(postgres: servers.Postgres) -> Iterator[str]:
     """The address of a database without a single table."""
-    with empty_database(postgres) as url:
+    with new_database(postgres) as url:
         yield url
 
 
