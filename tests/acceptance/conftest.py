@@ -96,7 +96,7 @@ def started(url: str, redis_server: servers.Redis, folder: Path, settings: dict[
         keys.flushall()
     system = LiveSystem(url, redis_server.url(), folder, settings)
     try:
-        system.start("worker", "maintenance")
+        system.start("all")
         yield system
     finally:
         system.stop()

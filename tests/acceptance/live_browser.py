@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from made_up import DEEP
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -14,6 +16,8 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NARROW, WIDE = 400, 1600
 HEIGHT = 900
+LOOKS = ((NARROW, False), (NARROW, True), (WIDE, False), (WIDE, True)) if DEEP else ((NARROW, True), (WIDE, False))
+"""Widths of the window, and whether its colours are dark."""
 
 WIDER = """() => [...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .command, svg"))
@@ -59,10 +63,19 @@ def looking(
     assert [fault for fault in faults if f"status of {expected}" not in fault] == []
 
 
+def check_page(tab: "Page", path: str) -> None:
+    """Open a page; fail if it is not answered with one heading, or is wider than the window."""
+    answer = tab.goto(path)
+    assert answer is not None
+    assert answer.status == 200, path
+    assert tab.locator("h1").count() == 1, path
+    check_width(tab)
+
+
 def check_width(tab: "Page") -> None:
     """Fail if the page is wider than the window."""
     scrolled = tab.evaluate("document.documentElement.scrollWidth")
-    assert scrolled <= tab.viewport_size["width"], tab.evaluate(WIDER)  # type: ignore[index]
+    assert scrolled <= tab.viewport_size["width"], (tab.url, tab.evaluate(WIDER))  # type: ignore[index]
 
 
 def _own(asked: str, url: str) -> bool:

@@ -27,7 +27,9 @@ from workers.coordination.redis import own_keys
 from workers.queues import configuration
 
 ROOT = Path(__file__).parents[2]
-QUEUES = {"worker": "recall,store", "maintenance": "maintenance"}
+QUEUES = {"worker": "recall,store", "maintenance": "maintenance", "all": "recall,store,maintenance"}
+"""The queues of each worker; one worker for all of them starts in half the time of two."""
+
 TABLES = (
     "facts", "activity", "vectors", "signatures", "events", "forgotten_hashes", "lexemes", "contradictions",
     "links", "relations", "likenesses", "documents",

@@ -39,7 +39,7 @@ def linked(system: LiveSystem) -> tuple[set[str], str, bool]:
 
 def test_new_facts_are_linked_with_those_that_say_the_like_if_that_is_wanted(idle: LiveSystem) -> None:
     idle.settings["EBB_AUTO_LINK"] = "true"
-    idle.start("worker", "maintenance")
+    idle.start("all")
     with idle.client() as client:
         ids = [client.store(text)["id"] for text in CATS]
         client.store("The tax office opens on Monday.")
@@ -53,7 +53,7 @@ def test_facts_stored_while_the_embedder_failed_are_linked_once_they_have_vector
 ) -> None:
     idle.settings |= {"EBB_AUTO_LINK": "true", "EBB_EMBEDDER": "openai", "EBB_EMBEDDING_URL": endpoint.url}
     idle.settings["EBB_EMBEDDING_MODEL"] = "characters"
-    idle.start("worker", "maintenance")
+    idle.start("all")
     endpoint.always = failure(400)
     with idle.client() as client:
         stored = [client.store(text) for text in CATS]

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def test_a_branch_whose_worker_is_killed_is_completed(idle: LiveSystem) -> None:
-    idle.start("worker", "maintenance")
+    idle.start("all")
     with idle.client() as client:
         for part in range(4):
             client.store_many([{"text": f"Guest {part} {number} has tea."} for number in range(1_000)], classify=False)

@@ -38,6 +38,7 @@ def test_whatever_is_killed_every_row_is_what_was_acknowledged() -> None:
     assert outcome.verdict.rows > 100
 
 
+@pytest.mark.deep
 def test_the_oracle_finds_what_was_lost_doubled_or_counted_twice() -> None:
     rounds = iter(range(3))
 

@@ -5,7 +5,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem) -> None:
-    idle.start("worker", "maintenance")
+    idle.start("all")
     with idle.client() as client:
         client.store("The boat is moored at the third pier.")
     assert "compares meaning, of English words" in " ".join(idle.ebb("doctor").stdout.split())

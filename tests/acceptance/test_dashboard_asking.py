@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from live_api import serving
-from live_browser import NARROW, WIDE, check_width, looking
+from live_browser import LOOKS, check_page, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser
 
@@ -63,16 +63,14 @@ def headers(filled: str) -> dict[str, str]:
     return {"X-Ebb-Namespace": filled}
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_page_fits_its_window_filled_or_empty(browser: Browser, url: str, filled: str, path: str) -> None:
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_each_page_fits_its_window_filled_or_empty(
+    browser: Browser, url: str, filled: str, width: int, dark: bool
+) -> None:
     for name in (filled, "unknown"):
-        for width, dark in ((NARROW, True), (WIDE, False)):
-            with looking(browser, url, width=width, dark=dark, headers={"X-Ebb-Namespace": name}) as tab:
-                answer = tab.goto(path)
-                assert answer is not None
-                assert answer.status == 200
-                assert tab.locator("h1").count() == 1
-                check_width(tab)
+        with looking(browser, url, width=width, dark=dark, headers={"X-Ebb-Namespace": name}) as tab:
+            for path in PATHS:
+                check_page(tab, path)
 
 
 def test_a_recall_is_taken_apart_and_strengthens_nothing(

@@ -37,7 +37,7 @@ def system(idle: LiveSystem, embedder: StandIn) -> LiveSystem:
         "EBB_EMBEDDING_QUERY_TIMEOUT": "0.5",
         "NO_PROXY": "127.0.0.1",
     }
-    idle.start("worker", "maintenance")
+    idle.start("all")
     return idle
 
 

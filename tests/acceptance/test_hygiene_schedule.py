@@ -57,7 +57,7 @@ def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_lef
     reviewed: LiveSystem, llm: StandIn
 ) -> None:
     reviewed.settings |= {"EBB_CONSOLIDATE_APPLY": "true"}
-    reviewed.start("worker", "maintenance")
+    reviewed.start("all")
     fill(reviewed)
     for _ in range(2):
         reviewed.send("memory.consolidate_all", {})
@@ -71,7 +71,7 @@ def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_lef
 
 def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: LiveSystem, llm: StandIn) -> None:
     reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
-    reviewed.start("worker", "maintenance")
+    reviewed.start("all")
     fill(reviewed)
     reviewed.send("memory.consolidate_all", {})
     eventually(lambda: llm.requests, "the LLM is asked")
@@ -87,7 +87,7 @@ def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: Liv
 def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem, chosen_by: str) -> None:
     if chosen_by == "the operator":
         idle.settings |= {"EBB_HYGIENE_SCHEDULE": "onCapture"}
-    idle.start("worker", "maintenance")
+    idle.start("all")
     with idle.client() as client:
         if chosen_by == "the namespace":
             client.settings(set={"hygiene.schedule": "onCapture"})

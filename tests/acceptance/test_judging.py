@@ -28,7 +28,7 @@ def judging(idle: LiveSystem) -> Iterator[LiveSystem]:
             "EBB_LLM_URL": llm.url, "EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_PRUNE_BY_LLM": "true",
             "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
-        idle.start("worker", "maintenance")
+        idle.start("all")
         yield idle
 
 

@@ -26,7 +26,7 @@ def expired_while_nothing_ran(system: LiveSystem) -> None:
 
 def test_a_worker_that_starts_forgets_what_expired_while_nothing_ran(idle: LiveSystem) -> None:
     expired_while_nothing_ran(idle)
-    idle.start("worker", "maintenance")
+    idle.start("all")
     eventually(lambda: "startup prune removed 3 expired facts" in idle.logs(), "the prune is logged")
     assert idle.ebb_json("stats")["forgotten"] == 3
     assert idle.rows("select work, count(*) from decay_runs group by 1") == [("startup prune", 1)]

@@ -79,15 +79,30 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Place]:
-    """Return a home that is up, for the tests that leave it so."""
+def shared() -> Iterator[Place]:
+    """Return a home for all tests that need none of their own: its servers are made once."""
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
     found = Place(folder / "home")
-    done = found.up()
-    assert done.returncode == 0, done.stdout + done.stderr
     yield found
     found.ebb("down")
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def running(shared: Place) -> Place:
+    """Return the shared home, which is up."""
+    if leftovers.supervisor_of(shared.home) is None:
+        done = shared.up()
+        assert done.returncode == 0, done.stdout + done.stderr
+    return shared
+
+
+@pytest.fixture
+def stopped(shared: Place) -> Place:
+    """Return the shared home, which is down."""
+    if leftovers.supervisor_of(shared.home) is not None:
+        shared.ebb("down")
+    return shared
 
 
 def eventually(condition: Callable[[], object], seconds: float = 60) -> None:
@@ -176,18 +191,55 @@ def _runs_again(place: Place, name: str, before: int) -> bool:
     return now[name]["state"] == "running" and now[name]["pid"] != before
 
 
-def test_data_survives_down_and_up(place: Place) -> None:
-    assert place.up().returncode == 0
-    with psycopg.connect(place.status()["database_url"]) as db:
+def test_data_survives_down_and_up(running: Place) -> None:
+    with psycopg.connect(running.status()["database_url"]) as db:
         db.execute("create table kept (word text)")
         db.execute("insert into kept values ('here')")
-    family = place.family()
-    down = place.ebb("down", "--json")
-    assert json.loads(down.stdout) == {"home": str(place.folder), "stopped": PROGRAMS}
+    family = running.family()
+    down = running.ebb("down", "--json")
+    assert json.loads(down.stdout) == {"home": str(running.folder), "stopped": PROGRAMS}
     assert all_gone(family)
-    assert place.up().returncode == 0
-    with psycopg.connect(place.status()["database_url"]) as db:
+    assert running.up().returncode == 0
+    with psycopg.connect(running.status()["database_url"]) as db:
         assert db.execute("select word from kept").fetchone() == ("here",)
+
+
+def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: Place) -> None:
+    family = running.family()
+    family[0].kill()
+    if sys.platform == "linux":
+        eventually(lambda: all_gone(family))
+    again = running.up()
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert all_gone(family)
+    assert [each["state"] for each in running.status()["processes"]] == ["running"] * len(PROGRAMS)
+
+
+def test_when_all_are_killed_at_once_up_works_again(running: Place) -> None:
+    for process in running.family():
+        with suppress(psutil.NoSuchProcess):  # they take each other along
+            process.kill()
+    again = running.up()
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_with_a_key_the_api_is_opened_to_the_world(running: Place) -> None:
+    key = json.loads(running.ebb("keys", "create", "--json").stdout)["key"]
+    running.ebb("down")
+    up = running.ebb("up", "--detach", "--port", str(running.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 0, up.stdout + up.stderr
+    url = json.loads(up.stdout)["api_url"]
+    assert httpx2.get(f"{url}/memory/stats").status_code == 401
+    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
+
+
+def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(stopped: Place) -> None:
+    up = stopped.up(EBB_MAX_VECTOR_DIM="128")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "does not start" in message
+    assert "ebb reembed" in message
+    assert leftovers.supervisor_of(stopped.home) is None
 
 
 def test_down_where_nothing_runs_says_so(place: Place) -> None:
@@ -197,30 +249,32 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     assert place.status()["processes"] == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_foreground_stops_everything(place: Place, ending: signal.Signals) -> None:
-    with _foreground(place) as up:
-        family = place.family()
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_foreground_stops_everything(stopped: Place, ending: signal.Signals) -> None:
+    with _foreground(stopped) as up:
+        family = stopped.family()
         up.send_signal(ending)
         assert up.wait(60) == 0
     assert all_gone(family)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
-def test_killing_the_foreground_stops_everything(place: Place) -> None:
-    with _foreground(place) as up:
-        family = place.family()
+def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
+    with _foreground(stopped) as up:
+        family = stopped.family()
         up.kill()
     eventually(lambda: all_gone(family))
 
 
-def test_the_foreground_tells_what_happens(place: Place) -> None:
-    with _foreground(place) as up:
-        psutil.Process(place.pids()["beat"]).kill()
+def test_the_foreground_reports_what_happens_and_an_interrupt_stops_everything(stopped: Place) -> None:
+    with _foreground(stopped) as up:
+        psutil.Process(stopped.pids()["beat"]).kill()
         assert up.stderr is not None
         assert any("beat" in line and "is running as pid" in line for line in up.stderr)
+        family = stopped.family()
         up.send_signal(signal.SIGINT)
         assert up.wait(60) == 0
+    assert all_gone(family)
 
 
 def _foreground(place: Place) -> subprocess.Popen[str]:
@@ -235,29 +289,6 @@ def _foreground(place: Place) -> subprocess.Popen[str]:
     assert up.stdout is not None
     assert json.loads(up.stdout.readline())["home"] == str(place.folder)
     return up
-
-
-def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(place: Place) -> None:
-    first = place.up()
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert "compares meaning, of English words" in " ".join(first.stderr.split())
-    family = place.family()
-    family[0].kill()
-    if sys.platform == "linux":
-        eventually(lambda: all_gone(family))
-    again = place.up()
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert all_gone(family)
-    assert [each["state"] for each in place.status()["processes"]] == ["running"] * len(PROGRAMS)
-
-
-def test_when_all_are_killed_at_once_up_works_again(place: Place) -> None:
-    assert place.up().returncode == 0
-    for process in place.family():
-        with suppress(psutil.NoSuchProcess):  # they take each other along
-            process.kill()
-    again = place.up()
-    assert again.returncode == 0, again.stdout + again.stderr
 
 
 def test_processes_without_their_supervisor_are_found_and_ended(place: Place) -> None:
@@ -292,33 +323,11 @@ def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
     assert leftovers.supervisor_of(place.home) is None
 
 
-def test_with_a_key_the_api_is_opened_to_the_world(place: Place) -> None:
-    assert place.up().returncode == 0
-    key = json.loads(place.ebb("keys", "create", "--json").stdout)["key"]
-    place.ebb("down")
-    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
-    assert up.returncode == 0, up.stdout + up.stderr
-    url = json.loads(up.stdout)["api_url"]
-    assert httpx2.get(f"{url}/memory/stats").status_code == 401
-    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
-
-
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
     up = place.up(EBB_SEGMENTS="many")
     assert up.returncode == 1
     assert "EBB_SEGMENTS='many' is not allowed" in json.loads(up.stdout)["error"]["message"]
     assert not place.folder.exists()
-
-
-def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(place: Place) -> None:
-    assert place.up().returncode == 0
-    place.ebb("down")
-    up = place.up(EBB_MAX_VECTOR_DIM="128")
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
-    assert "does not start" in message
-    assert "ebb reembed" in message
-    assert leftovers.supervisor_of(place.home) is None
 
 
 def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
@@ -335,6 +344,7 @@ def test_a_home_with_a_long_and_awkward_path_works(place: Place) -> None:
     try:
         up = awkward.up()
         assert up.returncode == 0, up.stdout + up.stderr
+        assert "compares meaning, of English words" in " ".join(up.stderr.split())
         assert len(awkward.pids()) == len(PROGRAMS)
     finally:
         awkward.ebb("down")
@@ -374,12 +384,12 @@ def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place
     assert leftovers.supervisor_of(place.home) is None
 
 
-def test_up_whose_output_is_no_longer_read_leaves_the_system_running(place: Place) -> None:
+def test_up_whose_output_is_no_longer_read_leaves_the_system_running(stopped: Place) -> None:
     """As with `ebb up --detach 2>&1 | head -1`."""
     reading, writing = os.pipe()
-    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(place.port)]
-    with subprocess.Popen(command, env=place.environment({}), stdout=writing, stderr=writing) as up:
+    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
+    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
         os.close(writing)
         os.close(reading)
     assert up.returncode == 0
-    assert {each["state"] for each in place.status()["processes"]} == {"running"}
+    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
