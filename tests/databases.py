@@ -15,6 +15,6 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
     """Give the address of a fresh copy of a database, or of one without a single table."""
     name = sql.Identifier(f"test_{uuid4().hex}")
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(sql.SQL("create database {} template {}").format(name, sql.Identifier(template)))
+        db.execute(sql.SQL("create database {} template {} strategy file_copy").format(name, sql.Identifier(template)))
         yield postgres.url(name.as_string().strip('"'))
         db.execute(sql.SQL("drop database {} with (force)").format(name))

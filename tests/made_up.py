@@ -11,7 +11,7 @@ FUZZ = int(os.environ.get("FUZZ", "0"))
 """How many times as many examples are tried as in a deep run, others in each run; 0: always the same ones."""
 
 DEEP = bool(os.environ.get("DEEP"))
-"""Whether all tests run with all their examples, as `make test-all` does; else a quarter of these."""
+"""Whether all tests run with all their examples, as `make test-all` does; else a sixth of these."""
 
 ODD_TEXTS = (
     "", " ", "\0", "a\0b", "\ud800", "\ufeff", "\u202e", "x" * 1_100, "ü" * 600, "NaN", "null", "true", "-1", "1e999",
@@ -51,8 +51,8 @@ JSON = st.recursive(
 
 
 def examples(deep: int) -> settings:
-    """Return settings for so many examples in a deep run, a quarter of them otherwise, and more with `FUZZ`."""
-    few = max(deep // 4, min(deep, 5))
+    """Return settings for so many examples in a deep run, a sixth of them otherwise, and more with `FUZZ`."""
+    few = max(deep // 6, min(deep, 4))
     return settings(
         max_examples=deep * FUZZ or (deep if DEEP else few),
         derandomize=not FUZZ,

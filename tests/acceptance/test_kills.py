@@ -27,7 +27,7 @@ from workers.validation import new_fact
 pytestmark = pytest.mark.acceptance
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-FACTS = 4_000
+FACTS = 2_500
 UNLIMITED = {"forget_limit": 1.0}
 SLOW_PASS = {"EBB_DECAY_BATCH": "20", "EBB_SEGMENTS": "4", "EBB_FORGET_LIMIT": "1"}
 KILLS = 5

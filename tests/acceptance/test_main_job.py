@@ -45,11 +45,9 @@ def questions() -> list[Question]:
 def answered(alone: LiveSystem, asked: list[Question]) -> list[Question]:
     """Return the questions whose answer is among the first ten; nothing is touched by asking."""
 
-    def answers(question: Question) -> bool:
-        recalled = alone.ebb_json("recall", question.words, "--limit", "10", "--no-touch")
-        return any(result["text"] == question.answer for result in recalled["results"])
-
-    return [question for question in asked if answers(question)]
+    with alone.client() as client:
+        found = {one: client.recall(one.words, limit=10, touch=False)["results"] for one in asked}
+    return [one for one, results in found.items() if one.answer in [result["text"] for result in results]]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from live_api import make_key, serving
 from live_system import ROOT, LiveSystem
+from made_up import DEEP
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -82,7 +83,7 @@ def doors(request: pytest.FixtureRequest, live: LiveSystem, api: httpx2.Client) 
     return Doors(live, api, *request.param)
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(params=["stdio", "http"] if DEEP else ["http"])
 def modern_doors(request: pytest.FixtureRequest, live: LiveSystem, api: httpx2.Client) -> Doors:
     return Doors(live, api, request.param, "auto")
 
