@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import new_database
+from databases import new_database, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -53,6 +53,7 @@ def postgres(server_folder: Path) -> Iterator[servers.Postgres]:
     url = server.url("postgres")
     with servers.running([*server.command(), *UNSYNCED], log, lambda: servers.postgres_fault(url), signal.SIGINT):
         yield server
+        wait_until_dropped()
 
 
 @pytest.fixture(scope="session")

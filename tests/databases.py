@@ -1,6 +1,7 @@
 """Databases of the tests: each is dropped when its block ends."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -9,12 +10,29 @@ from psycopg import sql
 
 from api.up.servers import Postgres
 
+_thread = ThreadPoolExecutor(1)
+_drops: list[Future[None]] = []
+
 
 @contextmanager
 def new_database(postgres: Postgres, template: str = "template1") -> Iterator[str]:
     """Give the address of a fresh copy of a database, or of one without a single table."""
-    name = sql.Identifier(f"test_{uuid4().hex}")
+    name = f"test_{uuid4().hex}"
+    create = sql.SQL("create database {} template {} strategy file_copy")
+    _execute(postgres, create.format(sql.Identifier(name), sql.Identifier(template)))
+    yield postgres.url(name)
+    # The next test need not wait for it: dropping a database waits for a checkpoint.
+    drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+    _drops.append(_thread.submit(_execute, postgres, drop))
+
+
+def wait_until_dropped() -> None:
+    """Return once all databases are dropped whose blocks have ended; raise what one of them met."""
+    for drop in _drops:
+        drop.result()
+    _drops.clear()
+
+
+def _execute(postgres: Postgres, statement: sql.Composed) -> None:
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
-        db.execute(sql.SQL("create database {} template {} strategy file_copy").format(name, sql.Identifier(template)))
-        yield postgres.url(name.as_string().strip('"'))
-        db.execute(sql.SQL("drop database {} with (force)").format(name))
+        db.execute(statement)
