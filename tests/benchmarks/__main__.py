@@ -44,14 +44,14 @@ def main() -> None:
     size = QUICK if given.quick else Size(given.facts, given.rounds, given.queries)
     benchmarks = _benchmarks(size, given)
     folder = given.results if size.facts == FACTS else given.results / str(size.facts)
-    told = machine.description() | {"facts": size.facts}
+    conditions = machine.description() | {"facts": size.facts}
     _check_disk(given.keep or Path(tempfile.gettempdir()), size.facts)
     with machine.started(given.keep) as servers:
         for name in given.names or benchmarks:
             console.print(name, style="bold")
             answers = Answers(f"python -m tests.benchmarks {name}{_options(given, name)}")
             benchmarks[name](servers, answers)
-            figures.save(answers, folder / f"{name}.json", told)
+            figures.save(answers, folder / f"{name}.json", conditions)
             if given.keep is None and size.facts > FACTS:
                 servers.drop_all()  # or their disk would have to hold all of them at once
     _tell(given.results if size.facts >= FACTS else folder)

@@ -124,26 +124,26 @@ def table(answers: Answers) -> str:
 
 def save(answers: Answers, path: Path, machine: dict[str, Any]) -> None:
     """Write what a benchmark found as JSON."""
-    told = {
+    written = {
         "command": answers.command,
         "machine": machine,
         "figures": [asdict(one) | {"target": one.target, "verdict": one.verdict} for one in answers.figures],
         "details": answers.details,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def load(path: Path) -> Answers:
     """Return what a benchmark wrote."""
-    told = json.loads(path.read_text(encoding="utf-8"))
+    written = json.loads(path.read_text(encoding="utf-8"))
     figures = [
         Figure(
             one["name"], one["unit"], Spread(**one["measured"]), most=one["most"], least=one["least"], note=one["note"]
         )
-        for one in told["figures"]
+        for one in written["figures"]
     ]
-    return Answers(told["command"], figures, told["details"])
+    return Answers(written["command"], figures, written["details"])
 
 
 def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:

@@ -214,7 +214,7 @@ PEERS: dict[str, tuple[str, Callable[[Machine, Path], Library]]] = {
 
 def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
     """Yield each library that can be used, by name and version and empty; say of the others why not."""
-    # Read when they are imported: nobody is told of what is measured here.
+    # Read when they are imported: telemetry is off, so no server hears of what is measured here.
     with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(machine.folder / "mem0")}):
         for name, (module, library) in PEERS.items():
             if fault := _fault(module):
@@ -233,7 +233,7 @@ def _fault(module: str) -> str:
         import_module(module or __name__)
     except ModuleNotFoundError as error:
         return f"it is not installed ({error}); `pip install 'ebb-server[peers]'` has ChromaDB and mem0"
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong in somebody else's module
+    except Exception as error:  # noqa: BLE001 - anything may go wrong in another project's module
         return f"it cannot be imported: {type(error).__name__}: {error}"
     return ""
 
