@@ -1,3 +1,5 @@
+"""`ebb doctor` on real workers: it finds, mends, and names what does not answer."""
+
 import pytest
 from live_system import LiveSystem, eventually
 

@@ -1,4 +1,4 @@
-"""What the API answers when no worker runs, or too much waits."""
+"""What the API answers when no worker runs, too much waits, or all its threads wait."""
 
 import json
 import platform
@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
 import pytest
+import redis
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
+from api.http.app import THREADS
 from api.up import programs, servers
 from api.up.home import Home
 from workers.coordination import outbox, signals
@@ -125,3 +128,21 @@ def test_a_queue_that_is_too_long_and_workers_that_are_away_are_distinguished(id
         assert "no worker" in ready.json()["checks"]["recall"]
         assert api.get("/health/live").json() == {"status": "live"}
         assert {entry.task for entry in outbox.entries(idle.own_keys)} == {"memory.store"}
+
+
+def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSystem) -> None:
+    """No worker runs until the end: each request waits."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    with serving(idle) as api, ThreadPoolExecutor(2 * THREADS) as waiting:
+        wait = {"timeout": 120}
+        pending = [
+            waiting.submit(api.post, "/memory/recall", params=wait, json={"query": "key"}, timeout=240)
+            for _ in range(THREADS)
+        ]
+        try:
+            with redis.Redis.from_url(idle.redis_url) as queues:
+                eventually(lambda: queues.llen("recall") >= THREADS, "all threads wait", 90)
+            assert api.get("/health/live").json() == {"status": "live"}
+            assert not any(one.done() for one in pending)
+        finally:
+            idle.start("worker")

@@ -1,14 +1,16 @@
-"""Each process by itself: it starts in any folder, and loads only what it needs."""
+"""Each process by itself: it starts in any folder, loads only what it needs, and shares it with its children."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from live_system import LiveSystem, end, eventually
+from live_system import ROOT, LiveSystem, end, eventually, node
 
 from api.up import servers
 
@@ -58,3 +60,31 @@ def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
         loaded = [each for each in NUMERIC if any(f"/{each}/" in mapped.path for mapped in process.memory_maps())]
 
     assert loaded == (["numpy"] if name in ("worker", "api") else [])
+
+
+DATABASE = 8
+"""Of the same Redis, with the two behind it, so that no other worker takes the task."""
+
+
+@pytest.fixture
+def collecting(live: LiveSystem, tmp_path: Path) -> Iterator[LiveSystem]:
+    """Run a worker as `ebb up` does, with one more task, by itself."""
+    url = urlsplit(live.redis_url)._replace(path=f"/{DATABASE}").geturl()
+    system = LiveSystem(live.database_url, url, tmp_path, live.settings)
+    command = [sys.executable, "-m", "celery", "-A", "workers", "worker", "--queues=recall", "--concurrency=1"]
+    command += [f"--hostname={node('collecting')}", "--without-mingle", "--without-gossip", "--include=collecting"]
+    environment = system.environment() | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
+    with (tmp_path / "collecting.log").open("ab") as log:
+        system.workers["collecting"] = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    yield system
+    system.stop()
+
+
+def test_a_full_collection_in_a_child_copies_little_of_what_its_parent_has_loaded(collecting: LiveSystem) -> None:
+    result = collecting.control.send_task("tests.collect", queue="recall")
+    sizes = result.get(timeout=60)
+    result.forget()
+    assert sizes["frozen"] > 100_000
+    assert sizes["private"] * 1.5 < sizes["shared"]

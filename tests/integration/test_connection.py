@@ -1,4 +1,4 @@
-"""Connections: transactions that commit or vanish, and servers that are away said by name."""
+"""Connections: transactions that commit or vanish, and servers that are away or read-only."""
 
 import signal
 import subprocess
@@ -12,8 +12,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 from memory import Memory
-from psycopg.conninfo import make_conninfo
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from workers.admin.system import health
+from workers.context import Context
 from workers.errors import NoConnectionError, UnavailableError
 from workers.storage import server
 from workers.storage.connection import (
@@ -214,3 +217,11 @@ def test_a_connection_that_failed_or_was_lost_while_reading_is_no_harm_to_the_ne
         db.execute("select pg_terminate_backend(pg_backend_pid())")
     with transaction(url) as db:
         assert db.execute("select current_setting('transaction_isolation')").fetchone() == ("read committed",)
+
+
+def test_a_database_that_is_read_only_is_not_well(context: Context, database_url: str) -> None:
+    assert health(context)["database"] == "ok"
+    name = sql.Identifier(str(conninfo_to_dict(database_url)["dbname"]))
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(sql.SQL("alter database {} set default_transaction_read_only = on").format(name))
+    assert "takes no writes" in health(context)["database"]

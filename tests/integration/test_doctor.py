@@ -1,3 +1,5 @@
+"""The doctor finds each fault of a fact, mends what it may, and leaves the rest as it is."""
+
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID

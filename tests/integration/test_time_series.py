@@ -1,13 +1,16 @@
-"""Time series of a namespace: noted as its tallies are settled, listed, and thinned with age."""
+"""Time series of a namespace and of the system: noted as its tallies are settled, listed, and thinned with age."""
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
+from redis import Redis
 
-from workers.admin import stats
+from workers.admin import stats, system
+from workers.coordination import timings
 
 MINUTE = 1 / 1440
 
@@ -124,3 +127,53 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
     assert len(hours) == len(set(hours))
     dates = [int(at // 86_400) for at in after["at"][:-1] if day(34).timestamp() < at < day(386).timestamp()]
     assert len(dates) == len(set(dates))
+
+
+MINUTE = 1 / 1440
+
+
+def system_series(memory: Memory, at: float) -> dict[str, object]:
+    return system.system_course(memory.context, 366, day(at))
+
+
+def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
+    with Redis.from_url(memory.context.settings.redis_url) as broker:
+        for minute, tasks in enumerate((2, 5, 0)):
+            broker.delete("store")
+            broker.rpush("store", *["task"] * tasks) if tasks else None
+            system.note(memory.context, day(minute * MINUTE))
+        system.note(memory.context, day(6 * MINUTE))
+    found = system_series(memory, 1)
+    assert found["at"] == [day(0).timestamp(), day(5 * MINUTE).timestamp()]
+    assert found["waiting"] == {"recall": [0, 0], "store": [5, 0], "maintenance": [0, 0]}
+
+
+def test_lag_is_that_of_the_writes_in_between_and_none_without_writes(memory: Memory) -> None:
+    slow, quick = [("write", 0.4)] * 10, [("write", 0.004)] * 10
+    for at, writes in enumerate((slow, quick, [], slow)):
+        timings.observe(memory.context.redis, writes)
+        system.note(memory.context, day(at))
+    found = system_series(memory, 5)
+    assert found["half"] == [None, pytest.approx(0.00375), None, pytest.approx(0.375)]
+    assert found["most"] == [None, pytest.approx(0.004875), None, pytest.approx(0.4875)]
+
+
+def test_an_emptied_redis_starts_again(memory: Memory) -> None:
+    timings.observe(memory.context.redis, [("write", 0.4)] * 10)
+    system.note(memory.context, day(0))
+    memory.context.redis.flushdb()
+    timings.observe(memory.context.redis, [("write", 0.004)])
+    system.note(memory.context, day(1))
+    assert system_series(memory, 2)["half"] == [None, pytest.approx(0.00375)]
+
+
+def test_a_year_of_minutes_is_thinned_and_then_let_go(memory: Memory) -> None:
+    for hour in range(24 * 30):
+        system.note(memory.context, day(hour / 24))
+        system.note(memory.context, day(hour / 24 + 10 * MINUTE))
+    stats.thin(memory.context, day(30))
+    instants = system_series(memory, 30)["at"]
+    assert isinstance(instants, list)
+    assert len(instants) == pytest.approx(16 + 13 * 24 + 2 * 24, abs=3)
+    stats.thin(memory.context, day(30 + 367))
+    assert memory.value("select count(*) from system_history") == 0
