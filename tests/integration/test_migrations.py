@@ -140,7 +140,7 @@ def test_a_migration_that_is_killed_in_the_middle_goes_on_afterwards(memory: Mem
         memory.add(f"Fact number {number}.")
     in_batches = "update facts set source = 'x' where id = (select id from facts where source is null limit 1)"
     program = (
-        "import sys; sys.path.insert(0, 'tests/integration')\n"
+        "import sys; sys.path[:0] = ['tests', 'tests/integration']\n"
         "from test_migrations import migrate\n"
         f"migrate({url!r}, 'create table halfway ()', 'select pg_sleep(600)')\n"
     )
