@@ -41,7 +41,7 @@ def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Cl
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
     command += [f"{served.base_url}/openapi.json", "--checks", CHECKS]
-    command += ["--max-examples", str(examples(15).max_examples), "--seed", str(FUZZ or 1)]
+    command += ["--max-examples", str(examples(30).max_examples), "--seed", str(FUZZ or 1)]
     command += ["--phases", PHASES, "--generation-database", "none", "--no-color"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=240 * max(FUZZ, 1), check=False
