@@ -49,7 +49,6 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.context",
             "workers.tasks.reports",
             "workers.tasks.retention",
-            "workers.tasks.restore",
             "workers.tasks.graph",
             "workers.tasks.decay",
             "workers.tasks.admin",

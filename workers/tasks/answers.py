@@ -5,11 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ebb.contract.retention import Outcome
-
 from workers.core.fading import REASONS
 from workers.decay.forecast import CHANGES, Day
-from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
 from workers.memory.recall import Recalled, Result
@@ -18,18 +15,6 @@ from workers.storage.supersession import Contradiction
 from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"
-
-
-def outcomes(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
-    """Return what became of each fact that somebody wished forgotten or restored, in order, or why nothing did."""
-    return {"results": [_fate(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
-
-
-def _fate(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
-    if isinstance(outcome, InvalidInputError):
-        action = {"action": "unknown"} if isinstance(outcome, NotFoundError) else {}
-        return {"id": str(id_), **action, "error": str(outcome)}
-    return outcome.model_dump(mode="json", exclude_defaults=True)
 
 
 def shown(instant: datetime) -> str:

@@ -1,23 +1,76 @@
-"""The tasks by which owners decide what stays: reinforce, forget, pin, edit and history."""
+"""The tasks by which owners decide what stays: reinforce, used, forget, restore, pin, edit and history."""
 
-from typing import Any
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+from uuid import UUID
 
 from celery import Task
 from ebb.contract import facts
 from ebb.contract import retention as contract
+from ebb.contract.operation import Params
+from ebb.contract.retention import Outcome
+from ebb.contract.values import Cursor as CursorText
+from ebb.contract.values import Name, Text
+from pydantic import Field
 
-from workers.coordination import signals
+from workers.coordination import outbox, signals
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit as editing
+from workers.memory import facts as listing
 from workers.memory import forget as forgetting
 from workers.memory import history as past
 from workers.memory import pin as pinning
+from workers.memory import restore as restoring
 from workers.memory import touch as touching
-from workers.tasks import answers
+from workers.memory.restore import BY_ITSELF, Batch
+from workers.storage.facts import WISHED
+from workers.storage.tombstones import Cursor, Selection
+from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
-from workers.tasks.task import context, use_of, write_instant
+from workers.tasks.task import WORK_SECONDS, context, use_of, write_instant
+from workers.validation import cursors
+
+Reasons: TypeAlias = tuple[str, ...]
+Total = Annotated[int, Field(ge=0, lt=2**63)]
+
+EVERY_REASON: Reasons = (*BY_ITSELF, *WISHED)
+MOST_ERRORS = 20
+"""How many refused facts the answer names."""
+
+
+class SoFar(Params):
+    """What was done by a restore of many facts, and the first of the facts that it refused."""
+
+    restored: Total = 0
+    pinned: Total = 0
+    unchanged: Total = 0
+    refused: Total = 0
+    errors: tuple[dict[str, Text], ...] = ()
+
+    def and_then(self, batch: Batch) -> "SoFar":
+        """Return what was done before and in a batch together."""
+        outcomes = _results(list(batch.outcomes), list(batch.outcomes.values()))["results"]
+        errors = [one for one in outcomes if "error" in one]
+        actions = [one.get("action") for one in outcomes]
+        return SoFar(
+            restored=self.restored + actions.count("restored"),
+            pinned=self.pinned + sum("pinned" in one for one in outcomes),
+            unchanged=self.unchanged + actions.count("unchanged"),
+            refused=self.refused + len(errors),
+            errors=(*self.errors, *errors)[:MOST_ERRORS],
+        )
+
+
+class Restore(contract.Restore):
+    """What a successor goes on from, besides the parameters of the operation; the last of them answers."""
+
+    after: CursorText | None = None
+    so_far: SoFar | None = None
+    asked_by: Name | None = None
 
 
 @task_of(contract.REINFORCE, contract.Reinforce)
@@ -47,7 +100,7 @@ def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     at = write_instant(self, asked.now)
     outcomes = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge)
     signals.mark_grown(context.redis, asked.namespace)
-    return answers.outcomes(asked.ids, outcomes)
+    return _results(asked.ids, outcomes)
 
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)
@@ -75,3 +128,77 @@ def edit(self: Task, asked: facts.Edit) -> facts.Edited:
 def history(_: Task, asked: contract.ShowHistory) -> contract.History:
     """Return a fact and everything that happened to it, oldest first."""
     return past.history(context, asked, asked.now or context.now())
+
+
+@task_of(contract.FORGOTTEN, contract.ListForgotten)
+def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
+    """Return what was forgotten and can be restored, newest first; without `asked` only what ended by itself."""
+    shown = EVERY_REASON if asked.asked else BY_ITSELF
+    selection, place = _selection(asked, shown, shown), cursors.place(asked.cursor, Cursor)
+    return listing.forgotten(context, asked.namespace, selection, asked.limit, place)
+
+
+@task_of(contract.RESTORE, Restore, base=OnceTask)
+def restore(self: Task, asked: Restore) -> dict[str, Any]:
+    """Restore facts by their ids, or those that a selection matches; return what became of them."""
+    at = write_instant(self, asked.now)
+    if asked.selects == (asked.ids is not None) or (asked.dry_run and not asked.selects):
+        raise InvalidInputError("ids: give either ids, or any of since, until, reason and run, which may be a dry run.")
+    if asked.ids is not None:
+        return _restore(asked.namespace, asked.ids, at)
+    selection = _selection(asked, BY_ITSELF, EVERY_REASON)
+    if asked.dry_run:
+        return {"matching": restoring.selected(context, asked.namespace, selection)}
+    done, rest = _restore_selected(asked, selection, at)
+    answer = done.model_dump(mode="json")
+    if rest is not None:
+        _go_on(asked, {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}, self.request.id)
+        leave_answer_to_others(self, f"{done.restored} facts so far")
+    if asked.asked_by:
+        outbox.remove(context.redis, asked.namespace, asked.asked_by)
+    return answered(asked.asked_by, answer)
+
+
+def _go_on(asked: Restore, rest: dict[str, Any], task_id: str | None) -> None:
+    """Send the successor, which goes on behind what was restored."""
+    selection = asked.model_dump(mode="json", include={"namespace", "since", "until", "reason", "run"})
+    restore.apply_async(kwargs=selection | rest | {"asked_by": asked.asked_by or task_id})
+
+
+def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
+    done = restoring.restore(context, name, ids, at)
+    signals.mark_grown(context.redis, name)
+    regenerate_soon(name, done.faded)
+    return _results(ids, done.outcomes)
+
+
+def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tuple[SoFar, Cursor | None]:
+    """Restore batch by batch for as long as a task works; return what was done in all, and where to continue."""
+    deadline = time.monotonic() + WORK_SECONDS
+    done, place = asked.so_far or SoFar(), cursors.place(asked.after, Cursor)
+    while True:
+        batch = restoring.restore_next(context, asked.namespace, selection, at, place)
+        signals.mark_grown(context.redis, asked.namespace)
+        regenerate_soon(asked.namespace, batch.faded)
+        done, place = done.and_then(batch), batch.behind
+        if place is None or time.monotonic() >= deadline:
+            return done, place
+        yield_to_users()
+
+
+def _selection(asked: contract.Selection, default: Reasons, allowed: Reasons) -> Selection:
+    if asked.reason is not None and asked.reason not in allowed:
+        raise InvalidInputError(f"reason: {asked.reason!r} is not allowed; give one of {', '.join(allowed)}.")
+    return Selection(default if asked.reason is None else (asked.reason,), asked.since, asked.until, asked.run)
+
+
+def _results(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
+    """Return what became of each fact that was to be forgotten or restored, in order, or why nothing did."""
+    return {"results": [_result(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
+
+
+def _result(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
+    if isinstance(outcome, InvalidInputError):
+        action = {"action": "unknown"} if isinstance(outcome, NotFoundError) else {}
+        return {"id": str(id_), **action, "error": str(outcome)}
+    return outcome.model_dump(mode="json", exclude_defaults=True)
