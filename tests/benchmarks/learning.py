@@ -18,7 +18,7 @@ from tests.benchmarks.quality.words import Bm25
 from workers.core import ranking, relevance, salience
 from workers.core.arrays import Floats
 from workers.core.salience import Statement
-from workers.embedding.hashing import HashingEmbedder
+from workers.embedding import Embedder, make_embedder
 from workers.settings import Settings
 
 RIDGE = 1e-3
@@ -45,10 +45,14 @@ def main() -> None:
     parser.add_argument("--conversations", type=Path, metavar="FILE")
     parser.add_argument("--beam", type=Path, metavar="FOLDER")
     parser.add_argument("--memora", type=Path, metavar="FOLDER")
+    parser.add_argument("--embedder", default="hashing", help="whose weights of relevance (%(default)s)")
     given = parser.parse_args()
     sets = conversations.sets(given.conversations, given.beam, given.memora)
     del sets[conversations.OWN]  # too small to learn from
-    {"salience": _salience, "relevance": _relevance}[given.name](sets)
+    if given.name == "salience":
+        _salience(sets)
+    else:
+        _relevance(sets, make_embedder(Settings.from_environment({"EBB_EMBEDDER": given.embedder})))
 
 
 def _salience(sets: Mapping[str, Sequence[Conversation]]) -> None:
@@ -82,14 +86,14 @@ def _asked_for(conversation: Conversation) -> Floats:
     return np.array([turn.fact.text in evidence for turn in conversation.turns], np.float64)
 
 
-def _relevance(sets: Mapping[str, Sequence[Conversation]]) -> None:
+def _relevance(sets: Mapping[str, Sequence[Conversation]], embedder: Embedder) -> None:
     """Learn what distinguishes evidence from the best that is found for questions of other conversations."""
-    examples = [one for name, every in sets.items() for one in _answers(name, every)]
+    examples = [one for name, every in sets.items() for one in _answers(name, every, embedder)]
     _print(relevance.Weights, _fit(examples, balanced=True))
 
 
-def _answers(name: str, every: Sequence[Conversation]) -> Iterator[Examples]:
-    memories = {one.name: _Memory(one) for one in every}
+def _answers(name: str, every: Sequence[Conversation], embedder: Embedder) -> Iterator[Examples]:
+    memories = {one.name: _Memory(one, embedder) for one in every}
     for asked in [question for one in every for question in one.answerable] + foreign(every):
         best, features = memories[asked.namespace].best(asked.text)
         right = np.array([text in asked.evidence for text in best])
@@ -102,11 +106,11 @@ def _answers(name: str, every: Sequence[Conversation]) -> Iterator[Examples]:
 class _Memory:
     """A conversation, searched by words and by meaning."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, embedder: Embedder) -> None:
         self._texts = list(dict.fromkeys(turn.fact.text for turn in conversation.turns))
         self._words = Bm25(80)
         self._words.add_many("", self._texts)
-        self._embedder = HashingEmbedder(Settings())
+        self._embedder = embedder
         self._vectors = self._embedder.embed(self._texts)
 
     def best(self, question: str) -> tuple[list[str], Floats]:

@@ -1,10 +1,11 @@
 """Relevance: more of what is asked is more relevant, and what the namespace does not know makes everything less so."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.relevance import HASHING, Question, relevance
+from workers.core.relevance import HASHING, STATIC, Question, Weights, of_embedder, relevance
 
 
 def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0) -> Question:
@@ -38,7 +39,13 @@ def test_relevance_is_within_its_bounds(frequencies: list[int], facts: int, simi
     assert 0 <= of(asked(*frequencies, facts=facts), len(frequencies), similarity) <= 1
 
 
-def test_weights_have_the_signs_that_their_names_promise() -> None:
-    assert HASHING.held > 0
-    assert HASHING.similarity > 0
-    assert HASHING.unknown < 0
+@pytest.mark.parametrize("weights", [HASHING, STATIC])
+def test_weights_have_the_signs_that_their_names_promise(weights: Weights) -> None:
+    assert weights.held > 0
+    assert weights.similarity > 0
+    assert weights.unknown < 0
+
+
+def test_weights_belong_to_an_embedder() -> None:
+    assert of_embedder("hashing:char3-5-log-centred:256") is HASHING
+    assert of_embedder("local:all-MiniLM-L6-v2:384") is STATIC
