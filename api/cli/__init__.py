@@ -3,39 +3,34 @@
 import gc
 import os
 import sys
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+# Most of a short command's time is imports: they make many objects, hardly any garbage, and need no plugins.
+gc.set_threshold(50_000)
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-from api.cli import (
-    admin,
-    archives,
-    context,
-    contradictions,
-    decay,
-    doctor,
-    graph,
-    hygiene,
-    index,
-    keys,
-    lookup,
-    mcp,
-    memory,
-    output,
-    processes,
-    retention,
-    system,
-)
-from workers.errors import EbbError
+from importlib import import_module  # noqa: E402
+from typing import Annotated, Any  # noqa: E402
 
-GARBAGE_THRESHOLD = 50_000
-"""Objects made between two looks for garbage."""
+import typer  # noqa: E402
+from typer.core import TyperGroup  # noqa: E402
 
-MODULES = (
-    memory, lookup, context, index, retention, contradictions, graph, decay, hygiene, archives, admin, doctor, mcp,
-)  # fmt: skip
-"""Whose commands stand beside each other, in the order of the help."""
+from workers.errors import EbbError  # noqa: E402
+
+MODULES = {
+    "system": "up down status",
+    "processes": "worker beat flower api mcp",
+    "facts": "store edit reinforce used forget history pin forgotten restore",
+    "recall": "recall lookup context stats",
+    "index": "index",
+    "graph": "link unlink relate unrelate relations",
+    "decay": "decay prune backfill-decay forecast held",
+    "hygiene": "consolidate janitor contradictions resolve",
+    "archives": "import export",
+    "admin": "purge branch settings reembed reindex migrate",
+    "doctor": "doctor",
+    "keys": "keys",
+}
+"""The modules with their commands, in the order of the help; a command loads its own module alone."""
 
 
 class Commands(TyperGroup):
@@ -48,20 +43,24 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, " ".join(sentence.split())) for name, sentence in rows])
 
 
-app = typer.Typer(
-    name="ebb",
-    cls=Commands,
-    help="Long-term memory for AI agents that fades unless it is used.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help takes a third of the time
-)
-for command in (*system.COMMANDS, *processes.COMMANDS):
-    app.command()(command)
-for module in MODULES:
-    for name, own in module.COMMANDS.items():
-        app.command(name)(own)
-app.add_typer(keys.commands, name="keys")
+def command_line(name: str = "") -> typer.Typer:
+    """Return the command line with the module of one command, or with all where there is no such command."""
+    app = typer.Typer(
+        name="ebb",
+        cls=Commands,
+        help="Long-term memory for AI agents that fades unless it is used.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help takes a third of the time
+        callback=_options,
+    )
+    for module in [one for one, names in MODULES.items() if name in names.split()] or MODULES:
+        for own, command in import_module(f"api.cli.{module}").COMMANDS.items():
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=own)
+            else:
+                app.command(own)(command)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +71,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
@@ -83,11 +81,10 @@ def _options(
 
 def main() -> None:
     """Run the command line; exit with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
-    # Most of a short command's time is imports: they make many objects, hardly any garbage, and need no plugins.
-    gc.set_threshold(GARBAGE_THRESHOLD)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
-        app()
+        command_line(sys.argv[1] if len(sys.argv) > 1 else "")()
     except EbbError as error:
+        from api.cli import output  # noqa: PLC0415 - only for errors
+
         output.fail(error, as_json=output.json_wanted(sys.argv))
         sys.exit(1)

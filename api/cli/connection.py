@@ -2,7 +2,7 @@
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from api.client import Client
+    from api.transport import Sender
     from workers.settings import Settings
+
+S = TypeVar("S", bound="Sender")
 
 NamespaceName = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
@@ -39,11 +42,22 @@ def located(home: Path | None) -> "Settings":
 def client(home: Path | None, namespace: str | None) -> "Iterator[Client]":
     """Give a client of one namespace's memory, closed at the end of the block."""
     from api.client import Client  # noqa: PLC0415 - Celery takes a while to load
+
+    with contextlib.closing(_opened(Client, home, namespace)) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def sender(home: Path | None, namespace: str | None) -> "Iterator[Sender]":
+    """Give what sends operations on one namespace, closed at the end of the block."""
+    from api.transport import Sender  # noqa: PLC0415 - Celery takes a while to load
+
+    with contextlib.closing(_opened(Sender, home, namespace)) as opened:
+        yield opened
+
+
+def _opened(kind: "type[S]", home: Path | None, namespace: str | None) -> "S":
     from workers.validation import namespace_name  # noqa: PLC0415
 
     settings = located(home)
-    opened = Client(settings.redis_url, namespace_name(namespace or settings.namespace))
-    try:
-        yield opened
-    finally:
-        opened.close()
+    return kind(settings.redis_url, namespace_name(namespace or settings.namespace))

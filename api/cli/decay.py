@@ -103,17 +103,17 @@ def held(call: Call) -> None:
         done = "let go" if let_go else "kept"
         output.console().print(f"[green]{done}[/green] {answer['decided']} facts, {answer['left']} are still held")
     else:
-        _show_held(answer, call.memory.namespace)
+        _show_held(answer, call.sender.namespace)
 
 
 def _decide(call: Call, operation: Any, ids: list[str] | None) -> dict[str, Any]:
     """Decide about held facts, call by call until none of them is left."""
     if ids:
-        return call.memory.perform(operation, {"ids": ids})
-    answer = call.memory.perform(operation, {"everything": True})
+        return call.sender.perform(operation, {"ids": ids})
+    answer = call.sender.perform(operation, {"everything": True})
     decided = answer["decided"]
     while answer["left"] and answer["decided"]:
-        answer = call.memory.perform(operation, {"everything": True})
+        answer = call.sender.perform(operation, {"everything": True})
         decided += answer["decided"]
     return answer | {"decided": decided}
 

@@ -1,13 +1,15 @@
-"""`ebb consolidate` and `janitor`: near-duplicates are listed and merged, and what is due of one memory is done."""
+"""`ebb consolidate`, `janitor`, `contradictions` and `resolve`: near-duplicates, upkeep, and facts that differ."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from ebb.contract.decay import CONSOLIDATE, JANITOR, JANITOR_SNAPSHOT
+from ebb.contract.reports import CONTRADICTIONS
 
 from api.cli import output
-from api.cli.operations import Call, command_of
+from api.cli.connection import NamespaceName, client
+from api.cli.operations import Call, command, command_of
 
 LABELS = {
     "lastRunAt": "last run", "lastRunTurn": "at turn", "totalRuns": "runs", "lastCulledFacts": "culled facts",
@@ -40,7 +42,7 @@ def consolidate(call: Call) -> None:
     else:
         for group in done["groups"]:
             _show(group, merged=call.given["apply"])
-        _conclude(done, call.memory.namespace)
+        _conclude(done, call.sender.namespace)
 
 
 def _show(group: dict[str, Any], *, merged: bool) -> None:
@@ -76,7 +78,7 @@ def janitor(call: Call) -> None:
     if show and ("now" in call.given or everywhere):
         raise typer.BadParameter("--show is about one namespace's last run; it goes with neither --now nor --all")
     with output.spinner("the janitor is at work …"):
-        done = call.memory.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
+        done = call.sender.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
     if call.as_json:
         output.print_json(done)
     elif everywhere:
@@ -94,4 +96,47 @@ def _say_sent(done: dict[str, Any]) -> None:
     output.console().print(f"sent to {done['total']} namespaces: {', '.join(done['namespaces']) or 'nothing is due'}")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"consolidate": consolidate, "janitor": janitor}
+@command(CONTRADICTIONS, left_out=("cursor",))
+def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
+    """Show facts that have different values for the same key of the same entity."""
+    rows = [
+        [
+            *([pair["entity"], pair["key"]] if place == 0 else ["", ""]),
+            fact["value"],
+            fact["created_at"][:10],
+            fact["id"],
+        ]
+        for pair in found["contradictions"]
+        for place, fact in enumerate(pair["facts"])
+    ]
+    if rows:
+        output.print_table(["entity", "key", "value", "since", "id"], rows)
+        output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
+    else:
+        output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
+
+
+def resolve(
+    ids: Annotated[list[str], typer.Argument(help="The facts that shall hold no longer, or with --both the two.")],
+    keep: Annotated[str | None, typer.Option(help="The fact that takes their place.")] = None,
+    both: Annotated[bool, typer.Option("--both", help="Two facts hold, though they differ.")] = False,
+    namespace: NamespaceName = None,
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Settle a contradiction: keep one fact, which supersedes the other, or accept both."""
+    if both == (keep is not None):
+        raise typer.BadParameter("give either the id to --keep, or --both")
+    with client(home, namespace) as memory:
+        answer = memory.resolve(*ids, keep=keep, both=both)
+    if as_json:
+        output.print_json(answer)
+    elif both:
+        output.console().print(f"[green]accepted[/green] {' and '.join(answer['accepted'])}")
+    else:
+        output.console().print(f"[green]kept[/green] {answer['kept']}, superseded {', '.join(answer['superseded'])}")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "consolidate": consolidate, "janitor": janitor, "contradictions": contradictions, "resolve": resolve,
+}  # fmt: skip

@@ -95,3 +95,6 @@ def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
 
     settings = located(home)
     return Context(settings), namespace_name(namespace or settings.namespace)
+
+
+COMMANDS = {"keys": commands}

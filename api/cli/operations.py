@@ -14,10 +14,11 @@ from ebb.contract.operation import SHARED, Operation, parameters, plain_type
 from pydantic.fields import FieldInfo
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client
+from api.cli.connection import NamespaceName, client, sender
 
 if TYPE_CHECKING:
     from api.client import Client
+    from api.transport import Sender
 
 
 @dataclass
@@ -37,9 +38,14 @@ class Call:
         """Return the client of the namespace."""
         return self.stack.enter_context(client(self.home, self.namespace))
 
+    @cached_property
+    def sender(self) -> "Sender":
+        """Return what sends one operation, which loads no other."""
+        return self.stack.enter_context(sender(self.home, self.namespace))
+
     def perform(self, **more: Any) -> dict[str, Any]:
         """Have the operation done, with these parameters besides; return its answer."""
-        return self.memory.perform(self.operation, self.given | more)
+        return self.sender.perform(self.operation, self.given | more)
 
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
@@ -73,11 +79,11 @@ def command(
         def run(call: Call) -> None:
             given = call.given | {name: value for name, value in call.own.items() if value is not None}
             said = {name: value for name, value in given.items() if value != defaults.get(name)}
-            answer = call.memory.perform(operation, said) if act is None else act(call.memory, said)
+            answer = call.sender.perform(operation, said) if act is None else act(call.memory, said)
             if call.as_json:
                 output.print_json(answer)
             else:
-                show(answer, given, call.memory.namespace)
+                show(answer, given, call.sender.namespace)
             if fails is not None and fails(answer):
                 raise typer.Exit(1)
 

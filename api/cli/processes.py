@@ -1,4 +1,4 @@
-"""`ebb worker`, `ebb beat`, `ebb flower` and `ebb api`: start one process of the system, as `ebb up` does."""
+"""`ebb worker`, `beat`, `flower`, `api` and `mcp`: start one process of the system."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli import output
-from api.cli.connection import configured, located
+from api.cli.connection import NamespaceName, client, configured, located
 
 if TYPE_CHECKING:
     from api.processes import Process
@@ -73,6 +73,15 @@ def api(
     _become(processes.api(host or settings.host, port or settings.port), settings)
 
 
+def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
+    """Serve memory to an agent over MCP, on stdin and stdout, until it ends; the system must be up."""
+    from api.mcp.server import make_server  # noqa: PLC0415 - the SDK takes a while to load
+    from api.mcp.tool import Opened  # noqa: PLC0415
+
+    with client(home, namespace) as memory:
+        make_server(lambda _request, _scope: Opened(memory)).run("stdio")
+
+
 def cores() -> int:
     """Return how many child processes fit this machine; at least two, so that one long task blocks no other."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -84,4 +93,4 @@ def _become(process: "Process", settings: "Settings") -> None:
     process.replace_this(urls)
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (worker, beat, flower, api)
+COMMANDS: dict[str, Callable[..., None]] = {"worker": worker, "beat": beat, "flower": flower, "api": api, "mcp": mcp}

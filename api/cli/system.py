@@ -215,4 +215,4 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (up, down, status)
+COMMANDS: dict[str, Callable[..., None]] = {"up": up, "down": down, "status": status}

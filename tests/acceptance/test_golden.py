@@ -19,7 +19,7 @@ from live_system import ROOT, LiveSystem
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from api.cli import app as command_line
+from api.cli import command_line
 from api.http.app import make_app
 from api.mcp.server import make_server
 
@@ -80,7 +80,7 @@ def commands(command: click.Command, words: str) -> Iterator[str]:
 
 
 def shown_help(words: str) -> str:
-    done = CliRunner().invoke(command_line, [*words.split()[1:], "--help"], prog_name="ebb")
+    done = CliRunner().invoke(command_line(), [*words.split()[1:], "--help"], prog_name="ebb")
     assert done.exit_code == 0, done.output
     lines = [line.rstrip() for line in done.output.strip().splitlines()]
     return "\n".join([f"$ {words} --help", *lines, "", ""])
@@ -91,7 +91,7 @@ def test_the_help_of_each_command_is_the_golden_one(monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("typer.rich_utils.FORCE_TERMINAL", None)
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", None)
-    every = commands(typer.main.get_command(command_line), "ebb")
+    every = commands(typer.main.get_command(command_line()), "ebb")
     compare("help.txt", "\n".join(map(shown_help, every)))
 
 

@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from api.cli import app
+from api.cli import command_line
 from workers.errors import EbbError
 
 pytestmark = pytest.mark.acceptance
@@ -143,7 +143,7 @@ def test_any_call_of_a_tool_is_answered_in_words(api: httpx2.Client, tool: str, 
 
 
 def test_every_command_is_known_here() -> None:
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    known = set(get_command(command_line()).commands)  # type: ignore[attr-defined]
     assert known == {*COMMANDS, *ELSEWHERE}
 
 
@@ -157,7 +157,7 @@ def test_any_command_line_ends_in_words(
     words = data.draw(st.lists(st.one_of(st.sampled_from([*COMMANDS[command], ONE]), SPOKEN), max_size=4))
     start = data.draw(st.sampled_from([COMMANDS[command], COMMANDS[command][:1], []]))
     words = [word for word in [*start, *words] if "\0" not in word and not (command == "index" and is_folder(word))]
-    done = CliRunner(env=live.environment() | {"EBB_NAMESPACE": "made-up"}).invoke(app, [command, *words])
+    done = CliRunner(env=live.environment() | {"EBB_NAMESPACE": "made-up"}).invoke(command_line(), [command, *words])
     assert done.exit_code in (0, 1, 2), done.output
     assert isinstance(done.exception, EbbError | SystemExit | None), repr(done.exception)
 
@@ -165,7 +165,7 @@ def test_any_command_line_ends_in_words(
 @pytest.mark.parametrize("command", [["doctor"], ["stats"], ["export"], ["store", "Mira moved."], ["purge", "--scrub"]])
 def test_servers_that_are_away_are_reported_in_words(command: list[str], tmp_path: Path) -> None:
     away = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
-    done = CliRunner(env=away | {"EBB_HOME": str(tmp_path)}).invoke(app, command)
+    done = CliRunner(env=away | {"EBB_HOME": str(tmp_path)}).invoke(command_line(), command)
     assert done.exit_code == 1
     assert isinstance(done.exception, EbbError | SystemExit), repr(done.exception)
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from typer.main import get_command
 
-from api.cli import app as cli
+from api.cli import command_line
 from api.client import Client
 from api.http import app
 from api.http.dashboard import help_pages
@@ -103,11 +103,11 @@ def test_the_settings_page_knows_no_variable_that_does_not_exist() -> None:
 
 def test_the_page_of_the_command_line_lists_every_command() -> None:
     listed = [row[0].removeprefix("ebb ") for row in rows("cli") if row[0].startswith("ebb ")]
-    assert sorted(listed) == sorted(get_command(cli).commands)  # type: ignore[attr-defined]
+    assert sorted(listed) == sorted(get_command(command_line()).commands)  # type: ignore[attr-defined]
 
 
 def test_pages_name_only_commands_and_options_that_exist() -> None:
-    commands = get_command(cli).commands  # type: ignore[attr-defined]
+    commands = get_command(command_line()).commands  # type: ignore[attr-defined]
     for path in [*FILES, ROOT / "README.md"]:
         text = path.read_text(encoding="utf-8")
         for line in re.findall(r"^\$ ebb (.+)$", text, re.MULTILINE) + re.findall(r"`ebb ([a-z][^`]*)`", text):

@@ -1,11 +1,19 @@
-"""How commands explain a recall to a person: each score taken apart, and what was left out by which rule."""
+"""`ebb recall`, `lookup`, `context` and `stats`: what is known, how it was found, and how much there is."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from api.cli import output
+import typer
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.reports import STATS
 
+from api.cli import output
+from api.cli.operations import command
+
+STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
+COLUMNS = ["key", "value", "confidence", "ends", "tags", "text"]
+FLAGS = {"use_importance_recency": "--importance-recency/--no-importance-recency"}
 SHOWN_OF_A_RULE = 5
 MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
@@ -22,7 +30,80 @@ LEGEND = (
 )
 
 
-def print_parts(facts: Sequence[dict[str, Any]]) -> None:
+@command(RECALL, arguments=("query",))
+def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
+    """Recall the facts that fit a question."""
+    if "why" in asked:
+        _print_why(answer["why"])
+        return
+    if answer["results"]:
+        rows = [
+            [f"{one['score']:.3f}", one["tier"], one["fidelity"], output.ending(one), _text(one)]
+            for one in answer["results"]
+        ]
+        output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
+    else:
+        output.console().print(f"Nothing in {namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
+    if "tag" not in asked:
+        output.say_words_alone(answer)
+    if asked["explain"]:
+        _print_parts(answer["results"])
+        _print_left_out(answer["left_out"])
+
+
+def _text(one: dict[str, Any]) -> str:
+    """Return what a fact says, and of a document's part where it stands."""
+    if one["kind"] != "chunk" or not one["path"]:
+        return str(one["text"])
+    return f"{one['path']}: {one['section']}\n{one['text']}" if one["section"] else f"{one['path']}\n{one['text']}"
+
+
+@command(LOOKUP, arguments=("entity", "key"), left_out=("limit", "cursor"))
+def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
+    """Show all facts about an entity, or one of its properties, the most confident first; nothing is embedded."""
+    if not found["results"]:
+        about = f"{asked['key']!r} of {asked['entity']!r}" if "key" in asked else asked["entity"]
+        output.console().print(
+            f"Nothing in {namespace!r} is about {output.as_it_is(about)}. Ask in words with `ebb recall`."
+        )
+        return
+    output.print_table(COLUMNS, [_row(one) for one in found["results"]])
+
+
+def _row(one: dict[str, Any]) -> list[Any]:
+    tags = ",".join(one["tags"]) or None
+    return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, one["text"]]
+
+
+@command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
+def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
+    """Print what to put before an agent's context: the facts that fit a prompt, within a budget of tokens."""
+    if answer["context"]:
+        typer.echo(answer["context"])
+    if "tag" not in asked:
+        output.say_words_alone(answer)
+    if asked["explain"]:
+        _print_parts(answer["facts"])
+        _print_left_out(answer["left_out"])
+
+
+@command(STATS)
+def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
+    """Show what a namespace holds, and how far it has faded."""
+    rows = [
+        [STATS_LABELS.get(name, name.replace("_", " ")), _counts(value) if isinstance(value, dict) else value]
+        for name, value in found.items()
+    ]
+    output.print_table(["", namespace], rows)
+    if found["held"]:
+        output.say_held(found["held"])
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+
+
+def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
     """Print what the scores of facts are made of, in their order."""
     if not facts:
         return
@@ -46,7 +127,7 @@ def _parts(one: dict[str, Any], *, scaled: bool) -> Iterator[object]:
     yield one["found_by"]
 
 
-def print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
+def _print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
     """Print which facts were left out, the first few of each rule that did it."""
     screen = output.console()
     if not left_out:
@@ -70,7 +151,7 @@ def _line(one: dict[str, Any]) -> str:
     return f"  {rank:>4} {score:>6}  {one['id']}  {_short(one['text'])}"
 
 
-def print_why(why: dict[str, Any]) -> None:
+def _print_why(why: dict[str, Any]) -> None:
     """Print why one fact was recalled or not."""
     screen = output.console()
     screen.print(why["text"], markup=False)
@@ -110,3 +191,6 @@ def _by_meaning(meaning: dict[str, Any] | None) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"recall": recall, "lookup": lookup, "context": context, "stats": stats}

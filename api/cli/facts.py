@@ -1,14 +1,18 @@
-"""`ebb used`, `forget`, `history`, `pin`, `forgotten` and `restore`: the owner's own decisions about facts."""
+"""`ebb store`, `edit`, `reinforce`, `used`, `forget`, `history`, `pin`, `forgotten`, `restore`: facts by their ids."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, RESTORE, USED
+from ebb.contract.facts import EDIT, STORE
+from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
 from api.cli import output
 from api.cli.connection import Yes
 from api.cli.operations import Call, command, command_of
+
+if TYPE_CHECKING:
+    from api.client import Client
 
 COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unknown": "red"}
 LONGEST = 100
@@ -17,6 +21,73 @@ LONGEST = 100
 Ids = Annotated[list[str] | None, typer.Argument(help="The facts' ids; else which ones, by the options.")]
 YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking.")]
 SELECTION = ("since", "until", "reason", "run")
+SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
+WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; all given ones replace those it has.")]
+Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")]
+
+
+@command(
+    STORE,
+    lambda memory, given: memory.store(**given),
+    arguments=("text",),
+    reads="text",
+    left_out=(*SAID_BY_ARCHIVES, "summary", "metadata", "touch", "classify"),
+    own={"wait": (WAIT, True)},
+    words={
+        "text": "What to remember; `-` reads it from standard input.",
+        "tags": "Topics, with commas between; else by its words.",
+    },
+)
+def store(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """Remember a fact."""
+    action = answer.get("action", "accepted")
+    if action == "forgotten":
+        output.console().print(
+            f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
+            "`ebb restore` brings that back unless it was purged, `ebb store --again` stores it as new."
+        )
+        return
+    note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
+    changed = f": {', '.join(answer['changed'])}" if answer.get("changed") else ""
+    output.console().print(f"[green]{action}[/green] {answer['id']}{changed}{note}")
+    _print_life(answer)
+
+
+def _print_life(answer: dict[str, Any]) -> None:
+    """Print which class a fact has, why, when it ends if it is never used, and what of it was ignored."""
+    if "ends_at" not in answer:
+        return
+    ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless used" if answer["ends_at"] else "never ends"
+    given = f"{answer['decay_class'] or 'no class'} ({answer['class_reason']})" if answer["class_reason"] else ""
+    ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
+    over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
+    output.console().print(", ".join(part for part in (output.as_it_is(given), over, ignored) if part), style="dim")
+
+
+def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
+    changes = given | dict.fromkeys(given.get("clear") or [])
+    return memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
+
+
+@command(
+    EDIT,
+    _edited,
+    arguments=("id",),
+    own={"tags": (Tags, None), "clear": (Clear, None)},
+    words={"decay_class": "How long it matters; its lifetime starts again."},
+)
+def edit(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """Change what a fact says beside its text; its history keeps what it was before."""
+    changed = f": {', '.join(answer['changed'])}" if answer["changed"] else ""
+    output.console().print(f"[green]{answer['action']}[/green] {answer['id']}{changed}")
+    _print_life(answer)
+
+
+@command(REINFORCE, arguments=("id",))
+def reinforce(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """Strengthen a fact and confirm it."""
+    output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
 
 
 @command_of(FORGET, arguments=("ids",), own={"yes": (Yes, False)})
@@ -140,10 +211,6 @@ def _until(instant: str | None) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "used": used,
-    "forget": forget,
-    "history": history,
-    "pin": pin,
-    "forgotten": forgotten,
-    "restore": restore,
-}
+    "store": store, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget, "history": history,
+    "pin": pin, "forgotten": forgotten, "restore": restore,
+}  # fmt: skip
