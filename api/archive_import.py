@@ -16,7 +16,8 @@ from api import archive
 from api.client import Client
 from api.transport import BATCH_SECONDS
 from workers.errors import InvalidInputError
-from workers.validation import DERIVED, namespace_name
+from workers.validation import namespace_name
+from workers.validation.facts import DERIVED
 
 WINDOW = 500
 """Lines in one batch; each window is stored whole or again."""

@@ -22,7 +22,7 @@ from workers.memory.store import store_many
 from workers.settings import Settings
 from workers.storage import schema
 from workers.storage.runs import Counters
-from workers.validation import new_fact
+from workers.validation.facts import new_fact
 
 pytestmark = pytest.mark.acceptance
 

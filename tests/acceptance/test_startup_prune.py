@@ -10,7 +10,7 @@ from workers.coordination import signals
 from workers.memory import embed
 from workers.memory.store import store_many
 from workers.settings import Settings
-from workers.validation import new_fact
+from workers.validation.facts import new_fact
 
 pytestmark = pytest.mark.acceptance
 

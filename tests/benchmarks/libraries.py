@@ -22,7 +22,6 @@ from tests.benchmarks.conversations import MAX_TEXT, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine, session
-from workers import validation
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.core.fidelity import FINGERPRINT
@@ -30,6 +29,7 @@ from workers.embedding import Embedder, make_embedder
 from workers.memory import embed, recall, store
 from workers.settings import Settings
 from workers.storage.connection import close_pools
+from workers.validation.facts import new_fact
 
 BATCH = 1000
 EBB = "bench_peer_ebb"
@@ -59,13 +59,13 @@ class Ebb:
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
         """Keep texts as one batch, and count their words as a task does once a day."""
-        given = [validation.new_fact({"text": text}, MAX_TEXT) for text in texts]
+        given = [new_fact({"text": text}, MAX_TEXT) for text in texts]
         store.store_many(self.context, namespace, given, AT, classify=False)
         search_indexes.count_lexemes(self.context, namespace, AT)
 
     def add(self, namespace: str, text: str) -> None:
         """Keep one text."""
-        store.store_many(self.context, namespace, [validation.new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
+        store.store_many(self.context, namespace, [new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
 
     def fill(self, namespace: str, turns: Sequence[Turn]) -> None:
         """Keep turns with their sessions and dates, for which the others have no parameter."""

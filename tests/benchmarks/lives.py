@@ -12,7 +12,6 @@ from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import validation
 from workers.admin import stats
 from workers.context import Context
 from workers.core import lifetime
@@ -23,6 +22,7 @@ from workers.memory import store, touch
 from workers.storage import activity
 from workers.storage.connection import Connection, close_pools, transaction
 from workers.storage.due import Work
+from workers.validation.facts import new_fact
 
 OURS, THEIRS = 1, 2
 """A namespace that has as many facts in every database, and one that has all the rest."""
@@ -186,7 +186,7 @@ def _counting(answers: Answers, context: Context, size: Size) -> None:
     def stored() -> float:
         number = next(numbers)
         said, _ = texts.write(np.random.default_rng([number, batch]), batch)
-        given = [validation.new_fact({"text": text}, 65_536) for text in said]
+        given = [new_fact({"text": text}, 65_536) for text in said]
         return seconds(lambda: store.store_many(context, f"stored {number}", given, data.AT))
 
     answers.add(f"touch of {TOUCHED} facts, counted ÷ not", "times", _ratios(context, touched, 100), most=1.1)

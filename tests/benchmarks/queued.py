@@ -14,13 +14,13 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.running import EMPTY
 from tests.benchmarks.scale import Size
-from workers import validation
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.memory import recall, store
 from workers.queues import RECALL
 from workers.storage import schema
 from workers.storage.connection import close_pools
+from workers.validation.facts import new_fact
 
 NAME = "bench_queue"
 NAMESPACE = "queue"
@@ -47,9 +47,7 @@ def filled(machine: Machine, name: str, count: int) -> Context:
     """Return a database with one namespace, stored just now, as real clocks demand."""
     context = machine.create(name)
     said, _ = texts.write(np.random.default_rng(count), count)
-    facts = [
-        validation.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)
-    ]
+    facts = [new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
     for start in range(0, count, 5_000):
         store.store_many(context, NAMESPACE, facts[start : start + 5_000], context.now())
     search_indexes.count_lexemes(context, NAMESPACE, context.now())

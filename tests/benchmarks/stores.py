@@ -9,11 +9,11 @@ from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds, split, spread
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
-from workers import validation
 from workers.context import Context
 from workers.memory import embed, store
 from workers.storage import activity, facts, signatures, statements, vectors
 from workers.storage.connection import Connection, close_pools, connect
+from workers.validation.facts import new_fact
 
 COLUMNS = """
     select column_name from information_schema.columns
@@ -55,9 +55,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 def _round(context: Context, number: int, count: int) -> tuple[float, float, dict[str, float]]:
     """Return seconds of storing, of copying the same rows, and of the parts of storing; nothing is left behind."""
     said, _ = texts.write(np.random.default_rng([number, count]), count)
-    given = [
-        validation.new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)
-    ]
+    given = [new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
     with session(context) as db:
         db.execute("checkpoint")
     with split(STAGES) as spent:

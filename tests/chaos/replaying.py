@@ -29,7 +29,7 @@ from workers.context import Context
 from workers.decay import consolidate, janitor, passes
 from workers.errors import InvalidInputError
 from workers.memory import forget, namespace_settings, pin, restore, store, supersede, touch
-from workers.validation import new_fact
+from workers.validation.facts import new_fact
 
 
 def replay(context: Context, cell: Cell, step: Step) -> None:

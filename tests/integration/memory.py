@@ -15,7 +15,7 @@ from ebb.contract.recall import Filters
 from ebb.contract.retention import Outcome, ShowHistory
 from psycopg.rows import dict_row
 
-from workers import graph, validation
+from workers import graph
 from workers.admin import doctor, export, import_archive, purge, stats
 from workers.admin.doctor import Diagnosis
 from workers.admin.stats import Stats
@@ -34,6 +34,7 @@ from workers.storage.connection import transaction
 from workers.storage.tombstones import Cursor, Selection
 from workers.validation import cursors
 from workers.validation.archived import archived
+from workers.validation.facts import new_fact
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -99,7 +100,7 @@ class Memory:
         Without a decay class they have no lifetime, unless `classify` is true: most tests are about something else.
         """
         objects = [{"text": one} if isinstance(one, str) else one for one in given]
-        facts = [validation.new_fact(one, self.context.settings.max_text) for one in objects]
+        facts = [new_fact(one, self.context.settings.max_text) for one in objects]
         flags = {"touch": touch, "classify": classify, "count_turns": count_turns}
         return store.store_many(self.context, namespace, facts, day(at), use=use, **flags)
 

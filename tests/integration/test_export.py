@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from memory import Memory, day, wait_for
 
-from workers import validation
 from workers.admin import export
 from workers.admin.export import BATCH
 from workers.core import tiers
 from workers.errors import DamagedError
+from workers.validation.facts import DERIVED
 
 GIVEN = {
     "text": "Ana takes green tea.", "category": "habit", "entity": "Ana", "key": "tea", "value": "green",
@@ -26,9 +26,7 @@ def exported(memory: Memory, at: float = 0, namespace: str | None = "default") -
 
 
 def importable(line: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value for name, value in line.items() if name not in {*validation.DERIVED, "namespace", "state", "events"}
-    }
+    return {name: value for name, value in line.items() if name not in {*DERIVED, "namespace", "state", "events"}}
 
 
 def test_every_field_that_was_given_is_exported(memory: Memory) -> None:

@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import pytest
 from memory import Memory
 
-from workers import validation
 from workers.admin import purge, stats
 from workers.core.confidence import DAY
 from workers.core.forget_limit import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
@@ -16,6 +15,7 @@ from workers.decay import forget_limit, passes
 from workers.memory import facts
 from workers.memory.add import Stored
 from workers.memory.store import store_many
+from workers.validation.facts import new_fact
 
 NOW = 1_800_000_000.0
 
@@ -55,7 +55,7 @@ def store(
     memory: Memory, text: str, days_ago: float, decay_class: str | None = "session", namespace: str = "a"
 ) -> UUID:
     """Store a fact so many real days ago; a session fact ends after one."""
-    fact = validation.new_fact({"text": text, "decay_class": decay_class}, 65_536)
+    fact = new_fact({"text": text, "decay_class": decay_class}, 65_536)
     at = datetime.now(UTC) - timedelta(days=days_ago)
     (stored,) = store_many(memory.context, namespace, [fact], at, classify=False)
     assert isinstance(stored, Stored)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from api.contrib import foreign
 from api.contrib.records import LONGEST, records
 from workers.errors import InvalidInputError
-from workers.validation import new_fact
+from workers.validation.facts import new_fact
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ID = "0193a7c0-0000-4000-8000-000000000001"

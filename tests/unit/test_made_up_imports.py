@@ -14,8 +14,8 @@ from made_up import JSON, examples, spoilt
 from api.archive_import import parse
 from api.contrib import foreign
 from workers.errors import InvalidInputError
-from workers.validation import new_fact
 from workers.validation.archived import archived
+from workers.validation.facts import new_fact
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT = "2025-01-01T00:00:00Z"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from workers import validation
 from workers.errors import InvalidInputError
-from workers.validation.facts import own_words
+from workers.validation.facts import new_fact, own_words
 
 LIMIT = 65_536
 NUL, SURROGATE = "a\0b", "a\ud800b"
@@ -35,7 +35,7 @@ anything = st.recursive(
 
 
 def fact(**fields: Any) -> NewFact:
-    return validation.new_fact({"text": "Alice likes tea", **fields}, LIMIT)
+    return new_fact({"text": "Alice likes tea", **fields}, LIMIT)
 
 
 def refused(**fields: Any) -> str:
@@ -47,7 +47,7 @@ def refused(**fields: Any) -> str:
 
 def taken_or_refused(given: Any) -> tuple[NewFact | None, str]:
     try:
-        return validation.new_fact(given, LIMIT), ""
+        return new_fact(given, LIMIT), ""
     except InvalidInputError as refusal:
         return None, str(refusal)
 
@@ -119,12 +119,12 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("given", [None, [], "text", 5, [{"text": "a"}], True])
 def test_what_is_no_object_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="a JSON object with at least a `text`; given"):
-        validation.new_fact(given, LIMIT)
+        new_fact(given, LIMIT)
 
 
 def test_a_missing_text_is_named() -> None:
     with pytest.raises(InvalidInputError, match="text: field required"):
-        validation.new_fact({"entity": "Alice"}, LIMIT)
+        new_fact({"entity": "Alice"}, LIMIT)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u00a0\u2003", "<memory-context>old</memory-context>"])
@@ -290,7 +290,7 @@ def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
 
     assert validation.fact_id(str(id_)) == validation.fact_id(id_) == id_
     assert validation.fact_id(f"mem_{id_.hex}") == id_
-    assert validation.new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
+    assert new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
 
 
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])

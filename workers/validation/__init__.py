@@ -1,6 +1,61 @@
-"""What may come in: every door's facts and arguments are checked here, by the same rules, before anything is done."""
+"""What doors check before they ask: names of namespaces, ids and instants, by the contract's rules."""
 
-from workers.validation.arguments import fact_id, instant, namespace_name, optional_name
-from workers.validation.facts import DERIVED, new_fact
+from datetime import datetime
+from typing import Any
+from uuid import UUID
 
-__all__ = ["DERIVED", "fact_id", "instant", "namespace_name", "new_fact", "optional_name"]
+from ebb.contract.faults import fault
+from ebb.contract.values import FactId, Instant, Name, Namespace
+from pydantic import TypeAdapter, ValidationError
+
+from workers.errors import InvalidInputError
+
+NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace)
+FACT_ID: TypeAdapter[UUID] = TypeAdapter(FactId)
+INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
+NAME: TypeAdapter[str | None] = TypeAdapter(Name | None)
+
+
+def namespace_name(given: Any) -> str:
+    """Return a namespace's name.
+
+    Raises:
+        InvalidInputError: it has characters that no name has, or too many.
+    """
+    return str(_read(NAMESPACE, given, "namespace"))
+
+
+def fact_id(given: Any) -> UUID:
+    """Return a fact's id from a UUID, with or without the prefix `mem_` that the log writes before it.
+
+    Raises:
+        InvalidInputError: it is no UUID.
+    """
+    return UUID(str(_read(FACT_ID, given, "id")))
+
+
+def instant(given: Any, name: str) -> datetime:
+    """Return an instant from ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds.
+
+    Raises:
+        InvalidInputError: it is none of these; `name` says whose value it was.
+    """
+    at: datetime = _read(INSTANT, given, name)
+    return at
+
+
+def optional_name(given: Any, name: str) -> str | None:
+    """Return a short text or nothing.
+
+    Raises:
+        InvalidInputError: it is neither; `name` says whose value it was.
+    """
+    text: str | None = _read(NAME, given, name)
+    return text
+
+
+def _read(kind: TypeAdapter[Any], given: Any, name: str) -> Any:
+    try:
+        return kind.validate_python(given)
+    except ValidationError as error:
+        raise InvalidInputError(f"{name}: {fault(error.errors()[0], named=False)}.") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.conversations.conversation import MAX_TEXT, Change, Conversation, Turn, moved, question, texts
-from workers import validation
+from workers.validation.facts import new_fact
 
 TUNING = 10
 """Constants are chosen on the first chats only; the others judge."""
@@ -57,7 +57,7 @@ def _turns(batches: Sequence[dict[str, Any]]) -> dict[int, Turn]:
                 at = max(at + MINUTE, _date(message) or at)
                 text = LABEL.sub("", message["content"]).encode()[:MAX_TEXT].decode(errors="ignore").strip()
                 place = {"session": f"{batch['batch_number']}.{number}", "turn": message["id"]}
-                turns[message["id"]] = Turn(at, validation.new_fact({"text": text, **place}, MAX_TEXT), message["role"])
+                turns[message["id"]] = Turn(at, new_fact({"text": text, **place}, MAX_TEXT), message["role"])
     return turns
 
 

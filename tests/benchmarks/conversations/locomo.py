@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.conversations.conversation import MAX_TEXT, Conversation, Turn, in_order, moved, question
-from workers import validation
+from workers.validation.facts import new_fact
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 STATED_AT = "%I:%M %p on %d %B, %Y"
@@ -35,7 +35,7 @@ def _turns(source: list[dict[str, Any]]) -> dict[str, Turn]:
         session = turn["session"]
         places[session] = places.get(session, 0) + 1
         text = f"{turn['speaker']}: {turn['text']}"
-        fact = validation.new_fact({"text": text, "session": session, "turn": places[session]}, MAX_TEXT)
+        fact = new_fact({"text": text, "session": session, "turn": places[session]}, MAX_TEXT)
         turns[turn["id"]] = Turn(datetime.strptime(turn["time"], STATED_AT).replace(tzinfo=UTC), fact)
     return turns
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.conversations.conversation import MAX_TEXT, Change, Conversation, Turn, moved, question, texts
-from workers import validation
+from workers.validation.facts import new_fact
 
 TUNING = 5
 """Constants are chosen on the first personas by name only; the others judge."""
@@ -74,7 +74,7 @@ def _session(source: dict[str, Any]) -> Session:
         given = {"text": message["message"], "session": source["session_id"], "turn": place}
         if not message["message"].strip():
             continue
-        turns.append(Turn(begin + place * MINUTE / 10, validation.new_fact(given, MAX_TEXT), ROLES[message["speaker"]]))
+        turns.append(Turn(begin + place * MINUTE / 10, new_fact(given, MAX_TEXT), ROLES[message["speaker"]]))
         if message["share_memory"]:
             marked.append(turns[-1])
     return Session(turns, marked)

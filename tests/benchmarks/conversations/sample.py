@@ -17,7 +17,7 @@ from tests.benchmarks.conversations.conversation import (
     texts,
 )
 from tests.benchmarks.machine import CHECKOUT
-from workers import validation
+from workers.validation.facts import new_fact
 
 SAMPLE = CHECKOUT / "api" / "sample" / "year.jsonl"
 SAMPLE_QUESTIONS = CHECKOUT / "tests" / "acceptance" / "sample_questions.json"
@@ -28,8 +28,7 @@ def year() -> Conversation:
     """Return the shipped sample year with its questions."""
     lines = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
     turns = {
-        line["text"]: Turn(datetime.fromisoformat(line["source_date"]), validation.new_fact(line, MAX_TEXT))
-        for line in lines
+        line["text"]: Turn(datetime.fromisoformat(line["source_date"]), new_fact(line, MAX_TEXT)) for line in lines
     }
     questions = json.loads(SAMPLE_QUESTIONS.read_text(encoding="utf-8"))
     asked = [question("sample", one["question"], [turns[one["text"]]]) for one in questions]
@@ -44,7 +43,7 @@ def small() -> list[Conversation]:
 def _conversation(source: dict[str, Any]) -> Conversation:
     turns = {}
     for number, (id_, session, role, text) in enumerate(source["turns"]):
-        fact = validation.new_fact({"text": text, "session": session, "turn": number}, MAX_TEXT)
+        fact = new_fact({"text": text, "session": session, "turn": number}, MAX_TEXT)
         turns[id_] = Turn(BEGIN + timedelta(days=7 * session, minutes=number), fact, role)
     asked = []
     for one in source["questions"]:
