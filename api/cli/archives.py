@@ -53,29 +53,21 @@ def import_(
     from api.contrib import foreign  # noqa: PLC0415
 
     errors: list[BadLine] = []
-
-    def on_bad(bad: "BadLine") -> None:
-        if len(errors) < archive_import.ERRORS_KEPT:
-            errors.append(bad)
-        output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
-
     with contextlib.ExitStack() as stack:
         memory, source = stack.enter_context(client(home, namespace)), stack.enter_context(_open(file))
         facts = stack.enter_context(foreign.lines(source, product, datetime.now(UTC))) if product else source
-        show = stack.enter_context(output.bar("lines"))
-        checkpoint = None if product else _checkpoint(file, home, memory.namespace)
-        total = archive_import.size_of(facts)
+        show, total = stack.enter_context(output.bar("lines")), archive_import.size_of(facts)
         done = archive_import.import_file(
             memory,
             facts,
-            checkpoint,
-            on_bad,
+            None if product else _checkpoint(file, home, memory.namespace),
+            lambda bad: _report(bad, errors, archive_import.ERRORS_KEPT),
             lambda now: show(now.lines, now.offset, total),
             into=namespace,
             again=again,
             classify=classify,
         )
-    _tell({name: getattr(done, name) for name in COUNTED}, errors, as_json=as_json)
+    _print({name: getattr(done, name) for name in COUNTED}, errors, as_json=as_json)
 
 
 def export(
@@ -98,8 +90,8 @@ def export(
     at = context.now() if now is None else validation.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
-        told = exporting(context, name, at)
-        for line in (fact for fact in told if "text" in fact) if as_json else archive.framed(told):
+        lines = exporting(context, name, at)
+        for line in (fact for fact in lines if "text" in fact) if as_json else archive.framed(lines):
             target.write(output.json_line(line, _plain) + "\n")
 
 
@@ -111,7 +103,14 @@ def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | N
     return None if file == "-" else archive_import.Checkpoint(folder, Path(file), namespace)
 
 
-def _tell(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:
+def _report(bad: "BadLine", errors: "list[BadLine]", most: int) -> None:
+    """Print what is wrong with a line, and keep it if there are not too many of them."""
+    if len(errors) < most:
+        errors.append(bad)
+    output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
+
+
+def _print(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:
     """Print what became of the lines; exit with 1 if any was rejected."""
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})

@@ -141,10 +141,10 @@ def _redis(settings: "Settings", _: "Client") -> str:
             signals.try_write(keys)
         except UnavailableError as error:
             raise UnavailableError(f"{error} {said}") from None
-    told = "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
+    text = "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
     if condition.is_nearly_full():
-        raise UnavailableError(told)
-    return told
+        raise UnavailableError(text)
+    return text
 
 
 @contextlib.contextmanager

@@ -75,12 +75,7 @@ def start(
     """
     home.prepare()
     with home.locked():
-        refuse_running(home)
-        new = not settings.database_url and not home.postgres.exists()
-        disk.refuse_full(home.folder, disk.NEW_HOME_MIB if new else disk.KNOWN_HOME_MIB)
-        refuse_taken(port, "Flower", "--port")
-        if api_port is not None:
-            refuse_taken(api_port, "the API", "--api-port")
+        _refuse(settings, home, port, api_port)
         _end_leftovers(home, report)
         own_port = api_port or _port_after(port)
         embedded, database_url, redis_url = _servers(settings, home, report)
@@ -89,11 +84,7 @@ def start(
         )
         api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
         own = [*programs.own(home, children=children, port=port), api]
-        supervision.configure(home, [*embedded, *own])
-        home.write_state(state)
-        sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
-        process = supervision.spawn(home, _environment(home, state), detached=detached)
-        system = System(home, state, process, supervision.Supervisor(home.control), sizes)
+        system = _supervised(home, state, [*embedded, *own], detached=detached)
         try:
             _start_servers(system, [program.name for program in embedded], report)
             if reindex:
@@ -104,6 +95,25 @@ def start(
             report("Stopped again what had started")
             raise
         return replace(system, ready=system.supervisor.processes())
+
+
+def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> None:
+    """Refuse to start where the home runs already, its disk is full, or a port is taken."""
+    refuse_running(home)
+    new = not settings.database_url and not home.postgres.exists()
+    disk.refuse_full(home.folder, disk.NEW_HOME_MIB if new else disk.KNOWN_HOME_MIB)
+    refuse_taken(port, "Flower", "--port")
+    if api_port is not None:
+        refuse_taken(api_port, "the API", "--api-port")
+
+
+def _supervised(home: Home, state: State, every: Sequence[programs.Program], *, detached: bool) -> System:
+    """Start the supervisor of all programs, which starts none of them yet."""
+    supervision.configure(home, every)
+    home.write_state(state)
+    sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
+    process = supervision.spawn(home, _environment(home, state), detached=detached)
+    return System(home, state, process, supervision.Supervisor(home.control), sizes)
 
 
 def stop(system: System) -> None:
