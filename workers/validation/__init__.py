@@ -6,14 +6,15 @@ from uuid import UUID
 
 from ebb.contract.faults import fault
 from ebb.contract.values import FactId, Instant, Name, Namespace
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from workers.errors import InvalidInputError
 
-NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace)
-FACT_ID: TypeAdapter[UUID] = TypeAdapter(FactId)
-INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
-NAME: TypeAdapter[str | None] = TypeAdapter(Name | None)
+DEFERRED = ConfigDict(defer_build=True)
+NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace, config=DEFERRED)
+FACT_ID: TypeAdapter[UUID] = TypeAdapter(FactId, config=DEFERRED)
+INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant, config=DEFERRED)
+NAME: TypeAdapter[str | None] = TypeAdapter(Name | None, config=DEFERRED)
 
 
 def namespace_name(given: Any) -> str:
