@@ -43,7 +43,7 @@ EXEMPT = (
 """Files that hold words for a reason: this list, what was recorded, stop words, and migrations, which are history."""
 
 NOT_YET: dict[str, set[str]] = {
-    "api/": {"told"},
+    "api/": set(),
     "api/contrib/": set(),
     "api/docs/": set(),
     "api/http/": set(),
