@@ -19,13 +19,14 @@ MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
 SHORT = 56
-PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "name", "prior": "alive"}
-"""What adds up to a score, with its heading."""
+PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "name"}
+"""What adds up, before it is multiplied for who said it and what it says, with its heading."""
 
 LEGEND = (
-    "score = fit + near + links + name + alive: how well words and meaning fit, half each, or 4 to 1 with the default\n"
-    "embedder; what was said just before and after; what links lead to, and entities that are named; whether it\n"
-    "begins with a name in the question; how strong, fresh, sure and important it is.\n"
+    "score = (fit + near + links + name) times said + alive: how well words and meaning fit, half each, or 4 to 1\n"
+    "with hashing; what was said just before and after; what links lead to, and entities that are named; whether it\n"
+    "begins with a name in the question; who said it, and how much what it says is worth; how strong, fresh, sure\n"
+    "and important it is.\n"
     "undecayed: its rank if that last part counted nothing."
 )
 
@@ -110,7 +111,7 @@ def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
     scaled = any(one["explain"]["factor"] != 1 for one in facts)
     rows = [[number, *_parts(one, scaled=scaled)] for number, one in enumerate(facts, start=1)]
     output.console().print("\n[bold]why, in the same order[/bold]")
-    headings = ["score", *PARTS.values(), *(["times"] if scaled else [])]
+    headings = ["score", *PARTS.values(), "said", "alive", *(["times"] if scaled else [])]
     output.print_table(["", *headings, "words", "meaning", "undecayed", "by"], rows)
     output.console().print(LEGEND, style="dim")
 
@@ -119,12 +120,19 @@ def _parts(one: dict[str, Any], *, scaled: bool) -> Iterator[object]:
     why = one["explain"]
     yield f"{one['score']:.3f}"
     yield from (f"{why[name]:.3f}" for name in PARTS)
+    yield f"{_said(why):.2f}"
+    yield f"{why['prior']:.3f}"
     if scaled:
         yield f"{why['factor']:.2f}"
     yield f"{why['text']:.2f} (#{why['text_rank']})" if why["text"] else None
     yield f"{why['similarity']:.3f} (#{why['similarity_rank']})"
     yield f"#{why['rank_without_decay']}"
     yield one["found_by"]
+
+
+def _said(parts: dict[str, float]) -> float:
+    """Return what multiplies a score for who said a fact and what its words are worth; older workers do not say."""
+    return parts.get("role", 1) * (1 + parts.get("salience", 0))
 
 
 def _print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
@@ -163,7 +171,7 @@ def _print_why(why: dict[str, Any]) -> None:
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
         "rank": f"{would}{why['rank']} of {why['seen']} that were weighed, of which {why['limit']} are recalled",
-        "score": f"{why['score']:.3f} = {total}{times}",
+        "score": f"{why['score']:.3f} = ({total}), times said {_said(parts):.2f}, + alive {parts['prior']:.3f}{times}",
         "by words": _by_words(why["words"]),
         "by meaning": _by_meaning(why["meaning"]),
     }

@@ -71,7 +71,7 @@ def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
         "metadata": _object(record.get("metadata", record.get("meta"))),
         "created_at": _seconds(record.get("created_at")),
         "last_seen_at": _seconds(record.get("last_seen_at", record.get("last_seen"))),
-        "salience": _share(record.get("salience")),
+        "strength": _share(record.get("salience")),
         "coactivations": record.get("coactivations"),
         "source": "openmemory",
     }

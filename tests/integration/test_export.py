@@ -11,6 +11,7 @@ from workers.admin import export
 from workers.admin.export import BATCH
 from workers.core import tiers
 from workers.errors import DamagedError
+from workers.memory import estimate
 from workers.validation.facts import DERIVED
 
 GIVEN = {
@@ -146,3 +147,24 @@ def test_an_export_that_is_broken_off_closes_its_connection(memory: Memory) -> N
     assert memory.value(idle) == 1
     del lines
     wait_for(lambda: memory.value(idle) == 0)
+
+
+def test_the_salience_of_content_is_exported_and_comes_back(memory: Memory, twin: Memory) -> None:
+    memory.add("Tea at four.", salience=0.125)
+    memory.add("Mira moved to Leipzig in March.", role="user")
+    (given, estimated) = sorted(exported(memory), key=lambda line: line["content_salience"] != 0.125)
+    assert given["content_salience"] == 0.125
+    assert 0 < estimated["content_salience"] < 1
+    twin.bring_back([given, estimated | {"content_salience": None}])
+    assert {line["text"]: line["content_salience"] for line in exported(twin)} == {
+        given["text"]: 0.125,
+        estimated["text"]: estimated["content_salience"],
+    }
+
+
+def test_facts_of_earlier_versions_get_the_salience_of_their_content_once(memory: Memory) -> None:
+    memory.add("Mira moved to Leipzig in March.")
+    (before,) = exported(memory)
+    memory.rows("update facts set content_salience = null")
+    assert [estimate.fill(memory.context) for _ in range(2)] == [1, 0]
+    assert exported(memory) == [before]

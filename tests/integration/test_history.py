@@ -16,7 +16,7 @@ def history_of(memory: Memory, id_: UUID, at: float) -> History:
 
 
 def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
-    id_ = memory.add("Tea at four.", source="diary")
+    id_ = memory.add("Tea at four.", source="diary", role="user", salience=0.75)
     memory.pin(id_, at=1, until=20)
     memory.forget(id_, at=2)
     memory.restore(id_, at=3)
@@ -24,7 +24,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     memory.touch(id_, at=5)
     memory.unpin(id_, at=6)
     assert [(one.what, one.details) for one in history_of(memory, id_, 7).events] == [
-        ("stored", {"source": "diary"}),
+        ("stored", {"source": "diary", "role": "user", "content_salience": 0.75}),
         ("pinned", {"until": day(20).isoformat()}),
         ("forgotten", {"reason": "asked"}),
         ("restored", {"reason": "asked"}),
@@ -44,13 +44,13 @@ def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> N
 
 def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> None:
     older, newer = uuid4(), uuid4()
-    id_ = memory.add("Tea at four.")
+    id_ = memory.add("Tea at four.", salience=0.5)
     change = "update facts set supersedes_id = %s, superseded_at = %s, superseded_by = %s"
     memory.rows(change, older, day(3), newer)
     one = history_of(memory, id_, 4)
     assert one.state == "superseded"
     assert [(each.what, each.details) for each in one.events] == [
-        ("stored", {}),
+        ("stored", {"content_salience": 0.5}),
         ("superseded another", {"id": str(older)}),
         ("superseded", {"by": str(newer)}),
     ]

@@ -242,10 +242,36 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     columns = {key: [part[key] for part in parts] for key in parts[0]}
     text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
     fused = ranking.fuse(text, similarity, memory.context.embedder.weight)
-    sums = [part["relevance"] + part["contiguity"] + part["named"] + part["prior"] for part in parts]
+    sums = [
+        (part["relevance"] + part["contiguity"] + part["named"]) * part["role"] * (1 + part["salience"]) + part["prior"]
+        for part in parts
+    ]
     assert [one.score for one in found] == pytest.approx(sums, abs=3e-6)
     assert columns["relevance"] == pytest.approx(fused.tolist(), abs=1e-4)
     assert all(0 <= prior <= ranking.PRIOR_WEIGHT for prior in columns["prior"])
+
+
+def test_what_the_user_said_comes_before_what_was_answered_unless_that_is_asked_for(memory: Memory) -> None:
+    answer = memory.add("A green tea helps against a cold.", role="assistant", salience=0.5)
+    own = memory.add("The green tea helps against the cold.", role="user", salience=0.5)
+    memory.add("The boat leaks.", role="system", salience=0.5)
+    assert memory.ids("green tea, cold")[:2] == [own, answer]
+    assert roles(memory, "green tea, cold") == {1.0, ranking.OTHERS}
+    assert roles(memory, "Did you recommend green tea for a cold?") == {1.0}
+
+
+def roles(memory: Memory, query: str) -> set[float]:
+    return {(one.explain or {})["role"] for one in memory.ask(query, explain=True).results}
+
+
+def test_content_that_later_questions_are_about_comes_first(memory: Memory) -> None:
+    said = memory.add("Tea at four, said the first guest.", salience=0.9)
+    chat = memory.add("Tea at four, said the second guest.", salience=0.1)
+    estimated = memory.add("Tea at four, said the third guest.")
+    parts = {one.id: one.explain or {} for one in memory.ask("tea at four", explain=True).results}
+    assert list(parts).index(said) < list(parts).index(chat)
+    assert (parts[said]["salience"], parts[chat]["salience"]) == (pytest.approx(0.9), pytest.approx(0.1))
+    assert 0 < parts[estimated]["salience"] < 0.9
 
 
 def named_parts(memory: Memory, query: str, **question: Any) -> dict[str, float]:

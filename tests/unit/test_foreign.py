@@ -73,7 +73,7 @@ def test_a_memory_of_openmemory_keeps_what_a_fact_can_have() -> None:
         "metadata": {"chat": 7},
         "created_at": 1_735_689_600,
         "last_seen_at": 1_738_368_000.5,
-        "salience": 1.0,
+        "strength": 1.0,
         "coactivations": 3,
         "source": "openmemory",
     }

@@ -13,10 +13,12 @@ from workers.context import Context
 from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.salience import Statement
 from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
+from workers.memory import estimate
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors
 from workers.memory.namespace_settings import rules_for
@@ -82,7 +84,8 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     new = [place for place in range(len(given)) if place not in refused]
     embedded = embed(context, [given[place].fact.text for place in new])
     with writing(context.database_url) as db:
-        added = imports.add_facts(db, tenant, [_row(given[place], hashes[place]) for place in new])
+        rows = [_row(given[place], hashes[place]) for place in new]
+        added = imports.add_facts(db, tenant, _estimated(db, tenant, rows))
         there = [
             (given[place], vector) for place, vector in zip(new, embedded, strict=True) if given[place].id in added
         ]
@@ -155,6 +158,14 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
     content, past = one.fact.model_dump(mode="json"), one.past.model_dump(mode="json")
     own = {"id": str(one.id), "hash": f"\\x{hash_.hex()}"}
     return own | {name: content[name] for name in CONTENT} | {name: past[name] for name in PAST}
+
+
+def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the salience of their content, estimated where the archive has none."""
+    wanting = [row for row in rows if row["content_salience"] is None]
+    found = estimate.salience_within(db, tenant, [Statement(row["text"], row["role"]) for row in wanting])
+    saliences = {row["id"]: one for row, one in zip(wanting, found, strict=True)}
+    return [row | {"content_salience": saliences.get(row["id"], row["content_salience"])} for row in rows]
 
 
 def _write(

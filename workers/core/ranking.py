@@ -8,6 +8,7 @@ fusion: half each, unless the embedder's similarity deserves less. Time and stre
 for multiplying by age hides what is right. `documented_score` is the source's own composite instead.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -41,6 +42,22 @@ EVEN = 0.5
 
 CONTIGUITY = (0.3, 0.15)
 """What a fact gains from the scores of facts stated one and two turns before and after it."""
+
+OTHERS = 0.6
+"""What scores are multiplied by of what an assistant, a system prompt or a tool said, unless that is asked for."""
+
+ANSWERED = (
+    "recommended", "suggested", "advised", "proposed", "said", "mentioned", "told", "explained", "gave", "listed",
+    "outlined", "described", "wrote",
+)  # fmt: skip
+ASKS_FOR_THE_ANSWER = re.compile(
+    r"\b(?:did|had|have|were|was) you\b"
+    rf"|\byou (?:\w+ )?(?:{'|'.join(ANSWERED)})\b"
+    r"|\byour (?:\w+ )?(?:advice|suggestions?|recommendations?|answers?|explanations?|remed(?:y|ies)|tips?"
+    r"|proposals?)\b",
+    re.IGNORECASE,
+)
+"""What asks for something that the assistant said; requests such as "can you" do not."""
 
 PRIOR_WEIGHT = 0.1
 FRESHNESS_DAYS = 30.0
@@ -118,6 +135,15 @@ def prior(vitality: Vitality) -> Floats:
     freshness = 1 / (1 + np.maximum(vitality.idle_days, 0.0) / FRESHNESS_DAYS)
     alive = (vitality.salience + freshness + vitality.confidence + vitality.importance) / 4
     return PRIOR_WEIGHT * alive
+
+
+def roles(of: Iterable[str], question: str) -> Floats:
+    """Return what scores are multiplied by for who spoke: what the user said counts most, unless others are asked.
+
+    What has no role, empty, counts as the user's.
+    """
+    others = 1.0 if ASKS_FOR_THE_ANSWER.search(question) else OTHERS
+    return np.array([1.0 if role in ("", "user") else others for role in of], dtype=np.float64)
 
 
 def long_term(decay_classes: Iterable[str]) -> Floats:

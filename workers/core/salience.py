@@ -29,8 +29,8 @@ TIME = re.compile(
     r"|weekend|morning|tonight)\b",
     re.IGNORECASE,
 )
-MARKDOWN = re.compile(r"^\s*(?:[-*\u2022]|\d+\.|#+)\s|```|\*\*", re.MULTILINE)
-CODE = re.compile(r"```|[{};]\s*$|\bdef \w+\(|\w+\(\w*\)|</?\w+>", re.MULTILINE)
+MARKDOWN = re.compile(r"^[^\S\n]*(?:[-*\u2022]|\d+\.|#+)\s|```|\*\*", re.MULTILINE)
+CODE = re.compile(r"```|[{};]\s*$|\bdef \w+\(|\b\w+\(\w*\)|</?\w+>", re.MULTILINE)
 OPENING = re.compile(
     r"^\W*(?:certainly|sure|of course|absolutely|great|here(?:'s| is| are)|that's|you're welcome|thanks?|wow|yes|yeah"
     r"|hi|hello|hey)\b",

@@ -1,7 +1,7 @@
 """Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,8 +17,10 @@ from workers.core.arrays import Vectors
 from workers.core.episodes import branch
 from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.salience import Statement
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
+from workers.memory import estimate
 from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
 from workers.memory.namespace_settings import hygiene, rules_of
@@ -85,7 +87,7 @@ def _write_new(
     """Write those facts that make a new statement under a free id, and return them."""
     said = _said_otherwise(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
-    added = facts.add(db, tenant, [row for row, _ in once.values()])
+    added = facts.add(db, tenant, _estimated(db, tenant, [row for row, _ in once.values()]))
     return [(row, fact) for row, fact in once.values() if added.get(row.id) == row.hash]
 
 
@@ -94,6 +96,14 @@ def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, V
     found = {id_: vector for id_, vector in embedded.items() if vector is not None}
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
     return found if found and embedders.holds(db, context.embedder.name) else {}
+
+
+def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
+    """Return facts with the salience of their content, estimated where none was given."""
+    wanting = [row for row in rows if row.content_salience is None]
+    found = estimate.salience_within(db, tenant, [Statement(row.text, row.role) for row in wanting])
+    saliences = {row.id: one for row, one in zip(wanting, found, strict=True)}
+    return [replace(row, content_salience=saliences.get(row.id, row.content_salience)) for row in rows]
 
 
 def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:

@@ -84,7 +84,7 @@ def _linked(id_: UUID, link: Link) -> Event:
 
 def _columns(account: Account) -> Iterator[Event]:
     """Yield what the fact's own columns say: it was stored, took another's place, was replaced, and was recalled."""
-    yield _event(account.created_at, "stored", {"source": account.source} if account.source else {})
+    yield _event(account.created_at, "stored", _stated(account))
     if account.supersedes_id is not None:
         yield _event(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
     if account.superseded_at is not None:
@@ -96,3 +96,10 @@ def _columns(account: Account) -> Iterator[Event]:
 
 def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
     return Event(at=at, what=what, details=details)
+
+
+def _stated(account: Account) -> dict[str, Any]:
+    """Return where a fact is from, who said it, and the salience of its content, as far as they are known."""
+    salience = None if account.content_salience is None else round(account.content_salience, 4)
+    stated = {"source": account.source, "role": account.role, "content_salience": salience}
+    return {name: value for name, value in stated.items() if value not in (None, "")}

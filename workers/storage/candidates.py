@@ -39,6 +39,7 @@ WEIGH = r"""
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
         date_part('epoch', activity.expires_at) as expires_at, recall_count, branch, tier, fidelity,
+        coalesce(role, '') as role, coalesce(content_salience, 0.5)::float8 as content_salience,
         coalesce(decay_class, '') as decay_class, lower(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
         coalesce(
@@ -156,6 +157,8 @@ KINDS: dict[str, type[Any]] = {
     "branch": np.int64,
     "tier": np.int64,
     "fidelity": np.int64,
+    "role": object,
+    "content_salience": np.float64,
     "decay_class": object,
     "entity": object,
     "first_word": object,

@@ -67,7 +67,8 @@ PRUNED_SINCE = """
 
 # Readers do not wait for a pass: what has ended is over from its instant on, unless a pass held it back.
 ACCOUNT = """
-    select text, source, created_at, supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
+    select text, source, role, content_salience, created_at,
+        supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
         case
             when forgotten_at is not null then 'forgotten: ' || forgotten_reason
             when superseded_at is not null then 'superseded'
@@ -88,6 +89,8 @@ class Account:
 
     text: str
     source: str | None
+    role: str | None
+    content_salience: float | None
     created_at: datetime
     supersedes_id: UUID | None
     superseded_at: datetime | None

@@ -32,6 +32,7 @@ class Fact:
     session: str | int | None
     turn: int | None
     role: str | None
+    content_salience: float | None
     source_date: datetime | None
     created_at: datetime
     valid_from: datetime
@@ -50,15 +51,17 @@ class Known:
 # one string a fact, for arrays of arrays must all be of one length.
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
-        importance, metadata, session, turn, role, source_date, created_at, valid_from)
+        importance, metadata, session, turn, role, content_salience, source_date, created_at, valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
-        string_to_array(tags, ','), importance, metadata, session, turn, role, source_date, created_at, valid_from
+        string_to_array(tags, ','), importance, metadata, session, turn, role, content_salience, source_date,
+        created_at, valid_from
     from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
         %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
         %(tags)b::text[], %(importance)b::float8[], %(metadata)b::json[], %(session)b::jsonb[], %(turn)b::int[],
-        %(role)b::text[], %(source_date)b::timestamptz[], %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
+        %(role)b::text[], %(content_salience)b::float8[], %(source_date)b::timestamptz[],
+        %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata,
-            session, turn, role, source_date, created_at, valid_from)
+            session, turn, role, content_salience, source_date, created_at, valid_from)
     order by hash
     on conflict do nothing
     returning id, hash
@@ -68,6 +71,24 @@ ADD = """
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
     where namespace = %(namespace)s and id = any(%(ids)b)
+"""
+
+
+# In the order in which batches of the same facts lock them.
+UNESTIMATED = """
+    select id, text, role from facts
+    where namespace = %(namespace)s and content_salience is null
+    order by id limit %(limit)s
+"""
+
+
+NEXT_UNESTIMATED = "select namespace from facts where content_salience is null order by namespace limit 1"
+
+
+ESTIMATE = """
+    update facts set content_salience = new.salience
+    from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
+    where namespace = %(namespace)s and facts.id = new.id and content_salience is null
 """
 
 
@@ -135,6 +156,19 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the texts of those facts that are neither forgotten nor superseded."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def unestimated(db: Connection, limit: int) -> tuple[int, list[tuple[UUID, str, str | None]]] | None:
+    """Return a namespace with facts without salience of their content, and id, text and role of the first of them."""
+    row = db.execute(NEXT_UNESTIMATED).fetchone()
+    if row is None:
+        return None
+    return row[0], db.execute(UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True).fetchall()
+
+
+def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float]) -> None:
+    """Write the salience of facts' content where there is none yet."""
+    db.execute(ESTIMATE, {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)})
 
 
 def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:

@@ -1,5 +1,6 @@
 """Words: the language in which all of them are stemmed, and in how many facts of a namespace each stands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -115,6 +116,12 @@ OF_QUERY = """
 """
 
 
+HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
+
+
+COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A word of a query, in how many facts it stood when they were last counted, and whether it is a stem.
@@ -137,3 +144,14 @@ def of_query(db: Connection, namespace: int, query: str) -> list[Term]:
     """Return a query's words; none for stop words."""
     with db.cursor(row_factory=class_row(Term)) as cursor:
         return cursor.execute(OF_QUERY, {"namespace": namespace, "query": query}).fetchall()
+
+
+def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]:
+    """Return in how many facts each of these words stood when they were last counted; those in none are left out."""
+    return dict(db.execute(HELD, {"namespace": namespace, "words": list(words)}).fetchall())
+
+
+def counted_facts(db: Connection, namespace: int) -> int:
+    """Return how many live facts a namespace had when its words were last counted."""
+    row = db.execute(COUNTED_FACTS, {"namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0

@@ -18,7 +18,7 @@ from workers.admin import system as queueing
 from workers.coordination import redis, signals
 from workers.decay import forget_limit, runs
 from workers.errors import EmbeddingError, InvalidInputError
-from workers.memory import embed
+from workers.memory import embed, estimate
 from workers.memory import touch as touching
 from workers.tasks.answers import shown
 from workers.tasks.decay import answered, leave_answer_to_others
@@ -93,8 +93,11 @@ def _link() -> None:
 
 @internal("memory.lexemes", Params, ignore_result=True)
 def lexemes(_: Task, __: Params) -> None:
-    """Count the words of namespaces that grew."""
+    """Count the words of namespaces that grew; then estimate facts of earlier versions, for 30 seconds at most."""
     search_indexes.count_grown(context, context.now())
+    until = time.monotonic() + WORK_SECONDS
+    while time.monotonic() < until and estimate.fill(context):
+        pass
 
 
 @internal("memory.settle_tallies", Params, ignore_result=True)

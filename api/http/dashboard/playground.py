@@ -78,8 +78,9 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
 def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
+    content = parts.get("role", 1) * (1 + parts.get("salience", 0))
     for part, (name, tone) in PARTS.items():
-        value = parts[part] * parts["factor"]
+        value = parts[part] * parts["factor"] * (1 if part == "prior" else content)
         width = max(value, 0.0) / scale * 1000
         bars.append({"name": name, "tone": tone, "value": value, "x": round(begin, 2), "width": round(width, 2)})
         begin += width

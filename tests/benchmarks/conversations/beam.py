@@ -57,7 +57,8 @@ def _turns(batches: Sequence[dict[str, Any]]) -> dict[int, Turn]:
                 at = max(at + MINUTE, _date(message) or at)
                 text = LABEL.sub("", message["content"]).encode()[:MAX_TEXT].decode(errors="ignore").strip()
                 place = {"session": f"{batch['batch_number']}.{number}", "turn": message["id"]}
-                turns[message["id"]] = Turn(at, new_fact({"text": text, **place}, MAX_TEXT), message["role"])
+                fact = new_fact({"text": text, "role": message["role"], **place}, MAX_TEXT)
+                turns[message["id"]] = Turn(at, fact, message["role"])
     return turns
 
 

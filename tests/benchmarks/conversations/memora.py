@@ -71,10 +71,11 @@ def _session(source: dict[str, Any]) -> Session:
     begin = datetime.fromisoformat(source["date"]).replace(tzinfo=UTC) + source["session_id"] % 100 * 10 * MINUTE
     turns, marked = [], []
     for place, message in enumerate(source["conversation"], start=1):
-        given = {"text": message["message"], "session": source["session_id"], "turn": place}
+        role = ROLES[message["speaker"]]
+        given = {"text": message["message"], "role": role, "session": source["session_id"], "turn": place}
         if not message["message"].strip():
             continue
-        turns.append(Turn(begin + place * MINUTE / 10, new_fact(given, MAX_TEXT), ROLES[message["speaker"]]))
+        turns.append(Turn(begin + place * MINUTE / 10, new_fact(given, MAX_TEXT), role))
         if message["share_memory"]:
             marked.append(turns[-1])
     return Session(turns, marked)

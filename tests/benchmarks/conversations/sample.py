@@ -43,7 +43,7 @@ def small() -> list[Conversation]:
 def _conversation(source: dict[str, Any]) -> Conversation:
     turns = {}
     for number, (id_, session, role, text) in enumerate(source["turns"]):
-        fact = new_fact({"text": text, "session": session, "turn": number}, MAX_TEXT)
+        fact = new_fact({"text": text, "role": role, "session": session, "turn": number}, MAX_TEXT)
         turns[id_] = Turn(BEGIN + timedelta(days=7 * session, minutes=number), fact, role)
     asked = []
     for one in source["questions"]:

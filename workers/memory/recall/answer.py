@@ -106,17 +106,22 @@ def result(
 def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
     """Return a score taken apart, and its rank in each arm and without decay (1 is best).
 
-    Relevance, contiguity, graph, named and prior add up to the score, times the factor; text and similarity make
-    relevance.
+    Relevance, contiguity, graph and named add up, times role, times 1 + salience; with the prior added, times the
+    factor, that is the score. Text and similarity make relevance.
     """
-    added = scores.contiguity[place] + scores.graph[place] + scores.named[place] + scores.prior[place]
+    content = scores.role[place] * (1 + scores.salience[place])
+    added = scores.contiguity[place] + scores.graph[place] + scores.named[place]
     return {
-        "relevance": round(float(scores.total[place] / scores.factor[place] - added), 6),
+        "relevance": round(
+            float((scores.total[place] / scores.factor[place] - scores.prior[place]) / content - added), 6
+        ),
         "text": round(float(scores.text[place]), 6),
         "similarity": round(float(scores.similarity[place]), 6),
         "contiguity": round(float(scores.contiguity[place]), 6),
         "graph": round(float(scores.graph[place]), 6),
         "named": round(float(scores.named[place]), 6),
+        "role": float(scores.role[place]),
+        "salience": round(float(scores.salience[place]), 6),
         "prior": round(float(scores.prior[place]), 6),
         "factor": round(float(scores.factor[place]), 6),
         **{name: int(values[place]) for name, values in ranks.items()},

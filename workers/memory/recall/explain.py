@@ -74,10 +74,9 @@ class Asked:
         """Return the scores of those that were seen and of others behind them, as if all had been seen."""
         rows = np.concatenate([self.weighed.seen, others])
         cosines = scoring.similarities(rows, self.query)
-        preferences = self.question.preferences
         around = self.weighed.around
         half_life = hygiene(self.context, self.tenant.settings).half_life
-        return scoring.score(self.context, rows, found, cosines, around, preferences, half_life, self.scope.now)
+        return scoring.score(self.context, rows, found, cosines, around, self.question, half_life, self.scope.now)
 
 
 @dataclass(frozen=True, slots=True)

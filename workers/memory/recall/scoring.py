@@ -23,7 +23,11 @@ from workers.storage.namespaces import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of n candidates and their parts, one array each."""
+    """The scores of n candidates and their parts, one array each.
+
+    Text and similarity, contiguity, graph and named make a sum, which is multiplied by role and by 1 + salience; with
+    the prior added, and multiplied by the factor, that is the total.
+    """
 
     total: Floats
     text: Floats
@@ -32,6 +36,8 @@ class Scores:
     graph: Floats
     named: Floats
     prior: Floats
+    role: Floats
+    salience: Floats
     factor: Floats
 
 
@@ -70,16 +76,16 @@ def score(
     found: Found,
     cosines: Floats,
     around: Surroundings,
-    preferences: Preferences,
+    question: Question,
     half_life: float,
     now: datetime,
 ) -> Scores:
-    """Return the scores of candidates: fused relevance, what neighbours and graphs add, and the bounded prior.
+    """Return the scores of candidates: fused relevance and what neighbours and graphs add, times role and salience.
 
-    Confidence halves in `half_life` days.
+    To that comes the bounded prior; confidence halves in `half_life` days.
     """
-    plain = _score(context, rows, found, cosines, around, half_life, now)
-    factor = _factor(rows, preferences, now)
+    plain = _score(context, rows, found, cosines, around, question.text, half_life, now)
+    factor = _factor(rows, question.preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
 
@@ -89,6 +95,7 @@ def _score(
     found: Found,
     cosines: Floats,
     around: Surroundings,
+    question: str,
     half_life: float,
     now: datetime,
 ) -> Scores:
@@ -100,8 +107,9 @@ def _score(
     linked = around.gain(rows, relevance)
     named = around.gain_by_name(rows, found.text.names)
     alive = ranking.prior(_vitality(rows, half_life, now))
-    total = relevance + near + linked + named + alive
-    return Scores(total, text_scores, cosines, near, linked, named, alive, np.ones(len(rows)))
+    role, salience = ranking.roles(rows["role"], question), rows["content_salience"]
+    total = (relevance + near + linked + named) * role * (1 + salience) + alive
+    return Scores(total, text_scores, cosines, near, linked, named, alive, role, salience, np.ones(len(rows)))
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -130,10 +138,10 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
         found["recall_count"],
         (instant - found["last_seen_at"]) / confidence.DAY,
     )
-    nothing = np.zeros(len(found))
+    nothing, one = np.zeros(len(found)), np.ones(len(found))
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
-    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, nothing, np.ones(len(found)))
+    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one)
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:
@@ -221,7 +229,7 @@ def weigh(
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
-    scores = score(context, seen, found, cosines, around, question.preferences, half_life, scope.now)
+    scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around)
 
 
