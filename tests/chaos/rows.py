@@ -34,9 +34,10 @@ KEYS = {
 
 # Of activity all but whether a fact was compared with the others: a consolidation that comes again late also looks at
 # what was restored since, and finds nothing; what it has to find is in `likenesses`. Of namespaces all but when
-# something was noted of them. Of facts all but when a tombstone was written, and by which run, whose id is made up.
+# something was noted of them. Of facts all but when a tombstone was written, and by which run, whose id is made up, and
+# the salience of their content, an estimate by the words that were counted at that moment.
 READ = {
-    "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by}'::text[] as row from facts as t",
+    "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[] as row from facts as t",
     "activity": "select to_jsonb(t) - 'compared' as row from activity as t",
     "vectors": "select to_jsonb(t) || jsonb_build_object('embedding', embedding::text) as row from vectors as t",
     "signatures": "select to_jsonb(t) as row from signatures as t",
