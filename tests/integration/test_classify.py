@@ -46,9 +46,10 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def judged(memory: Memory, llm: StandIn, pauses: list[float]) -> Iterator[Memory]:
-    """The same memory in a process that asks an LLM, and makes no pauses between attempts."""
-    judged = memory.having(classify_before_write=True, llm_url=llm.url, llm_key=KEY, llm_timeout=0.5)
+def judged(memory: Memory, llm: StandIn, pauses: list[float], request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """The same memory in a process that asks an LLM, and makes no pauses between attempts; it waits for no fault."""
+    seconds = 0.5 if "fault" in request.fixturenames else 30
+    judged = memory.having(classify_before_write=True, llm_url=llm.url, llm_key=KEY, llm_timeout=seconds)
     with closing(Chat(judged.context.settings, sleep=pauses.append)) as chat:
         judged.context.chat = chat
         yield judged

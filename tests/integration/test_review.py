@@ -55,9 +55,10 @@ def llm() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def tidy(memory: Memory, llm: StandIn) -> Iterator[Memory]:
-    """The same memory in a process that has an LLM review it, and makes no pauses between attempts."""
-    tidy = memory.having(prune_by_llm=True, prune_threshold=3, prune_limit=1.0, llm_url=llm.url, llm_timeout=0.5)
+def tidy(memory: Memory, llm: StandIn, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """The same memory in a process that has an LLM review it, and makes no pauses between attempts or for a fault."""
+    seconds = 0.5 if "fault" in request.fixturenames else 30
+    tidy = memory.having(prune_by_llm=True, prune_threshold=3, prune_limit=1.0, llm_url=llm.url, llm_timeout=seconds)
     with closing(Chat(tidy.context.settings, sleep=lambda _: None)) as chat:
         tidy.context.chat = chat
         yield tidy
