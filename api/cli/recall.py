@@ -23,11 +23,11 @@ PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "n
 """What adds up, before it is multiplied for who said it and what it says, with its heading."""
 
 LEGEND = (
-    "score = (fit + near + links + name) times said + alive: how well words and meaning fit, half each, or 4 to 1\n"
-    "with hashing; what was said just before and after; what links lead to, and entities that are named; whether it\n"
-    "begins with a name in the question; who said it, and how much what it says is worth; how strong, fresh, sure\n"
-    "and important it is.\n"
-    "undecayed: its rank if that last part counted nothing."
+    "score = (fit + near + links + name) * said + alive\n"
+    "fit: words and meaning together; meaning counts 0.4 with static, 0.2 with hashing, and half with other embedders\n"
+    "near: facts stored just before and after. links: linked facts, and facts about entities in the question\n"
+    "name: the fact begins with a name in the question. said: its role and the salience of its content\n"
+    "alive: how strong, recent, certain and important it is. undecayed: its rank without that part"
 )
 
 

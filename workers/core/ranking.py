@@ -4,8 +4,8 @@ Words are scored by Okapi BM25 with the inverse document frequency of Lucene (Ro
 Relevance Framework: BM25 and Beyond", 2009).
 
 The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
-fusion: half each, unless the embedder's similarity deserves less. Time and strength enter as one bounded term,
-for multiplying by age hides what is right. `documented_score` is the source's own composite instead.
+fusion. Each has half of the weight, unless the embedder's own weight of similarity is lower. Time and strength enter as
+one bounded term, since multiplying by age hides what is right. `documented_score` is the source's composite instead.
 """
 
 import re
