@@ -17,7 +17,10 @@ from made_up import DEEP, FUZZ, examples
 pytestmark = pytest.mark.acceptance
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-CONFIGURATION = """
+ANSWER_SECONDS = 600
+"""How long an answer may take on a busy machine; that of the library itself is 10 seconds."""
+CONFIGURATION = f"""
+request-timeout = {ANSWER_SECONDS}
 [parameters]
 "query.timeout" = 60
 "header.X-Ebb-Namespace" = "made-up"
@@ -43,9 +46,7 @@ def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Cl
     command += [f"{served.base_url}/openapi.json", "--checks", CHECKS]
     command += ["--max-examples", str(examples(30).max_examples), "--seed", str(FUZZ or 1)]
     command += ["--phases", PHASES, "--generation-database", "none", "--no-color"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=240 * max(FUZZ, 1), check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     routes = [way for path in served.get("/openapi.json").json()["paths"].values() for way in path]
     assert f"Tested: {len(routes)}\n" in done.stdout
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from ebb.contract.faults import show
-from ebb.contract.values import storable
+from ebb.contract.values import LONGEST_CURSOR, storable
 from pydantic import TypeAdapter, ValidationError
 
 from workers.errors import InvalidInputError
 
-LONGEST = 16_384
 Place = TypeVar("Place")
 """A frozen dataclass that says behind what a listing goes on."""
 
@@ -43,7 +42,7 @@ def place(given: Any, kind: type[Place]) -> Place | None:
 
 
 def _read(given: Any, kind: type[Place]) -> Place:
-    if not isinstance(given, str) or len(given) > LONGEST:
+    if not isinstance(given, str) or len(given) > LONGEST_CURSOR:
         raise ValueError("no text, or too long")
     name, *values = json.loads(urlsafe_b64decode(given.encode() + b"=" * (-len(given) % 4)))
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass

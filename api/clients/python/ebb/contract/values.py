@@ -28,6 +28,7 @@ MOST_LEVELS = 100
 
 MOST_TAGS = 64
 LONGEST_TAG = 128
+LONGEST_CURSOR = 16_384
 FIRST_INSTANT = datetime(1, 1, 2, tzinfo=UTC)
 LAST_INSTANT = datetime(9999, 12, 30, tzinfo=UTC)
 """A day from the ends of Python's calendar, so that an instant can be shown in each time zone."""
@@ -269,7 +270,11 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Whole = BeforeValidator(_number)
 Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS), Whole]
 ListLimit = Annotated[int, Field(ge=1, le=MOST_FACTS), Whole]
-Cursor = Annotated[str, Field(max_length=16_384)]
+Cursor = Annotated[
+    str,
+    Field(max_length=LONGEST_CURSOR),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_CURSOR, "pattern": "^[A-Za-z0-9_-]*$"}),
+]
 Namespace = Annotated[
     str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})
 ]
