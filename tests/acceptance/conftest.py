@@ -60,7 +60,7 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
     yield shared
     shared.settle()
     shared.rows("delete from api_keys")
-    shared.send("memory.publish_keys", {}).get(timeout=60)
+    shared.send("memory.publish_keys", {}).get()
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
             url = (system.until_stopped if system.shared else block).enter_context(_process(system, settings))
             if system.shared:
                 system.apis[chosen] = url
-        yield block.enter_context(httpx2.Client(base_url=url, timeout=60))
+        yield block.enter_context(httpx2.Client(base_url=url, timeout=None))
 
 
 @contextmanager
@@ -37,10 +37,10 @@ def _process(system: LiveSystem, settings: Mapping[str, str]) -> Iterator[str]:
     with (
         (system.folder / "api.log").open("ab") as log,
         subprocess.Popen([sys.executable, "-m", "api.http"], cwd=ROOT, env=environment, stdout=log, stderr=log) as api,
-        httpx2.Client(base_url=url, timeout=60) as client,
+        httpx2.Client(base_url=url, timeout=None) as client,
     ):
         try:
-            eventually(lambda: _answers(client, api), "the API answers", 60)
+            eventually(lambda: _answers(client, api), "the API answers")
             yield url
         finally:
             api.terminate()

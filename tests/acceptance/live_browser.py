@@ -51,7 +51,7 @@ def looking(
         extra_http_headers=headers or {},
     )
     tab = context.new_page()
-    tab.set_default_timeout(15_000)
+    tab.set_default_timeout(120_000)
     faults: list[str] = []
     tab.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
     tab.on("pageerror", lambda error: faults.append(str(error)))

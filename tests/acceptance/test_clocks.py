@@ -66,7 +66,7 @@ def test_what_writes_is_refused_at_an_instant_out_of_bounds(
     before = real.state()
     everywhere = {} if task in ("memory.prune_by_llm", "memory.thin_course") else {"everywhere": True}
     with pytest.raises(InvalidInputError, match=r"now: .* the database's clock shows .*EBB_TIME_TRAVEL=true"):
-        real.send(task, DESTROYING[task] | everywhere | {"now": ahead(days=days)}).get(timeout=60)
+        real.send(task, DESTROYING[task] | everywhere | {"now": ahead(days=days)}).get()
     assert real.state() == before
 
 
@@ -107,7 +107,7 @@ def test_a_write_is_refused_too_and_stores_nothing(
     name, arguments = task
     before = real.state()
     with pytest.raises(InvalidInputError, match="now: "):
-        real.send(name, arguments | {"namespace": client.namespace, "now": ahead(days=365)}).get(timeout=60)
+        real.send(name, arguments | {"namespace": client.namespace, "now": ahead(days=365)}).get()
     assert real.state() == before
 
 
@@ -115,7 +115,7 @@ def test_a_clock_a_little_ahead_counts_as_now_and_one_behind_counts_as_it_says(
     real: LiveSystem, client: Client
 ) -> None:
     ids = [
-        real.send("memory.store", {"text": text, "namespace": client.namespace, "now": now}).get(timeout=60)["id"]
+        real.send("memory.store", {"text": text, "namespace": client.namespace, "now": now}).get()["id"]
         for text, now in (("Half a minute ahead.", ahead(seconds=30)), ("An hour behind.", ahead(hours=-1)))
     ]
     assert 0 <= since(real, stored_at(real, ids[0])) < 60
@@ -144,7 +144,7 @@ def test_a_gap_between_passes_is_said_by_stats_doctor_and_log_until_it_is_confir
 ) -> None:
     aged = ahead(days=-6)
     arguments = {"text": "Tea is at four.", "decay_class": "session", "namespace": client.namespace, "now": aged}
-    real.send("memory.store", arguments).get(timeout=60)
+    real.send("memory.store", arguments).get()
     client.decay(dry_run=True)
     real.rows("insert into pass_clock (at) values (now()) on conflict do nothing")
     real.rows("update pass_clock set at = clock_timestamp() - interval '40 days'")

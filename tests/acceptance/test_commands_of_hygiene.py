@@ -67,9 +67,9 @@ def test_a_consolidation_hands_over_to_successors_and_answers_once(live: LiveSys
         client.store_many([{"text": text} for text in (MOVED, HAS_MOVED)])
     earlier = {"compared": 20, "merged": 3, "groups": []}
     going_on = {"so_far": earlier, "asked_by": "the-task-that-consolidates", "apply": True}
-    answer = live.send("memory.consolidate", {"namespace": namespace, **going_on}).get(timeout=60)
+    answer = live.send("memory.consolidate", {"namespace": namespace, **going_on}).get()
     assert (answer["compared"], answer["merged"], len(answer["groups"])) == (22, 4, 1)
-    assert live.control.AsyncResult("the-task-that-consolidates").get(timeout=10) == answer
+    assert live.control.AsyncResult("the-task-that-consolidates").get() == answer
 
 
 def test_a_second_delivery_merges_nothing_more(live: LiveSystem, namespace: str) -> None:
@@ -116,8 +116,8 @@ def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: s
         assert client.janitor() == {"namespace": namespace, "totalRuns": 0, "skipped": "hygiene is switched off here"}
         assert client.stats()["forgotten"] == 0
     going_on = {"namespace": namespace, "asked_by": "the-task-that-tidies"}
-    answer = live.send("memory.janitor", going_on).get(timeout=60)
-    assert live.control.AsyncResult("the-task-that-tidies").get(timeout=10) == answer
+    answer = live.send("memory.janitor", going_on).get()
+    assert live.control.AsyncResult("the-task-that-tidies").get() == answer
     said = live.ebb("janitor", "-n", namespace)
     assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
 

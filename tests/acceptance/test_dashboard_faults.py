@@ -38,7 +38,7 @@ def test_without_workers_each_page_says_so_and_works_once_they_are_there(idle: L
     with serving(idle) as client:
         assert client.get("/").status_code == 200
         idle.kill_worker("worker")
-        eventually(lambda: client.get("/").status_code == 503, "the lack of workers is noticed", 30)
+        eventually(lambda: client.get("/").status_code == 503, "the lack of workers is noticed")
         for path in PATHS:
             answer = client.get(path)
             assert answer.status_code == 503, path

@@ -158,7 +158,7 @@ def checkpoint(system: LiveSystem) -> None:
 def run(system: LiveSystem, task: str, arguments: dict[str, Any]) -> None:
     result = system.send(task, arguments)
     if task not in SILENT:
-        result.get(timeout=60)
+        result.get()
     result.forget()
 
 

@@ -22,7 +22,7 @@ app = Celery("foreign", broker=sys.argv[1], backend=sys.argv[2])
 answers = []
 for task, queue, arguments in json.load(sys.stdin):
     try:
-        answers.append(app.send_task(task, kwargs=arguments, queue=queue).get(timeout=30))
+        answers.append(app.send_task(task, kwargs=arguments, queue=queue).get())
     except Exception as error:
         answers.append({"raised": type(error).__name__, "message": str(error)})
 app.close()
@@ -55,7 +55,6 @@ def ask(live: LiveSystem, folder: Path, *calls: Call) -> list[Any]:
         input=json.dumps(calls),
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
 def _first_line(client: httpx2.Client, *lines: str) -> str:
     """Return how an answer begins to the head of a request whose body is never sent."""
     where = urlsplit(str(client.base_url))
-    with socket.create_connection((where.hostname, where.port or 80), timeout=60) as connection:
+    with socket.create_connection((where.hostname, where.port or 80)) as connection:
         connection.sendall("\r\n".join([*lines, "Host: 127.0.0.1", "", ""]).encode())
         return connection.recv(64).decode().partition("\r\n")[0]
 

@@ -141,7 +141,7 @@ def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSys
         ]
         try:
             with redis.Redis.from_url(idle.redis_url) as queues:
-                eventually(lambda: queues.llen("recall") >= THREADS, "all threads wait", 90)
+                eventually(lambda: queues.llen("recall") >= THREADS, "all threads wait")
             assert api.get("/health/live").json() == {"status": "live"}
             assert not any(one.done() for one in pending)
         finally:

@@ -143,7 +143,7 @@ def test_children_killed_while_facts_fade_change_nothing_in_the_end(
         eventually(lambda before=before: processed(idle) > before, "the pass goes on")  # type: ignore[misc]
         assert due(idle) > 0
         kill_child(working_child(idle, "decay.apply"))
-    answer = result.get(timeout=90)
+    answer = result.get()
     assert idle.logs().count("Worker exited prematurely") > 0
     assert idle.state() == expected
     assert {name: answer[name] for name in ("processed", "changed", "compressed", "fingerprinted", "forgotten")} == {
@@ -172,7 +172,7 @@ def test_a_worker_killed_while_facts_fade_changes_nothing_in_the_end(
     idle.start("maintenance")
 
     def nothing_due_after_a_plan() -> bool:
-        idle.send("decay.plan", {"now": NOW.isoformat()}).get(timeout=60)
+        idle.send("decay.plan", {"now": NOW.isoformat()}).get()
         return due(idle) == 0
 
     eventually(nothing_due_after_a_plan, "nothing is due any more")
@@ -224,7 +224,7 @@ def test_what_was_acknowledged_is_there_once_after_postgres_was_stopped_at_once(
             eventually(lambda: len(acknowledged) > 30, "facts are stored")
         with run(command, log, fault, signal.SIGINT):
             before = len(acknowledged) + len(refused)
-            eventually(lambda: len(acknowledged) > before + 30, "facts are stored again", 60)
+            eventually(lambda: len(acknowledged) > before + 30, "facts are stored again")
             stop.set()
             for teller in tellers:
                 teller.result(60)

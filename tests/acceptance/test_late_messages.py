@@ -25,7 +25,7 @@ def delivered_late(live: LiveSystem, task: str, arguments: dict[str, object], ta
     for what, own_id in ((task, task_id), (taken_back, str(uuid4())), (task, task_id)):
         given = arguments if what == task else {name: arguments[name] for name in names}
         result = live.send(what, given, own_id)
-        result.get(timeout=60)
+        result.get()
         result.forget()
 
 
@@ -51,10 +51,10 @@ def test_a_link_that_was_made_again_is_not_removed_by_a_late_message(
     removal, task_id = {"source": one, "target": two, "type": "CAUSED_BY", "namespace": namespace}, str(uuid4())
     client.link(one, two, "CAUSED_BY")
     result = live.send("memory.unlink", removal, task_id)
-    assert result.get(timeout=60) == {"removed": 1}
+    assert result.get() == {"removed": 1}
     result.forget()
     client.link(one, two, "CAUSED_BY", 0.8)
-    live.send("memory.unlink", removal, task_id).get(timeout=60)
+    live.send("memory.unlink", removal, task_id).get()
     assert live.rows("select strength from links where source = %s", [one]) == [(0.8,)]
 
 
@@ -65,7 +65,7 @@ def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: Live
     live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=1e-6)
     eventually(lambda: f"Discarding revoked task: memory.store[{task_id}]" in live.logs(), "the message is dropped")
     assert live.facts(namespace) == []
-    assert live.send("memory.store", given, task_id).get(timeout=30)["action"] == "added"
+    assert live.send("memory.store", given, task_id).get()["action"] == "added"
 
 
 def test_a_file_that_is_gone_does_not_come_back_with_a_late_message(live: LiveSystem, namespace: str) -> None:
@@ -171,7 +171,7 @@ def test_a_pin_that_found_no_fact_does_not_pin_it_with_a_late_message(
 def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:
     """Return what a task answers to this delivery of it, whatever it answered to an earlier one."""
     result = live.send(task, arguments, task_id)
-    answered: dict[str, object] = result.get(timeout=60)
+    answered: dict[str, object] = result.get()
     result.forget()
     return answered
 

@@ -225,7 +225,7 @@ def answer(system: LiveSystem, task: str, arguments: dict[str, Any]) -> str | No
     if task in SILENT:
         return None
     try:
-        outcome = result.get(timeout=30, propagate=False)
+        outcome = result.get(propagate=False)
     except NoResultError:
         return "no answer"
     finally:
@@ -261,7 +261,7 @@ def test_a_successor_goes_on_and_answers_the_waiting_caller(known: LiveSystem, t
     given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
     assert answer(known, task, given) is None
     if "asked_by" in given:
-        counts = known.control.AsyncResult(waiting).get(timeout=10)
+        counts = known.control.AsyncResult(waiting).get()
         for name, before in given.get("so_far", {}).items():
             assert name == "mended" or counts[name] or counts[name] == before
 
@@ -321,7 +321,7 @@ def test_an_argument_that_was_taken_wrongly_once_is_refused_by_its_name(
     result = known.send(task, ASKED[task] | {argument: value})
     if task not in SILENT:
         with pytest.raises(Exception, match=argument) as refused:
-            result.get(timeout=30)
+            result.get()
         assert type(refused.value).__name__ == "InvalidInputError"
 
 

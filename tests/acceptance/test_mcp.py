@@ -61,12 +61,12 @@ class Doors:
         if self.transport == "stdio":
             command, *arguments = self.live.command("mcp", "--namespace", namespace)
             server = StdioServerParameters(command=command, args=arguments, env=self.live.environment(), cwd=str(ROOT))
-            async with McpClient(server, mode=self.mode, read_timeout_seconds=60) as client:
+            async with McpClient(server, mode=self.mode, read_timeout_seconds=600) as client:
                 yield client
             return
         key = make_key(self.live, namespace, *scopes or ("read", "write"))
         async with (
-            httpx2.AsyncClient(headers=key, timeout=60) as http,
+            httpx2.AsyncClient(headers=key, timeout=None) as http,
             McpClient(streamable_http_client(f"{self.api.base_url}/mcp", http_client=http), mode=self.mode) as client,
         ):
             yield client

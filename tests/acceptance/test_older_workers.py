@@ -202,7 +202,7 @@ def test_an_agent_is_answered_by_older_workers_or_learns_that_they_are_older(old
     }
 
     async def talk() -> None:
-        async with McpClient(server, read_timeout_seconds=60) as agent:
+        async with McpClient(server, read_timeout_seconds=600) as agent:
             for tool, given in known.items():
                 answer = await agent.call_tool(tool, given)
                 assert not answer.is_error, answer.content

@@ -40,7 +40,7 @@ def running(name: str, system: LiveSystem, folder: Path) -> Iterator[psutil.Proc
         subprocess.Popen(command, cwd=folder, env=environment, stdout=file, stderr=file) as one,
     ):
         try:
-            eventually(lambda: SIGNS[name] in log.read_text() or one.poll() is not None, f"{name} starts", 60)
+            eventually(lambda: SIGNS[name] in log.read_text() or one.poll() is not None, f"{name} starts")
             assert one.poll() is None, log.read_text()
             yield psutil.Process(one.pid)
         finally:
@@ -84,7 +84,7 @@ def collecting(live: LiveSystem, tmp_path: Path) -> Iterator[LiveSystem]:
 
 def test_a_full_collection_in_a_child_copies_little_of_what_its_parent_has_loaded(collecting: LiveSystem) -> None:
     result = collecting.control.send_task("tests.collect", queue="recall")
-    sizes = result.get(timeout=60)
+    sizes = result.get()
     result.forget()
     assert sizes["frozen"] > 100_000
     assert sizes["private"] * 1.5 < sizes["shared"]

@@ -83,7 +83,7 @@ def test_a_selection_is_restored_over_http_and_by_a_tool(client: Client, api: ht
 
     async def by_tool() -> tuple[object, object]:
         async with (
-            httpx2.AsyncClient(timeout=60, headers=headers) as http,
+            httpx2.AsyncClient(timeout=None, headers=headers) as http,
             McpClient(streamable_http_client(f"{api.base_url}/mcp", http_client=http)) as tools,
         ):
             listed = await tools.call_tool("forgotten", {"reason": "asked"})

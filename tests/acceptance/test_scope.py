@@ -123,9 +123,9 @@ def test_a_task_without_a_namespace_means_the_default_one(
 ) -> None:
     before = [state(live, client.namespace) for client in clients]
     name, arguments = TASKS[task]
-    live.send(name, arguments).get(timeout=60)
+    live.send(name, arguments).get()
     with pytest.raises(InvalidInputError, match="namespace: null is no name"):
-        live.send(name, arguments | {"namespace": None}).get(timeout=60)
+        live.send(name, arguments | {"namespace": None}).get()
     assert [state(live, client.namespace) for client in clients] == before
 
 
@@ -135,7 +135,7 @@ def test_all_namespaces_are_meant_by_an_explicit_flag(
 ) -> None:
     before = [state(live, client.namespace) for client in clients]
     name, arguments = TASKS[task]
-    live.send(name, arguments | {"everywhere": True}).get(timeout=60)
+    live.send(name, arguments | {"everywhere": True}).get()
     live.settle()
     after = [state(live, client.namespace) for client in clients]
     same = [one == other for one, other in zip(before, after, strict=True)]

@@ -36,10 +36,10 @@ def test_workers_that_start_together_prune_once(idle: LiveSystem) -> None:
     idle.start("maintenance")
     eventually(lambda: "startup prune removed 0 expired facts" in idle.logs(), "the first prune is logged")
     expired_while_nothing_ran(idle)
-    answer = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)
+    answer = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get()
     assert "another worker" in answer["skipped"]
     idle.own_keys.delete(signals.STARTED)
-    again = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get(timeout=30)
+    again = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get()
     assert again["expired"] + again["deleted"] == 3
 
 

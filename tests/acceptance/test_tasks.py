@@ -117,7 +117,7 @@ def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client:
 )
 def test_a_lookup_says_what_is_wrong_with_it(live: LiveSystem, arguments: dict[str, Any], fault: str) -> None:
     with pytest.raises(InvalidInputError, match=fault):
-        live.send("memory.lookup", arguments).get(timeout=20)
+        live.send("memory.lookup", arguments).get()
 
 
 def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, client: Client) -> None:
@@ -256,7 +256,7 @@ def test_a_plan_that_comes_twice_makes_one_pass(live: LiveSystem, client: Client
     task_id, answers = str(uuid4()), []
     for _ in range(2):
         result = live.send("decay.plan", {"namespace": client.namespace}, task_id)
-        answers.append(result.get(timeout=60))
+        answers.append(result.get())
         live.settle()
         result.forget()
     assert answers[1] == answers[0]
@@ -267,7 +267,7 @@ def test_a_plan_that_comes_twice_makes_one_pass(live: LiveSystem, client: Client
 def test_a_part_of_a_pass_that_comes_twice_counts_once(live: LiveSystem, client: Client) -> None:
     store_faded(client, 30)
     run = str(uuid4())
-    live.send("decay.plan", {"everywhere": True}, run).get(timeout=60)
+    live.send("decay.plan", {"everywhere": True}, run).get()
     counted = "select * from decay_parts where run = %s order by segment, part"
     before = live.state(), live.rows(counted, [run])
     for segment, part in live.rows("select segment, part from decay_parts where run = %s", [run]):
@@ -375,9 +375,7 @@ def rested(live: LiveSystem) -> None:
 
 
 def scheduled(live: LiveSystem, now: str) -> dict[str, Any]:
-    answer: dict[str, Any] = live.send("decay.plan", {"scheduled": True, "everywhere": True, "now": now}).get(
-        timeout=60
-    )
+    answer: dict[str, Any] = live.send("decay.plan", {"scheduled": True, "everywhere": True, "now": now}).get()
     return answer
 
 
@@ -397,7 +395,7 @@ def test_a_scheduled_pass_comes_a_minute_after_the_last_at_the_earliest(live: Li
     assert "processed" in scheduled(live, ago(-2))
     assert "skipped" in scheduled(live, ago(-3))
     assert 0 < live.own_keys.ttl(signals.COOLDOWN) <= 60
-    assert "processed" in live.send("decay.plan", {"everywhere": True}).get(timeout=60)
+    assert "processed" in live.send("decay.plan", {"everywhere": True}).get()
 
 
 @pytest.mark.usefixtures("rested")

@@ -155,7 +155,7 @@ def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory,
             reset = pool.submit(embed.reset, other.context)
             wait_for(lambda: memory.value(waiting) > 0)
             vectors.drop(db, claimed.namespaces.tolist(), claimed.ids)
-        assert reset.result(timeout=30) == 1
+        assert reset.result() == 1
 
 
 def test_only_what_is_pending_is_embedded(memory: Memory) -> None:

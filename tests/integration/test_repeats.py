@@ -35,7 +35,7 @@ def meanwhile(memory: Memory, act: Callable[[], Any], done: list[Any]) -> Any:
             yield db
             waiting = pool.submit(act)
             wait_for(lambda: memory.value(BLOCKED) > 0)
-        done.append(waiting.result(timeout=30))
+        done.append(waiting.result())
 
 
 def all_due(memory: Memory, make_due: Callable[[Connection], int]) -> int:
