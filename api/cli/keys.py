@@ -11,7 +11,7 @@ from api.cli.connection import NamespaceName, located
 if TYPE_CHECKING:
     from workers.context import Context
 
-commands = typer.Typer(help="Keys to the HTTP API, each to one namespace.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 Scopes = Annotated[
     list[str] | None,
@@ -21,6 +21,11 @@ Scopes = Annotated[
         "else read and write.",
     ),
 ]
+
+
+@commands.callback()
+def keys() -> None:
+    """Keys to the HTTP API, each to one namespace."""
 
 
 @commands.command()
