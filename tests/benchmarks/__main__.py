@@ -12,13 +12,13 @@ from tests.benchmarks import (
     conversations,
     doors,
     figures,
+    forgetting,
     graphs,
     lives,
     machine,
     parts,
     passes,
     peers,
-    price,
     quality,
     queued,
     recalls,
@@ -72,7 +72,7 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "parts": lambda servers, answers: parts.measure(servers, answers, _sets(given), given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
         "peers": lambda servers, answers: peers.measure(servers, size, answers),
-        "price": lambda servers, answers: price.measure(servers, size, answers, given.conversations),
+        "forgetting": lambda servers, answers: forgetting.measure(servers, answers, _sets(given), given.conversations),
     }
 
 
@@ -102,9 +102,8 @@ def _options(given: argparse.Namespace, name: str) -> str:
     sized = " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
     if not given.quick and given.rounds != ROUNDS:
         sized += f" --rounds {given.rounds}"
-    if name in {"quality", "parts", "price"}:
+    if name in {"quality", "parts", "forgetting"}:
         sized += " --conversations FILE" * bool(given.conversations)
-    if name in {"quality", "parts"}:
         sized += " --beam FOLDER" * bool(given.beam) + " --memora FOLDER" * bool(given.memora)
         sized += " --judging" * given.judging
     return sized

@@ -1,4 +1,4 @@
-"""The curves of cost: what a pass and a recall take as ever more is stored or due, and what decay costs and saves."""
+"""The curves of cost: what a pass and a recall take as ever more is stored or due, and what forgetting keeps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ Curves = dict[str, dict[str, Sequence[float]]]
 """Lines by name, each with its runs by place on the axis."""
 
 STORED, DUE = "facts stored", "facts due"
-RANDOM = "as many forgotten at random"
+KEPT = ("evidence kept", "recall@10")
 
 
 def draw(found: dict[str, Answers], folder: Path) -> list[Path]:
@@ -31,9 +31,9 @@ def draw(found: dict[str, Answers], folder: Path) -> list[Path]:
     if "recalls" in found:
         drawn.append(folder / "recall_time.svg")
         _side_by_side(_recalls(runs), "milliseconds a recall, p50", drawn[-1])
-    if "price" in found:
-        drawn.append(folder / "price.svg")
-        _price(found["price"].details, drawn[-1])
+    if curves := "forgetting" in found and found["forgetting"].details.get("curves"):
+        drawn.append(folder / "forgetting.svg")
+        _forgetting(curves, drawn[-1])
     return drawn
 
 
@@ -82,20 +82,25 @@ def _curve(axes: Any, runs: Mapping[str, Sequence[float]], name: str) -> None:
     axes.errorbar(list(map(int, sizes)), middles, yerr=[below, above], marker="o", capsize=3, label=name)
 
 
-def _price(details: Mapping[str, Any], path: Path) -> None:
-    """Draw what each way of living a year saves in bytes and loses in recall, beside forgetting at random."""
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    kinds: dict[str, list[tuple[float, float]]] = {}
-    for name, detail in details.items():
-        for one in detail if isinstance(detail, list) else [detail]:
-            if isinstance(one, dict) and "bytes" in one:
-                kind = RANDOM if isinstance(detail, list) else name.split(" asked")[0]
-                kinds.setdefault(kind, []).append((one["bytes saved, %"], one["points lost at 10"]))
-    for kind, points in sorted(kinds.items()):
-        marks = "kx" if kind == RANDOM else "o-"
-        axes.plot(*zip(*sorted(points), strict=True), marks, label=kind, alpha=0.7)
-    axes.set(xlabel="bytes saved after a year, %", ylabel="points of recall@10 lost")
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="small")
+def _forgetting(sets: Mapping[str, Any], path: Path) -> None:
+    """Draw what is kept and found where a share of the facts is left: a column a set, a row a measure."""
+    size = (4.2 * len(sets), 3.4 * len(KEPT))
+    figure, places = plt.subplots(len(KEPT), len(sets), figsize=size, squeeze=False, layout="constrained")
+    for column, (name, measured) in enumerate(sets.items()):
+        for axes, what in zip(places[:, column], KEPT, strict=True):
+            for choice, points in sorted(measured[what].items()):
+                _interval(axes, points, choice)
+            axes.set(xlabel="facts kept, %", ylabel=what, ylim=(0, 1), title=name)
+            axes.grid(visible=True, alpha=0.3)
+    places[0][0].legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def _interval(axes: Any, points: Mapping[str, Sequence[float]], name: str) -> None:
+    """Draw means by share with their intervals as a band."""
+    shares = sorted(points, key=float)
+    middles, lows, highs = zip(*(points[share] for share in shares), strict=True)
+    across = [100 * float(share) for share in shares]
+    axes.plot(across, middles, "-" if name.startswith("Ebb") else ":", label=name)
+    axes.fill_between(across, lows, highs, alpha=0.1)

@@ -5,9 +5,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from tests.benchmarks import conversations, data, hits, slices
+from tests.benchmarks import conversations, data, slices
 from tests.benchmarks.conversations import BEGIN
 from tests.benchmarks.data import AT
+from tests.benchmarks.forgetting import hits
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,12 @@ def precision(outcome: Outcome) -> float:
     return sum(outcome.right[:FIRST]) / max(len(outcome.first), 1)
 
 
+def outdated(outcome: Outcome) -> float:
+    """Return which share of what was withdrawn or replaced is among the first ten."""
+    older = frozenset[str]().union(*(change.older for change in outcome.asked.changes))
+    return len(older & set(outcome.first)) / len(older)
+
+
 Measure: TypeAlias = Callable[[Outcome], float]
 
 MEASURES: dict[str, Measure] = {

@@ -1,9 +1,8 @@
-"""What decay costs in recall and saves in bytes, after a year, against forgetting as many facts at random."""
+"""What a year of decay costs in recall and saves in bytes, against forgetting as many facts at random."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import product
 from multiprocessing import get_context
 from os import cpu_count, getpid
 from pathlib import Path
@@ -12,27 +11,31 @@ from uuid import UUID
 
 import numpy as np
 
-from tests.benchmarks import conversations, data, year
+from tests.benchmarks import conversations, data
 from tests.benchmarks.conversations import Asked, Conversation
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, console
+from tests.benchmarks.forgetting import year
+from tests.benchmarks.forgetting.year import Life
 from tests.benchmarks.machine import Machine, session
-from tests.benchmarks.scale import QUICK, Size
-from tests.benchmarks.year import Life
+from tests.benchmarks.quality import measures
+from tests.benchmarks.quality.measures import FIRST, Outcome
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.memory import forget, recall
 from workers.storage.connection import close_pools
 
-WHOLE = "bench_price_whole"
-RANKINGS = ("default", "documented")
-LIMITS = (5, 10, 20)
+WHOLE = "bench_year_whole"
 PLACEBOS = 3
 OFF, FADING = "decay off", "fading, no recalls"
-A_DAY = {"once a week": 1 / 7, "once a day": 1.0}
-USUAL = "once a day"
-ASKING: tuple[year.Asking, ...] = ("words of facts", "other questions", "the same questions")
-INDEPENDENT = ASKING[0]
+LIVES: dict[str, Life] = {
+    OFF: Life("off"),
+    FADING: Life("fading"),
+    "lifetimes, no recalls": Life("lifetimes"),
+    "lifetimes, words of facts asked once a day": Life("lifetimes", "words of facts", 1.0),
+    "lifetimes, other questions asked once a day": Life("lifetimes", "other questions", 1.0),
+}
+"""The years that are compared, by what they are called; the first one keeps everything."""
 
 LIVE = """
     select namespaces.name, facts.id from facts
@@ -54,28 +57,17 @@ FADING_NOTE = "kept without lifetimes, as `ebb import` does: nothing is forgotte
 NOTES = {
     "lifetimes, words of facts": "3 to 8 words of facts, drawn by Zipf and recency without sight of the questions",
     "lifetimes, other questions": "asked every second question during the year, measured by the others, and conversely",
-    "lifetimes, the same questions": "the questions that are measured had been asked during the year: an upper bound",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a memory is worth after a year, and what it takes: recall@k by ranking, facts left, bytes."""
+    """What a memory is worth after a year, and what it takes: recall@10, facts left, bytes."""
 
-    recall: dict[str, tuple[float, ...]]
+    recall: float
     live: dict[str, int]
     bytes: int
     fidelity: dict[str, int]
-
-    @property
-    def at_10(self) -> float:
-        """Return recall@10 with the default ranking."""
-        return self.recall["default"][LIMITS.index(10)]
-
-    @property
-    def documented_at_10(self) -> float:
-        """Return recall@10 with the documented ranking."""
-        return self.recall["documented"][LIMITS.index(10)]
 
     @property
     def facts(self) -> int:
@@ -85,11 +77,7 @@ class State:
     def summary(self, without: "State") -> dict[str, Any]:
         """Return the state in words, beside that without decay."""
         return {
-            **{
-                f"recall@{limit}, {ranking}": round(share, 4)
-                for ranking, shares in self.recall.items()
-                for limit, share in zip(LIMITS, shares, strict=True)
-            },
+            "recall@10": round(self.recall, 4),
             "facts left": self.facts,
             "facts forgotten, %": round(100 * (1 - self.facts / without.facts), 1),
             "bytes": self.bytes,
@@ -99,11 +87,10 @@ class State:
         }
 
 
-def measure(machine: Machine, size: Size, answers: Answers, path: Path | None) -> None:
+def measure(machine: Machine, answers: Answers, path: Path | None) -> None:
     """Live the same year with decay off and on, asked in several ways; forget at random as many facts besides.
 
-    Each year has a database of its own, and as many run at once as there are cores. A quick run asks as often as usual
-    only, and forgets at random fewer times.
+    Each year has a database of its own, and as many run at once as there are cores.
     """
     name, all_conversations = conversations.read(path)
     questions = sum(len(one.asked) for one in all_conversations)
@@ -111,37 +98,20 @@ def measure(machine: Machine, size: Size, answers: Answers, path: Path | None) -
     console.print(
         f"  {name}: {len(all_conversations)} namespaces, {facts} facts, {questions} questions; seed {year.SEED}"
     )
-    answers.details["of"] = {"what": name, "namespaces": len(all_conversations), "facts": facts, "questions": questions}
-    answers.details["seed"] = year.SEED
+    answers.details["year of"] = {"what": name, "facts": facts, "questions": questions, "seed": year.SEED}
     with ProcessPoolExecutor(cpu_count(), mp_context=get_context("spawn")) as processes:
-        lives = _lives(quick=size == QUICK)
-        running = {what: processes.submit(_lived, machine, all_conversations, life) for what, life in lives.items()}
+        running = {what: processes.submit(_lived, machine, all_conversations, life) for what, life in LIVES.items()}
         states = {what: one.result() for what, one in _each(answers, running)}
         chance = {
             what: [
                 processes.submit(_placebo, machine, all_conversations, states[what], seed) for seed in range(PLACEBOS)
             ]
-            for what, life in lives.items()
-            if life.keeping == "lifetimes" and life.asking != "none"
+            for what, life in LIVES.items()
+            if life.asking != "none"
         }
         random = {what: [one.result() for one in seeds] for what, seeds in chance.items()}
     _add_figures(answers, states, random, f"{name}, {questions} questions")
     machine.drop(WHOLE)
-
-
-def _lives(*, quick: bool) -> dict[str, Life]:
-    """Return the years that are compared, by what they are called; the first one keeps everything."""
-    usual = A_DAY[USUAL]
-    lives = {
-        OFF: Life("off"),
-        f"decay off, {INDEPENDENT} asked {USUAL}": Life("off", INDEPENDENT, usual),
-        FADING: Life("fading"),
-        f"fading, {INDEPENDENT} asked {USUAL}": Life("fading", INDEPENDENT, usual),
-        "lifetimes, no recalls": Life("lifetimes"),
-    }
-    for asking, often in product(ASKING, [USUAL] if quick else A_DAY):
-        lives[f"lifetimes, {asking} asked {often}"] = Life("lifetimes", asking, A_DAY[often])
-    return lives
 
 
 def _each(answers: Answers, running: Mapping[str, Future[State]]) -> Iterator[tuple[str, Future[State]]]:
@@ -150,17 +120,14 @@ def _each(answers: Answers, running: Mapping[str, Future[State]]) -> Iterator[tu
     for name, one in running.items():
         state = one.result()
         answers.details[name] = state.summary(off)
-        shown = ", ".join(f"@{limit} {share:.4f}" for limit, share in zip(LIMITS, state.recall["default"], strict=True))
-        console.print(f"  {name}: {shown}; {state.facts} facts, {state.bytes:,} bytes")
+        console.print(f"  {name}: {state.recall:.4f}; {state.facts} facts, {state.bytes:,} bytes")
         yield name, one
 
 
 def _add_figures(answers: Answers, states: Mapping[str, State], random: Mapping[str, Sequence[State]], of: str) -> None:
     off, faded = states[OFF], states[FADING]
-    answers.add("recall@10 after a year, decay off", "", [off.at_10], note=of)
-    answers.add("recall@10 after a year, decay off, documented ranking", "", [off.documented_at_10])
+    answers.add("recall@10 after a year, decay off", "", [off.recall], note=of)
     answers.add(f"points lost, {FADING}", "points", [lost(off, faded)], most=1.0, note=FADING_NOTE)
-    answers.add(f"points lost, {FADING}, documented ranking", "points", [100 * (off.at_10 - faded.documented_at_10)])
     answers.add(f"bytes saved, {FADING}", "%", [saved(off, faded)])
     for name, state in states.items():
         if name.startswith("lifetimes"):
@@ -177,7 +144,7 @@ def _add_figures(answers: Answers, states: Mapping[str, State], random: Mapping[
 
 def lost(off: State, state: State) -> float:
     """Return by how many points recall@10 is worse."""
-    return 100 * (off.at_10 - state.at_10)
+    return 100 * (off.recall - state.recall)
 
 
 def saved(off: State, state: State) -> float:
@@ -194,7 +161,7 @@ def _placebo(machine: Machine, all_conversations: Sequence[Conversation], left: 
         gone = rng.permutation(len(ids))[: max(len(ids) - left.live.get(one.name, 0), 0)]
         forget.forget(context, one.name, [ids[i] for i in gone.tolist()], AT, purge=True)
         search_indexes.count_lexemes(context, one.name, AT)
-    return _state(machine, context, _unasked(all_conversations, None), RANKINGS[:1])
+    return _state(machine, context, _unasked(all_conversations, None))
 
 
 def _lived(machine: Machine, all_conversations: Sequence[Conversation], life: Life) -> State:
@@ -219,7 +186,7 @@ def _unasked(all_conversations: Sequence[Conversation], fold: int | None) -> lis
 def _mean(states: Sequence[State]) -> State:
     """Return the mean of two halves, each of which answers for the half of the questions it was not asked."""
     return State(
-        {ranking: tuple(np.mean([one.recall[ranking] for one in states], axis=0).tolist()) for ranking in RANKINGS},
+        float(np.mean([one.recall for one in states])),
         {name: round(float(np.mean([one.live[name] for one in states]))) for name in states[0].live},
         round(float(np.mean([one.bytes for one in states]))),
         {name: round(float(np.mean([one.fidelity.get(name, 0) for one in states]))) for name in states[0].fidelity},
@@ -228,7 +195,7 @@ def _mean(states: Sequence[State]) -> State:
 
 def _database() -> str:
     """Return the name of this process's own database."""
-    return f"bench_price_{getpid()}"
+    return f"bench_year_{getpid()}"
 
 
 def _empty(machine: Machine) -> Context:
@@ -240,13 +207,13 @@ def _empty(machine: Machine) -> Context:
     return context
 
 
-def _state(machine: Machine, context: Context, asked: Sequence[Asked], rankings: Sequence[str] = RANKINGS) -> State:
+def _state(machine: Machine, context: Context, asked: Sequence[Asked]) -> State:
     """Measure what is left, and drop the database."""
     with session(context) as db:
         db.execute("vacuum (full, analyze)")
         (size,) = db.execute(BYTES, [[*data.TABLES, "lexemes", "events"]]).fetchone() or (0,)
         fidelity = {name: int(count) for name, count in db.execute(FIDELITIES)}
-    found = {ranking: _recall(machine.context(_database(), ranking=ranking), asked) for ranking in rankings}
+    found = float(np.mean([_share(context, one) for one in asked]))
     live = {name: len(ids) for name, ids in _live(context).items()}
     close_pools()
     machine.drop(_database())
@@ -261,12 +228,7 @@ def _live(context: Context) -> dict[str, list[UUID]]:
     return live
 
 
-def _recall(context: Context, asked: Sequence[Asked]) -> tuple[float, ...]:
-    """Return recall@k: the mean share of a question's evidence among the first k results."""
-    return tuple(np.mean([_shares(context, question) for question in asked], axis=0).tolist())
-
-
-def _shares(context: Context, asked: Asked) -> list[float]:
-    question = recall.Question(asked.text, max(LIMITS))
-    found = [result.text for result in recall.recall(context, asked.namespace, question, AT).results]
-    return [len(asked.evidence & set(found[:limit])) / len(asked.evidence) for limit in LIMITS]
+def _share(context: Context, asked: Asked) -> float:
+    """Return the share of a question's evidence among the first ten results."""
+    found = recall.recall(context, asked.namespace, recall.Question(asked.text, FIRST), AT).results
+    return measures.recall(Outcome(asked, [result.text for result in found]))

@@ -7,10 +7,12 @@ from itertools import chain, groupby
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from tests.benchmarks import hits
+from ebb.contract.retention import Use
+
 from tests.benchmarks.conversations import BEGIN, Conversation, Turn
 from tests.benchmarks.data import AT
-from tests.benchmarks.hits import DAY
+from tests.benchmarks.forgetting import hits
+from tests.benchmarks.forgetting.hits import DAY
 from workers.admin import purge, search_indexes
 from workers.context import Context
 from workers.decay import passes
@@ -21,7 +23,7 @@ SEED = 2026
 Keeping: TypeAlias = Literal["off", "fading", "lifetimes"]
 """How facts are kept: for ever and whole; without a lifetime, but fading; with the lifetime that their words give."""
 
-Asking: TypeAlias = Literal["none", "words of facts", "other questions", "the same questions"]
+Asking: TypeAlias = Literal["none", "words of facts", "other questions"]
 """What is recalled in that year."""
 
 
@@ -72,7 +74,7 @@ def _topics(conversation: Conversation, life: Life) -> list[hits.Topic]:
     match life.asking:
         case "words of facts":
             return hits.of_facts(conversation)
-        case "other questions" | "the same questions":
+        case "other questions":
             return hits.of_questions(conversation, life.fold)
     return []
 
@@ -85,9 +87,11 @@ def _store(context: Context, name: str, turns: Sequence[Turn], life: Life, at: d
 
 
 def _ask(context: Context, name: str, text: str, at: datetime) -> None:
-    """Recall, and do afterwards what the tasks do: touch all that was returned, restore vectors that had faded."""
+    """Recall, and do afterwards what tasks do: touch what was returned, restore faded vectors; the first is used."""
     found = recall.recall(context, name, recall.Question(text), at).results
     touched = touch.touch(context, name, [result.id for result in found], at)
+    if found:
+        touch.used(context, Use.model_construct(namespace=name, ids=[found[0].id]), at)
     if touched.faded:
         embed.regenerate(context, name, touched.faded, at)
 
