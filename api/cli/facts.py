@@ -1,10 +1,11 @@
-"""`ebb store`, `edit`, `reinforce`, `used`, `forget`, `history`, `pin`, `forgotten`, `restore`: facts by their ids."""
+"""Commands on single facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore` and the like."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ebb.contract.facts import EDIT, STORE
+from ebb.contract.reports import FACTS
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
 from api.cli import output
@@ -63,6 +64,26 @@ def _print_life(answer: dict[str, Any]) -> None:
     ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
     over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
     output.console().print(", ".join(part for part in (output.as_it_is(given), over, ignored) if part), style="dim")
+
+
+@command(FACTS, left_out=("before", "offset", "ids"))
+def list_facts(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """List facts without a question, the newest first: all, or those that pass the filters."""
+    if not page["facts"]:
+        output.console().print("No facts match.")
+        return
+    rows = [[one["id"], one["tier"], output.ending(one), _short(one["text"])] for one in page["facts"]]
+    output.print_table(["id", "tier", "ends", "text"], rows)
+    _print_more(page)
+
+
+def _print_more(page: dict[str, Any]) -> None:
+    if page["next"]:
+        output.console().print(f"There are more: --cursor {page['next']}", markup=False)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
@@ -133,8 +154,7 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         return
     columns = ["forgotten", "reason", "restorable until", "run", "id", "text"]
     output.print_table(columns, [_row(one) for one in page["facts"]])
-    if page["next"]:
-        output.console().print(f"There are more: --cursor {page['next']}", markup=False)
+    _print_more(page)
 
 
 @command_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
@@ -197,9 +217,8 @@ def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _row(one: dict[str, Any]) -> list[object]:
-    text = one["text"] if len(one["text"]) <= LONGEST else f"{one['text'][: LONGEST - 1]}…"
     when, until = one["forgotten_at"][:16].replace("T", " "), one["restorable_until"][:10]
-    return [when, one["reason"], until, one["run"], one["id"], text]
+    return [when, one["reason"], until, one["run"], one["id"], _short(one["text"])]
 
 
 def _details(event: dict[str, Any]) -> str:
@@ -211,6 +230,6 @@ def _until(instant: str | None) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "store": store, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget, "history": history,
-    "pin": pin, "forgotten": forgotten, "restore": restore,
+    "store": store, "list": list_facts, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget,
+    "history": history, "pin": pin, "forgotten": forgotten, "restore": restore,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from ebb.contract.decay import HELD
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.reports import FACTS
 from ebb.contract.retention import FORGOTTEN
 from pydantic import Field
 
@@ -18,8 +19,14 @@ Query = Annotated[str, Field(description="A question or topic in your own words.
 FEW = {"limit": Annotated[int, Field(ge=1, le=100)]}
 """Each fact costs an agent tokens."""
 
+FILTERS = "tag category kind role pinned entity key session source documents"
+SHOWN = (
+    "id", "text", "tier", "created_at", "source_date", "ends_at", "tags", "entity", "key", "value", "role", "session",
+)  # fmt: skip
+"""What an agent sees of a listed fact."""
 
-@tool_of(RECALL, "query limit tag category kind role pinned as_of explain", types=FEW)
+
+@tool_of(RECALL, f"query limit {FILTERS} as_of explain", types=FEW)
 def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 
@@ -67,6 +74,17 @@ def context(call: Call, given: dict[str, Any]) -> Answer:
     return {"facts": [], **brief(_asked(call, CONTEXT, given))}
 
 
+@tool_of(FACTS, f"limit cursor {FILTERS}", types=FEW, defaults={"limit": 20})
+def facts(call: Call, given: dict[str, Any]) -> Answer:
+    """List facts without a question, the newest first: all, or those that pass the filters. This is not use.
+
+    Returns {"facts": [{"id", "text", "tier", "created_at", …}], "next"}; give `next` as `cursor` for those that follow.
+    """
+    found = read(call).client.perform(FACTS, given)
+    shown = [{name: one.get(name) for name in SHOWN} for one in found["facts"]]
+    return {"facts": [], **brief({"facts": shown, "next": found["next"]})}
+
+
 def stats(call: Call) -> Answer:
     """Return how much is remembered: facts by tier, fidelity and decay class, what is due, held, or contradictory.
 
@@ -95,4 +113,4 @@ def held(call: Call, given: dict[str, Any]) -> Answer:
     return read(call).client.perform(HELD, given)
 
 
-TOOLS = (reads(recall), reads(lookup), reads(context), reads(stats), reads(held), reads(forgotten))
+TOOLS = (reads(recall), reads(lookup), reads(context), reads(facts), reads(stats), reads(held), reads(forgotten))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.acceptance
 ONE = "0198c0de-0000-7000-8000-000000000001"
 PAGES: dict[str, dict[str, Any]] = {
     "GET /": {"days": "14"},
-    "GET /dashboard/facts": {"before": ONE},
+    "GET /dashboard/facts": {"before": ONE, "tag": "a", "role": "user", "tier": "cold"},
     "GET /dashboard/facts/{id}": {},
     "GET /dashboard/forecast": {"days": "30"},
     "GET /dashboard/recall": {"query": "Mira", "limit": "3", "tag": "a", "category": "b", "as_of": "2026-01-01",

@@ -32,6 +32,8 @@ KEPT = ["The lighthouse keeper counts ships.", "Rye bread needs a night.", "Tea 
 ONE, TWO, NONE = (f"0198c0de-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
 
 HERE = {"namespace": NAME, "now": AT}
+FILTERS = {"tag": "a", "category": "b", "kind": "semantic", "role": "user", "pinned": True, "entity": "Mira",
+           "key": "home", "session": "s", "source": "d", "tier": "hot", "documents": False}  # fmt: skip
 ASKED: dict[str, dict[str, Any]] = {
     "memory.store": HERE | {"text": "Mira moved.", "touch": True, "classify": True, "tags": ["a"], "kind": "episodic",
                             "count_turns": True,
@@ -44,16 +46,14 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.store_many": HERE | {"facts": [{"text": "Mira moved."}, {"text": "b"}], "touch": True, "classify": True,
                                  "count_turns": True},
     "memory.bring_back": HERE | {"records": [{"link": {"source": ONE, "target": TWO}}, {"text": "a"}]},
-    "memory.recall": HERE | {"query": "Mira", "limit": 3, "tag": "a", "category": "b", "kind": "semantic", "as_of": AT,
-                             "known_as_of": AT, "explain": True, "why": ONE, "touch": True, "pinned": True,
-                             "role": "user"},
+    "memory.recall": HERE | {"query": "Mira", "limit": 3, "as_of": AT, "known_as_of": AT, "explain": True, "why": ONE,
+                             "touch": True} | FILTERS,
     "memory.lookup": HERE | {"entity": "Mira", "key": "home", "tag": "a", "as_of": AT, "known_as_of": AT,
                              "touch": True, "limit": 3},
     "memory.context": HERE | {"query": "Mira", "limit": 3, "max_tokens": 90, "format": "full", "order": "rank",
                               "summary_threshold": 9, "prefer_long_term": True, "use_importance_recency": True,
                               "min_similarity": 0.5, "entity_lookup": True, "entities": ["Mira"], "documents": True,
-                              "tag": "a", "category": "b", "kind": "semantic", "explain": True, "touch": True,
-                              "pinned": True, "role": "user"},
+                              "explain": True, "touch": True} | FILTERS,
     "memory.touch": {"ids": [ONE], "namespace": NAME, "at": AT},
     "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
     "memory.used": HERE | {"ids": [ONE]},
@@ -100,7 +100,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.curve": HERE | {"id": ONE},
     "memory.neighbours": HERE | {"id": ONE, "most": 3},
     "memory.fact": HERE | {"id": ONE},
-    "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": [ONE]},
+    "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1} | FILTERS,
     "memory.forecast": HERE | {"days": 3, "shown": 2},
     "memory.contradictions": HERE | {"limit": 3},
     "memory.resolve": HERE | {"ids": [ONE, TWO], "keep": ONE, "both": False},

@@ -32,6 +32,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "recall": {"query": f"Who sails to {SECRET}?", "explain": True},
         "context": {"query": f"Who sails to {SECRET}?"},
         "lookup": {"entity": "Mira"},
+        "facts": {"role": "user"},
         "stats": {},
         "forgotten": {},
         "held": {},
@@ -46,7 +47,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "context", "stats", "held", "forgotten", "relate")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "facts", "context", "stats", "held", "forgotten", "relate")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 

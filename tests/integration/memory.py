@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from ebb.contract.admin import ChangeSettings
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
+from ebb.contract.reports import ListFacts
 from ebb.contract.retention import Outcome, ShowHistory
 from psycopg.rows import dict_row
 
@@ -24,8 +25,7 @@ from workers.decay import backfill, passes
 from workers.decay.backfill import Backfilled
 from workers.decay.passes import Report
 from workers.errors import InvalidInputError
-from workers.memory import embed, forget, history, namespace_settings, pin, recall, restore, store, touch
-from workers.memory import facts as forgotten
+from workers.memory import embed, facts, forget, history, namespace_settings, pin, recall, restore, store, touch
 from workers.memory.add import Stored
 from workers.memory.recall import Recalled
 from workers.memory.touch import Reinforced, Touched
@@ -116,6 +116,10 @@ class Memory:
         filters = Filters(**{name: question.pop(name) for name in Filters.model_fields if name in question})
         return recall.recall(self.context, namespace, recall.Question(query, filters=filters, **question), day(at))
 
+    def listed(self, *, at: float = 0, **asked: Any) -> list[dict[str, Any]]:
+        """Return the first facts that are listed, the newest first."""
+        return facts.page(self.context, ListFacts(**asked), day(at))[0]
+
     def ids(self, query: str, **question: Any) -> list[UUID]:
         """Return who is recalled, best first."""
         return [result.id for result in self.ask(query, **question).results]
@@ -164,7 +168,7 @@ class Memory:
         """Return the ids of the selected tombstones, newest first, read page by page."""
         chosen, behind, found = selected(**selection), None, list[UUID]()
         while True:
-            page = forgotten.forgotten(self.context, namespace, chosen, limit, behind)
+            page = facts.forgotten(self.context, namespace, chosen, limit, behind)
             found += [one.id for one in page.facts]
             behind = cursors.place(page.next, Cursor)
             if behind is None:

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 from ebb.contract.recall import Lookup
+from ebb.contract.reports import ListFacts
 from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up import examples
@@ -91,7 +92,7 @@ class Lives:
         return [one.id for one in found]
 
     def listed(self) -> set[UUID]:
-        found, _ = show.page(self.memory.context, self.name, 100, day(self.at))
+        found, _ = show.page(self.memory.context, ListFacts(namespace=self.name), day(self.at))
         return {one["id"] for one in found}
 
     def injected(self) -> set[UUID]:
@@ -190,7 +191,7 @@ def test_of_facts_that_end_at_once_the_same_ones_stay_before_a_pass_and_after_it
     at = memory.row(ids[0])["ends"] + 1
     if passed:
         memory.decay(at)
-    assert {one["id"] for one in show.page(memory.context, "default", 100, day(at))[0]} == set(ids[6:])
+    assert {one["id"] for one in show.page(memory.context, ListFacts(limit=100), day(at))[0]} == set(ids[6:])
     assert memory.stats(at).expired_pending == (0 if passed else 6)
     text = memory.value("select text from facts where id = %s", ids[20])
     (again,) = memory.store({"text": text, "confidence": 0.2}, at=at)

@@ -10,6 +10,7 @@ from workers.core.text import strip_injected
 from workers.memory import context
 from workers.memory.context import Injection, Shape
 from workers.memory.recall import Preferences, Question
+from workers.storage.candidates import WITHOUT_DOCUMENTS
 
 DARK = "User prefers dark mode"
 SENTENCES = " ".join(f"Sentence {number} says that the lake was calm." for number in range(10))
@@ -144,7 +145,7 @@ def test_what_is_too_unlike_is_left_out(memory: Memory) -> None:
 def test_many_documents_do_not_crowd_facts_out(memory: Memory) -> None:
     memory.store(*[{"text": f"Grandma cello note {n}.", "kind": "chunk", "source": "x.md"} for n in range(300)])
     memory.add("Grandmother keeps the violoncello upstairs.")
-    facts = [line.fact.text for line in inject_from(memory, "grandmas cellos", documents=False).lines]
+    facts = [line.fact.text for line in inject_from(memory, "grandmas cellos", filters=WITHOUT_DOCUMENTS).lines]
     assert facts == ["Grandmother keeps the violoncello upstairs."]
     assert len(inject_from(memory, "grandmas cellos", limit=50).lines) > 1
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.reports import ListFacts
 from memory import Memory
 
 from workers.admin import purge, stats
@@ -124,7 +125,7 @@ def test_what_ended_in_a_gap_is_shown_in_no_branch(memory: Memory) -> None:
 
 def shown(memory: Memory) -> set[UUID]:
     """Return the facts that a list shows at the real time."""
-    return {one["id"] for one in facts.page(memory.context, "a", 100, datetime.now(UTC))[0]}
+    return {one["id"] for one in facts.page(memory.context, ListFacts(namespace="a", limit=100), datetime.now(UTC))[0]}
 
 
 def test_what_ends_after_a_gap_is_forgotten_as_ever(memory: Memory) -> None:

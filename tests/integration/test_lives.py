@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from ebb.contract.recall import Lookup
+from ebb.contract.reports import ListFacts
 from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,7 +92,7 @@ def test_every_reader_tells_the_same_end(memory: Memory) -> None:
     assert (recalled.ends_at, recalled.ends_for) == (looked_up.ends_at, looked_up.ends_for) == expected
     (exported,) = export.export(memory.context, "default", day(0))
     shown = show.show(memory.context, "default", one.id, day(0))
-    (listed,), _ = show.page(memory.context, "default", 10, day(0))
+    (listed,), _ = show.page(memory.context, ListFacts(limit=10), day(0))
     assert {(line["ends_at"], line["ends_for"]) for line in (exported, shown, listed)} == {expected}
     found = history.history(memory.context, ShowHistory(id=one.id), day(0))
     assert (found.ends_at, found.ends_for) == expected

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from ebb.contract.graph import ListRelations
 from ebb.contract.recall import Lookup
+from ebb.contract.reports import ListFacts
 from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,14 +101,16 @@ def test_all_about_an_entity_is_listed_once_though_it_is_used_on_the_way(
     assert [one.id for one in found] == [one.id for one in whole]
 
 
+def listing(namespace: str, limit: int, place: Any) -> ListFacts:
+    return ListFacts(namespace=namespace, limit=limit, before=place and place.before)
+
+
 @few
 @given(st.integers(0, 12), limits)
 def test_facts_are_each_listed_once(memory: Memory, count: int, limit: int) -> None:
     name = f"tenant-{uuid4()}"
     added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
-    pages = turned(
-        lambda place: show.page(memory.context, name, limit, day(20), before=place and place.before), show.Cursor
-    )
+    pages = turned(lambda place: show.page(memory.context, listing(name, limit, place), day(20)), show.Cursor)
     assert [one["id"] for one in pages] == sorted(added, reverse=True)
 
 
@@ -121,7 +124,7 @@ def test_facts_that_stay_are_each_listed_once_while_others_come_and_go(
     goes = [memory.add(f"Fact {place}, for now.", namespace=name) for place in range(count)]
 
     def page(place: Any) -> Page:
-        found = show.page(memory.context, name, limit, day(20), before=place and place.before)
+        found = show.page(memory.context, listing(name, limit, place), day(20))
         memory.store({"text": f"New {uuid4()}", "id": str(uuid4())}, f"New {uuid4()}", namespace=name)
         gone = data.draw(st.sampled_from(goes))
         memory.forget(gone, at=1, namespace=name, purge=True)

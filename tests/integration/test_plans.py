@@ -239,7 +239,7 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
 
 
 def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> None:
-    given = {"namespace": 1, "before": None, "now": day(0), "limit": 100, "offset": 0}
+    given = {"namespace": 1, "before": None, "limit": 100, "offset": 0} | Scope(day(0)).parameters()
     assert indexes(filled, visible.PAGE, given)["facts_pkey"] == "Index Scan"
 
 

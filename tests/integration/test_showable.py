@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from ebb.contract.reports import ListFacts
 from ebb.contract.values import FIRST_INSTANT, LAST_INSTANT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +67,7 @@ def test_whatever_is_stored_can_be_listed_shown_exported_and_imported(
     memory: Memory, twin: Memory, fact: dict[str, Any]
 ) -> None:
     stored = _stored(memory, fact)
-    listed, _ = facts.page(memory.context, "default", 1_000, day(0))
+    listed, _ = facts.page(memory.context, ListFacts(limit=1_000), day(0))
     _sendable(answers.facts(listed))
     exported = [answers.fact(one) for one in export.export(memory.context, "default", day(0))]
     lines = [_sendable(json.loads(json.dumps(one, default=str))) for one in exported]
@@ -99,7 +100,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
     memory.rows("update facts set source_date = '20000-01-01Z', created_at = '20000-01-01Z' where id = %s", late)
     memory.rows("update activity set last_seen_at = '20000-01-01Z', expires_at = '21000-01-01Z' where fact = %s", late)
     memory.rows("update facts set source_date = '0100-01-01Z BC', created_at = '0100-01-01Z BC' where id = %s", early)
-    listed, _ = facts.page(memory.context, "default", 10, day(0))
+    listed, _ = facts.page(memory.context, ListFacts(limit=10), day(0))
     _sendable(answers.facts(listed))
     shown = {one["id"]: one for one in memory.archive() if "text" in one}
     assert shown[str(half)]["metadata"] == {"\ufffd": ["a\ufffd", "\U0001f600"]}
@@ -109,7 +110,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
     for id_ in (half, late, early):
         assert memory.history(id_)
     assert twin.bring_back(list(shown.values()))[:3] == ["added"] * 3
-    assert len(facts.page(twin.context, "default", 10, day(0))[0]) == len(listed)
+    assert len(facts.page(twin.context, ListFacts(limit=10), day(0))[0]) == len(listed)
 
 
 @pytest.mark.parametrize("times", [10**6 + 1, 2**31 - 1])

@@ -25,7 +25,7 @@ from workers.llm.classification import Case, classify
 from workers.llm.statement import Statement
 from workers.memory.recall import arms
 from workers.storage import documents, facts, signatures, visible
-from workers.storage.candidates import Scope
+from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -148,14 +148,14 @@ def _case(
 def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetime) -> list[UUID]:
     own = signature.encode(vector[None, :])[0]
     # What a file says is changed in the file.
-    scope = Scope(now, documents=not documents.any_chunk(db, tenant.id))
+    scope = Scope(now, WITHOUT_DOCUMENTS if documents.any_chunk(db, tenant.id) else NO_FILTERS)
     differing = signatures.nearest(db, tenant.id, own, NEAREST, scope)
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return [id_ for id_, cosine in zip(differing, cosines.tolist(), strict=True) if cosine >= LEAST_SIMILARITY]
 
 
 def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
-    found = arms.text_arm(db, tenant, text, Scope(now, documents=False))
+    found = arms.text_arm(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
     return [id_ for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.reports import ListFacts
 from ebb.contract.retention import Forgotten, ForgottenFact
 
 from workers.context import Context
@@ -15,13 +16,14 @@ from workers.core.arrays import Floats
 from workers.core.fading import Anchors
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
-from workers.errors import NotFoundError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import endings_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
 from workers.storage import exports, lenient, tombstones, visible
 from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
-from workers.storage.connection import reading, transaction
+from workers.storage.candidates import Scope
+from workers.storage.connection import Connection, reading, transaction
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
 from workers.validation import cursors
@@ -60,26 +62,31 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
     return shown
 
 
-def among(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[dict[str, Any]]:
-    """Return those of these facts that readers see, in the order of the ids, in the terms of an export."""
-    with transaction(context.database_url) as db:
-        rows = exports.shown(db, namespace, ids, now)
-    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context)
+def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[str, Any]], Cursor | None]:
+    """Return the facts of `ids` that readers see, or the next that pass the filters, newest first, and where to go on.
 
+    They are in the terms of an export; reading does not touch them.
 
-def page(
-    context: Context, namespace: str, limit: int, now: datetime, *, before: UUID | None = None, offset: int = 0
-) -> tuple[list[dict[str, Any]], Cursor | None]:
-    """Return the next facts that readers see, newest first, in the terms of an export, and where to go on.
-
-    Reading does not touch them.
+    Raises:
+        InvalidInputError: the cursor is not one of this listing, or there are filters beside ids.
     """
+    scope = Scope(now, asked)
+    if asked.ids is not None and scope.selects:
+        raise InvalidInputError("ids: these facts alone are shown; leave out the filters, or the ids.")
     with transaction(context.database_url) as db:
-        tenant = tenants.find(db, namespace)
-        ids = [] if tenant is None else visible.page(db, tenant.id, now, limit + 1, before=before, offset=offset)
-        rows = exports.shown(db, namespace, ids[:limit], now)
-    rest = Cursor(ids[limit - 1]) if len(ids) > limit else None
-    return _shaped([rows[id_] for id_ in ids[:limit] if id_ in rows], now, context), rest
+        tenant = tenants.find(db, asked.namespace)
+        found = asked.ids if asked.ids is not None else _page(db, tenant.id, asked, scope) if tenant else []
+        ids = found if asked.ids is not None else found[: asked.limit]
+        rows = exports.shown(db, asked.namespace, ids, now)
+    rest = Cursor(ids[-1]) if len(found) > len(ids) else None
+    return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context), rest
+
+
+def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[UUID]:
+    """Return the ids of a page and of one fact more, if there is one."""
+    place = cursors.place(asked.cursor, Cursor)
+    before = place.before if place else asked.before
+    return visible.page(db, tenant, scope, asked.limit + 1, before=before, offset=asked.offset)
 
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:

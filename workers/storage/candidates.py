@@ -11,22 +11,34 @@ from ebb.contract.recall import Filters
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Vectors
+from workers.core.tiers import Tier
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 NO_FILTERS = Filters()
+WITHOUT_DOCUMENTS = Filters(documents=False)
 
 # What the filters of a scope let pass. In each statement before its limit, so that rare facts are not missed.
 FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
         and (%(role)s::text is null or facts.role = %(role)s)
+        and (%(entity)s::text is null
+            or left(lower(facts.entity), 200) = left(lower(%(entity)s), 200)
+                and lower(facts.entity) = lower(%(entity)s))
+        and (%(key)s::text is null or lower(facts.key) = lower(%(key)s))
+        and (%(sessions)s::jsonb[] is null or facts.session = any(%(sessions)s::jsonb[]))
+        and (%(source)s::text is null or facts.source = %(source)s)
         and (%(documents)s or facts.kind <> 'chunk')
         and (%(pinned)s::boolean is null or %(pinned)s = exists (
             select from activity
             where activity.namespace = facts.namespace and activity.fact = facts.id and pinned_until > %(now)s
+        ))
+        and (%(tier)s::int is null or %(tier)s = (
+            select tier from activity where activity.namespace = facts.namespace and activity.fact = facts.id
         ))"""
 
 # Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
@@ -60,6 +72,12 @@ WEIGH = r"""
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
                 when facts.kind <> %(kind)s::text then 'other kind'
                 when role is distinct from coalesce(%(role)s::text, role) then 'other role'
+                when lower(entity) is distinct from lower(coalesce(%(entity)s::text, entity)) then 'other entity'
+                when lower(key) is distinct from lower(coalesce(%(key)s::text, key)) then 'other key'
+                when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null)
+                    then 'other session'
+                when source is distinct from coalesce(%(source)s::text, source) then 'other source'
+                when tier <> %(tier)s::int then 'other tier'
                 when facts.kind = 'chunk' and not %(documents)s then 'of a document'
                 when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
                     case when %(pinned)s then 'not pinned' else 'pinned' end
@@ -119,7 +137,6 @@ class Scope:
     filters: Filters = NO_FILTERS
     as_of: datetime | None = None
     known_as_of: datetime | None = None
-    documents: bool = True
     ever: bool = False
 
     @property
@@ -133,12 +150,20 @@ class Scope:
     @property
     def selects(self) -> bool:
         """Return whether some facts of the namespace are left out by a filter."""
-        return not self.documents or any(value is not None for value in self.filters.filters().values())
+        return self.filters.filters() != NO_FILTERS.filters()
 
     def parameters(self) -> dict[str, Any]:
         """Return what statements take of a scope."""
-        own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "documents": self.documents}
-        return own | {"ever": self.looks_back} | self.filters.filters()
+        own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
+        tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
+        return own | self.filters.filters() | {"tier": tier, "sessions": _as_stored(self.filters.session)}
+
+
+def _as_stored(session: str | int | None) -> list[Jsonb] | None:
+    """Return how a session may be stored: a number also as the text of it, and the other way round."""
+    if session is None:
+        return None
+    return [Jsonb(str(session))] + ([Jsonb(int(session))] if str(session).lstrip("-").isdecimal() else [])
 
 
 KINDS: dict[str, type[Any]] = {

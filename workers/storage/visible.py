@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workers.core.fading import REASONS
+from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection
 
 VISIBLE = """
@@ -133,12 +134,13 @@ def reached(db: Connection, namespace: int, ids: Sequence[UUID], at: datetime) -
     return dict(db.execute(REACHED, given).fetchall())
 
 
-PAGE = """
+PAGE = f"""
     select facts.id
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
         and coalesce(forgotten_at, superseded_at) is null
+        and {FILTERED}
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by facts.id desc
     limit %(limit)s offset %(offset)s
@@ -146,11 +148,11 @@ PAGE = """
 
 
 def page(
-    db: Connection, namespace: int, now: datetime, limit: int, *, before: UUID | None = None, offset: int = 0
+    db: Connection, namespace: int, scope: Scope, limit: int, *, before: UUID | None = None, offset: int = 0
 ) -> list[UUID]:
-    """Return the next facts that readers see, the last id first, which of Ebb's own ids is the newest.
+    """Return the next facts that readers see and the filters let pass, the last id first, which of Ebb's is the newest.
 
     What is stored meanwhile shifts an offset, but not what comes `before` an id.
     """
-    given = {"namespace": namespace, "now": now, "limit": limit, "before": before, "offset": offset}
+    given = {"namespace": namespace, "limit": limit, "before": before, "offset": offset} | scope.parameters()
     return [id_ for (id_,) in db.execute(PAGE, given)]

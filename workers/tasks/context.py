@@ -25,7 +25,6 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         limit=asked.limit,
         filters=asked,
         explain=asked.explain,
-        documents=asked.documents or asked.kind == "chunk",
         min_similarity=-1.0 if asked.min_similarity is None else asked.min_similarity,
         preferences=Preferences(
             long_term=_chosen(asked.prefer_long_term, settings.prefer_long_term),

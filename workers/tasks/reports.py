@@ -49,13 +49,9 @@ def fact(_: Task, asked: contract.ShowFact) -> dict[str, Any]:
 
 @task_of(contract.FACTS, contract.ListFacts)
 def facts(_: Task, asked: contract.ListFacts) -> dict[str, Any]:
-    """Return facts as they are now: those of `ids`, or else a page of all, the newest first."""
+    """Return facts as they are now: those of `ids`, or else a page of those that pass the filters, the newest first."""
     at = asked.now or context.now()
-    if asked.ids is not None:
-        return answers.facts(showing.among(context, asked.namespace, asked.ids, at))
-    place = cursors.place(asked.cursor, showing.Cursor)
-    last = place.before if place else asked.before
-    return answers.facts(*showing.page(context, asked.namespace, asked.limit, at, before=last, offset=asked.offset))
+    return answers.facts(*showing.page(context, asked, at))
 
 
 @task_of(contract.CURVE, contract.ShowCurve)

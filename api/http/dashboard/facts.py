@@ -17,15 +17,18 @@ from workers.errors import NotFoundError
 routes = router()
 
 ROWS = 50
+FILTERS = ("tag", "category", "entity", "session", "source", "role", "tier")
 
 
 @routes.get("/dashboard/facts")
 def facts(request: Request, memory: Reading, before: Annotated[UUID | None, Query()] = None) -> HTMLResponse:
-    """Show one page of live facts without counting this as use."""
-    found = memory.facts(ROWS + 1, before=None if before is None else str(before))["facts"]
+    """Show one page of live facts that pass the filters, without counting this as use."""
+    asked = {name: request.query_params.get(name, "").strip() for name in FILTERS}
+    given = {name: value for name, value in asked.items() if value}
+    found = memory.facts(ROWS + 1, before=None if before is None else str(before), **given)["facts"]
     shown = found[:ROWS]
     next_ = shown[-1]["id"] if len(found) > ROWS else None
-    return page(request, "facts.html", facts=shown, next=next_, later=before)
+    return page(request, "facts.html", facts=shown, next=next_, later=before, asked=asked, given=given)
 
 
 MOST_NEIGHBOURS = 20

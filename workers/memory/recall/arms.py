@@ -10,7 +10,7 @@ from workers.core import ranking, signature
 from workers.core.arrays import Floats, Ints, Vectors
 from workers.core.names import capitalised
 from workers.storage import candidates, documents, signatures, words
-from workers.storage.candidates import Matches, Scope
+from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Matches, Scope
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
@@ -147,8 +147,8 @@ def _bm25(found: Matches, terms: Sequence[Term], namespace: Namespace, *, all_re
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
     """Return the facts of a namespace whose signatures are nearest to the (dims,) query's, each with its similarity."""
     own = signature.encode(query[None, :])[0]
-    if not scope.documents and not documents.any_chunk(db, namespace.id):
-        scope = replace(scope, documents=True)
+    if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
+        scope = replace(scope, filters=NO_FILTERS)
     differing = signatures.nearest(db, namespace.id, own, ARM_SIZE, scope)
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return dict(zip(differing, cosines.tolist(), strict=True))

@@ -57,7 +57,7 @@ class Asked:
 
     def search_ever(self) -> Found:
         """Return what the arms find in all there ever was: forgotten, superseded, whatever the filters."""
-        scope = replace(self.scope, filters=NO_FILTERS, documents=True, ever=True)
+        scope = replace(self.scope, filters=NO_FILTERS, ever=True)
         text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
         return Found(text, near, self.found.meaning)

@@ -35,7 +35,6 @@ class Question:
     as_of: datetime | None = None
     explain: bool = False
     known_as_of: datetime | None = None
-    documents: bool = True
     min_similarity: float = -1.0
     preferences: Preferences = UNSCALED
     why: UUID | None = None

@@ -19,7 +19,9 @@ from ebb.contract.values import (
     Names,
     Query,
     Role,
+    Session,
     Tag,
+    Tier,
     Whole,
 )
 
@@ -46,15 +48,24 @@ class Question(Timed):
 class Filters(Params):
     """Which facts are asked about: those that pass every filter given."""
 
-    tag: Annotated[Tag | None, Field(description="only facts with this tag; then only words are matched")] = None
+    tag: Annotated[Tag | None, Field(description="only facts with this tag; a recall then matches words alone")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
     role: Annotated[Role | None, Field(description="only what the user, assistant, system or tool said")] = None
     pinned: Annotated[Flag | None, Field(description="only facts that are pinned, or with false only others")] = None
+    entity: Annotated[Name | None, Field(description="only facts about this person or thing, in any case")] = None
+    key: Annotated[Name | None, Field(description="only facts about this property, in any case")] = None
+    session: Annotated[Session | None, Field(description="only facts of this conversation")] = None
+    source: Annotated[Name | None, Field(description="only facts from this source, such as the path of a file")] = None
+    tier: Annotated[
+        Tier | None, Field(description="only facts of this tier, as their last use or the last pass found it")
+    ] = None
+    documents: Annotated[Flag, Field(description="also parts of indexed files")] = True
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters alone, by name."""
-        return {name: getattr(self, name) for name in Filters.model_fields}
+        """Return the filters alone, by name; who asks for parts of files wants documents."""
+        given = {name: getattr(self, name) for name in Filters.model_fields}
+        return given | {"documents": self.documents or self.kind == "chunk"}
 
 
 class Explained(Question):

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, STORE_SECONDS, Answer, Operation, Page, Params, Timed
+from ebb.contract.recall import Filters
 from ebb.contract.values import (
     MOST_FACTS,
     MOST_RESULTS,
@@ -31,10 +32,10 @@ class ShowFact(Timed):
     id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
 
 
-class ListFacts(Timed):
+class ListFacts(Filters, Timed):
     """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
 
-    Reading them so is not use.
+    Only those that pass every filter given. Reading them so is not use.
     """
 
     limit: Annotated[ListLimit, Field(description="how many at most")] = 100

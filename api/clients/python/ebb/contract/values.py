@@ -45,6 +45,7 @@ DecayClass = Literal[
 Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
+Tier = Literal["hot", "warm", "cold"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
 """Why a fact was forgotten; `asked` and `retracted` are requests, the others ended it without one."""
 

@@ -1,0 +1,81 @@
+"""Filters: lists and recalls return the facts that pass all of them, and say which one left a fact out."""
+
+from typing import Any
+
+import pytest
+from ebb.contract.reports import ListFacts
+from memory import Memory, day
+
+from workers.errors import InvalidInputError
+from workers.memory import facts as listing
+from workers.validation import cursors
+
+TEXT = "The boat lies in the north harbour"
+SELF = {
+    "tags": ["sea"], "category": "boats", "kind": "episodic", "role": "user", "entity": "Mira", "key": "boat",
+    "session": 7, "source": "chat", "coactivations": 9,
+}  # fmt: skip
+MATCHING: list[tuple[str, Any]] = [
+    ("tag", "sea"), ("category", "boats"), ("kind", "episodic"), ("role", "user"), ("entity", "mIRA"), ("key", "Boat"),
+    ("session", "7"), ("session", 7), ("source", "chat"), ("tier", "hot"), ("pinned", True),
+]  # fmt: skip
+OTHERS: list[tuple[str, Any, str]] = [
+    ("entity", "Anselm", "other entity"), ("key", "house", "other key"), ("session", "x", "other session"),
+    ("source", "mail", "other source"), ("tier", "cold", "other tier"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def facts(memory: Memory) -> tuple[Any, Any]:
+    """Return the ids of two facts that differ in all that can be filtered."""
+    one = memory.add(TEXT, **SELF)
+    other = memory.add(f"{TEXT}, says Anselm", tags=["talk"], session="8")
+    memory.pin(one, at=0)
+    memory.rows("update activity set tier = 1 where fact = %s", other)
+    return one, other
+
+
+@pytest.mark.parametrize(("name", "value"), MATCHING)
+def test_a_filter_holds_in_lists_and_in_recalls(memory: Memory, facts: tuple[Any, Any], name: str, value: Any) -> None:
+    assert [one["id"] for one in memory.listed(**{name: value})] == [facts[0]]
+    assert memory.ids("north harbour", **{name: value}) == [facts[0]]
+
+
+@pytest.mark.parametrize(("name", "value", "rule"), OTHERS)
+def test_an_explanation_names_the_filter_that_left_a_fact_out(
+    memory: Memory, facts: tuple[Any, Any], name: str, value: Any, rule: str
+) -> None:
+    found = memory.ask("north harbour", explain=True, **{name: value})
+    assert facts[0] not in {one.id for one in found.results}
+    assert rule in {one["rule"] for one in found.left_out or () if one["id"] == str(facts[0])}
+
+
+def test_filters_hold_together_and_pages_go_on_within_them(memory: Memory) -> None:
+    wanted = [memory.add(f"Boat {place}", tags=["sea"], session=1) for place in range(5)]
+    for place in range(5):
+        memory.add(f"House {place}", tags=["land"], session=1)
+        memory.add(f"Ship {place}", tags=["sea"], session=2)
+    found, rest = listing.page(memory.context, ListFacts(tag="sea", session=1, limit=2), day(0))
+    while rest:
+        asked = ListFacts(tag="sea", session=1, limit=2, cursor=cursors.following(rest))
+        page, rest = listing.page(memory.context, asked, day(0))
+        found += page
+    assert [one["id"] for one in found] == wanted[::-1]
+
+
+def test_parts_of_files_are_left_out_of_lists_and_recalls_where_that_is_wanted(memory: Memory) -> None:
+    own = memory.add(TEXT)
+    memory.add(f"{TEXT}. See the map.", kind="chunk", source="notes/boat.md")
+    assert len(memory.listed()) == 2
+    assert [one["id"] for one in memory.listed(documents=False)] == [own]
+    assert memory.ids("north harbour", documents=False) == [own]
+
+
+def test_filters_beside_ids_are_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidInputError, match="leave out the filters"):
+        memory.listed(ids=[memory.add(TEXT)], tag="sea")
+
+
+def test_a_tier_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(ValueError, match="'hot', 'warm' or 'cold'"):
+        ListFacts(tier="tepid")  # type: ignore[arg-type]  # what a caller may send
