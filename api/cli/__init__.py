@@ -21,7 +21,7 @@ from workers.errors import EbbError  # noqa: E402
 MODULES = {
     "system": "up down status",
     "processes": "worker beat flower api mcp",
-    "facts": "store edit reinforce used forget history pin forgotten restore",
+    "facts": "store list edit reinforce used forget history pin forgotten restore",
     "recall": "recall lookup context stats",
     "index": "index",
     "graph": "link unlink relate unrelate relations",

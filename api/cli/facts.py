@@ -67,7 +67,7 @@ def _print_life(answer: dict[str, Any]) -> None:
 
 
 @command(FACTS, left_out=("before", "offset", "ids"))
-def list_facts(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """List facts without a question, the newest first: all, or those that pass the filters."""
     if not page["facts"]:
         output.console().print("No facts match.")
@@ -230,6 +230,6 @@ def _until(instant: str | None) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "store": store, "list": list_facts, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget,
+    "store": store, "list": list_, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget,
     "history": history, "pin": pin, "forgotten": forgotten, "restore": restore,
 }  # fmt: skip
