@@ -21,7 +21,7 @@ from workers.core.arrays import Vectors
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
-from workers.memory.recall import arms, scoring
+from workers.memory.recall import scoring, text_arm
 from workers.memory.store import store_many
 from workers.storage import candidates, facts, items, namespaces
 from workers.storage.candidates import Scope
@@ -253,7 +253,7 @@ def _scored(
         return []
     scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
-    text = arms.text_arm(db, tenant, query, scope)
+    text = text_arm.search(db, tenant, query, scope)
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     fused = ranking.fuse(by_words, scoring.similarities(read, usable), context.embedder.weight)

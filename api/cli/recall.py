@@ -53,7 +53,9 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
 
 
 def _text(one: dict[str, Any]) -> str:
-    """Return what a fact says, and of a document's part where it stands."""
+    """Return what a fact says, of a long one the passage that fits, and of a document's part where it stands."""
+    if one.get("passage"):
+        return f"… {one['passage']['text']} …"
     if one["kind"] != "chunk" or not one["path"]:
         return str(one["text"])
     return f"{one['path']}: {one['section']}\n{one['text']}" if one["section"] else f"{one['path']}\n{one['text']}"

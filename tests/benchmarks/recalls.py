@@ -15,7 +15,7 @@ from workers.admin import search_indexes
 from workers.context import Context
 from workers.core import signature
 from workers.memory import recall
-from workers.memory.recall import answer, arms, pipeline, scoring
+from workers.memory.recall import answer, arms, pipeline, scoring, text_arm
 from workers.storage import candidates, facts, namespaces, signatures, words
 from workers.storage.connection import Connection, close_pools, connect
 
@@ -32,7 +32,7 @@ SAMPLED = 400
 
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
-    "text arm": (arms, "text_arm"),
+    "text arm": (text_arm, "search"),
     "— its words": (words, "of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),

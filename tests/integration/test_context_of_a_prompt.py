@@ -56,6 +56,18 @@ def test_a_tokenizer_can_count_instead(memory: Memory) -> None:
     assert done.tokens == tokens.counter("o200k_base")(done.text) <= 100
 
 
+def test_a_long_fact_is_injected_by_the_passage_that_fits(memory: Memory) -> None:
+    memory.add("We talked about the weather. " * 40 + "The spare key hangs in the shed. " + "And so on. " * 60)
+    (line,) = inject_from(memory, "Where is the spare key?").lines
+    assert line.passage is not None
+    assert line.text == f"[sqlite] {line.passage.text}"
+    assert "The spare key hangs in the shed." in line.text
+    assert not line.summarised
+    (whole,) = inject_from(memory, "Where is the spare key?", shape=Shape(summary_threshold=10_000)).lines
+    assert whole.passage is None
+    assert whole.text.count("weather") == 40
+
+
 def test_a_long_fact_is_injected_by_its_summary(memory: Memory) -> None:
     memory.add(SENTENCES)
     (line,) = inject_from(memory, "calm lake").lines

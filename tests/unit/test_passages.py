@@ -4,42 +4,53 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.passages import CUT, Cut, Passage, counts, span, starts
+from workers.core.passages import CUT, Cut, best, counts
 
-SMALL = Cut(words=10, step=5, longest=15)
-
-
-def test_a_short_text_is_one_passage() -> None:
-    assert starts(CUT.longest).tolist() == [0]
-    assert span("Just a few words.", 0) == Passage(0, 17)
+SMALL = Cut(step=5, longest=15)
 
 
-def test_passages_of_a_long_text_are_evenly_spread() -> None:
-    assert starts(200).tolist() == [0, 40, 80, 120]
-    assert starts(121).tolist() == [0, 20, 41]
+def counted(places: list[list[int]]) -> list[list[int]]:
+    """Return the counts of one text's terms, given with their places."""
+    terms = [term for term, own in enumerate(places) for _ in own]
+    flat = [place for own in places for place in own]
+    arrays = [np.array(one, np.int64) for one in ([0] * len(flat), terms, flat)]
+    found: list[list[int]] = counts(*arrays, (1, len(places)), SMALL)[0].tolist()
+    return found
 
 
-@given(st.integers(1, 5_000))
-def test_every_word_is_in_a_passage_and_no_passage_goes_beyond_the_text(words: int) -> None:
-    begin = starts(words)
-    length = CUT.words if words > CUT.longest else words
-    assert begin[0] == 0
-    assert begin[-1] + length == words
-    assert (np.diff(begin) <= CUT.step).all()
+def test_a_short_text_has_no_passage() -> None:
+    assert best("Just a few words.", 0) is None
+    assert best("word " * CUT.longest, 0) is None
 
 
 def test_terms_are_counted_where_they_stand() -> None:
-    places = [np.array([0, 1, 19]), np.array([9, 10])]
-    assert starts(20, SMALL).tolist() == [0, 5, 10]
-    assert counts(places, 20, SMALL).tolist() == [[2, 1], [0, 2], [1, 1]]
+    assert counted([[0, 1, 14], [7, 9, 10]]) == [[2, 2], [1, 3], [1, 1]]
 
 
-def test_a_short_text_counts_all_of_each_term() -> None:
-    assert counts([np.array([0, 3]), np.array([], np.int64)], 4).tolist() == [[2, 0]]
+def test_what_stands_before_the_text_counts_in_each_passage() -> None:
+    assert counted([[-1, 12], [0]]) == [[1, 1], [2, 0], [2, 0]]
 
 
-def test_the_span_of_a_passage_has_its_words() -> None:
+def test_texts_without_any_of_the_terms_have_one_passage_of_nothing() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert counts(nothing, nothing, nothing, (2, 1)).tolist() == [[[0]], [[0]]]
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=20))
+def test_every_word_but_the_first_ones_is_in_two_passages(places: list[int]) -> None:
+    once = sum(place < SMALL.step for place in places)
+    assert sum(one for (one,) in counted([places])) == 2 * len(places) - once
+
+
+def test_a_passage_has_its_words() -> None:
     text = " ".join(f"word{i}," for i in range(30))
-    found = span(text, 5, SMALL)
-    assert text[found.start : found.end] == ", ".join(f"word{i}" for i in range(5, 15))
-    assert span(text, 99, SMALL).end == len(text) - 1
+    found = best(text, 5, SMALL)
+    assert found is not None
+    assert found.text == text[found.start : found.end] == ", ".join(f"word{i}" for i in range(5, 15))
+
+
+def test_the_last_passage_ends_with_the_text() -> None:
+    text = " ".join(f"word{i}" for i in range(30))
+    found = best(text, 99, SMALL)
+    assert found is not None
+    assert found.end == len(text)

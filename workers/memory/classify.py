@@ -23,7 +23,7 @@ from workers.core.intent import Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm.classification import Case, classify
 from workers.llm.statement import Statement
-from workers.memory.recall import arms
+from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
 from workers.storage.connection import Connection, transaction
@@ -155,7 +155,7 @@ def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetim
 
 
 def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
-    found = arms.text_arm(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
+    found = text_arm.search(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
     return [id_ for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
 
 

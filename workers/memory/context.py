@@ -7,6 +7,7 @@ from datetime import datetime
 from workers.context import Context
 from workers.core import injection, tokens
 from workers.core.injection import Format
+from workers.core.passages import Passage
 from workers.memory.recall import Question, Recalled, Result, recall
 from workers.settings import Settings
 
@@ -23,11 +24,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One recalled fact as it would be injected, and whether by its summary."""
+    """One recalled fact as it would be injected, and whether by a passage of it or by its summary."""
 
     fact: Result
     text: str
     summarised: bool
+    passage: Passage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,17 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
 
 
 def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
-    """Return a fact as a line; of a long one its summary, if it has one, never what decay makes of it."""
-    summarised = fact.summary is not None and len(fact.text) > shape.summary_threshold
-    said = fact.summary if fact.summary is not None and summarised else fact.text
+    """Return a fact as a line; of a long one the passage that fits, or its summary, never what decay makes of it.
+
+    A summary that says more than how the text begins was written by the caller, and goes before a passage.
+    """
+    is_long = len(fact.text) > shape.summary_threshold
+    written = fact.summary is not None and fact.summary != injection.summary(fact.text)
+    passage = fact.passage if is_long and not written else None
+    summary = fact.summary if is_long and passage is None else None
+    said = passage.text if passage else summary or fact.text
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label
-    return Line(fact, injection.line(said, fact.category, label, shape.form), summarised)
+    return Line(fact, injection.line(said, fact.category, label, shape.form), summary is not None, passage)
 
 
 def _text(lines: Sequence[Line], shape: Shape) -> str:

@@ -120,6 +120,21 @@ MATCHES = f"""
     limit %(budget)s
 """
 
+# A text's stems stand first among its own words, but behind those of category, entity, key and value, which are there
+# twice (`search_lexemes`); `before` is the last place of these.
+PLACES = """
+    select id, lexeme, positions, before
+    from facts
+    cross join lateral (
+        select case when coalesce(category, entity, key, value) is null then 0 else (
+            select coalesce(2 * max(place), 0)
+            from unnest(words(concat_ws(' ', category, entity, key, value))) as own (lexeme, positions, weights)
+            cross join unnest(own.positions) as place
+        ) end as before
+    ) as named
+    cross join unnest(search) as word (lexeme, positions, weights)
+    where namespace = %(namespace)s and id = any(%(ids)b) and lexeme = any(%(stems)s)
+"""
 
 SHARED = """
     select term from unnest(%(terms)s::text[]) as term
@@ -288,6 +303,18 @@ def matches(
     rows = db.execute(MATCHES, given, binary=True).fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
     return Matches(list(ids), list(ranks), list(lengths))
+
+
+def places(
+    db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]
+) -> list[tuple[UUID, str, list[int]]]:
+    """Return of each of these facts which of these stems it holds, and which words of its text they are, from 0.
+
+    What is not in the text, but names what it is about, has a negative place.
+    """
+    given = {"namespace": namespace, "ids": list(ids), "stems": list(stems)}
+    rows = db.execute(PLACES, given, binary=True).fetchall()
+    return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
 
 
 def shared(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from workers.core.fading import REASONS
+from workers.core.passages import Passage
 from workers.decay.forecast import CHANGES, Day
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
@@ -71,10 +72,15 @@ def injected(done: Injection) -> dict[str, Any]:
     return answer
 
 
+def _passage(passage: Passage) -> dict[str, Any]:
+    return {"start": passage.start, "end": passage.end, "text": passage.text}
+
+
 def _injected(line: Line) -> dict[str, Any]:
     """Return one injected line."""
     fact = line.fact
-    return {
+    shown_passage = {} if line.passage is None else {"passage": _passage(line.passage)}
+    return shown_passage | {
         "id": str(fact.id),
         "line": line.text,
         "score": fact.score,
@@ -129,8 +135,11 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
 
 def _result(result: Result) -> dict[str, Any]:
     told = {name: getattr(result, name) for name in Result.__slots__}
-    if told["explain"] is None:
-        del told["explain"]
+    for name in ("explain", "passage"):
+        if told[name] is None:
+            del told[name]
+    if result.passage is not None:
+        told["passage"] = _passage(result.passage)
     told["id"] = str(result.id)
     for name in ("source_date", "created_at", "ends_at"):
         told[name] = None if told[name] is None else shown(told[name])

@@ -12,6 +12,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import fidelity
 from workers.core.arrays import Ints
+from workers.core.passages import Passage
 from workers.core.tiers import Tier
 from workers.memory.lifetime import Ending, endings
 from workers.memory.namespace_settings import hygiene, rules_of
@@ -31,6 +32,7 @@ class Result:
     summary: str | None
     score: float
     found_by: str
+    passage: Passage | None
     tier: str
     fidelity: str
     kind: str
@@ -88,6 +90,7 @@ def result(
     tier: int,
     score: float,
     found_by: str,
+    passage: Passage | None,
     explain: dict[str, Any] | None,
 ) -> Result:
     """Return a candidate as a result."""
@@ -95,6 +98,7 @@ def result(
         ends_at=ending.at,
         ends_for=ending.reason,
         found_by=found_by,
+        passage=passage,
         score=round(score, 6),
         tier=Tier(tier).name.lower(),
         fidelity=fidelity.name(int(one["fidelity"])),

@@ -13,7 +13,7 @@ from workers.core import signature
 from workers.core.arrays import Ints, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
-from workers.memory.recall import answer, arms, scoring
+from workers.memory.recall import answer, arms, scoring, text_arm
 from workers.memory.recall.arms import Found
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
@@ -58,7 +58,7 @@ class Asked:
     def search_ever(self) -> Found:
         """Return what the arms find in all there ever was: forgotten, superseded, whatever the filters."""
         scope = replace(self.scope, filters=NO_FILTERS, ever=True)
-        text = arms.text_arm(self.db, self.tenant, self.question.text, scope)
+        text = text_arm.search(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
         return Found(text, near, self.found.meaning)
 

@@ -66,6 +66,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
             float(believed[place]),
             BY_NAME,
             None,
+            None,
         )
         for place in page
     ]

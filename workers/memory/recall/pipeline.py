@@ -6,17 +6,20 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.coordination.timings import timed
+from workers.core import passages
 from workers.core.arrays import Vectors
+from workers.core.passages import Passage
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, arms, explain, scoring
+from workers.memory.recall import answer, arms, explain, scoring, text_arm
 from workers.memory.recall.answer import Recalled, Result
-from workers.memory.recall.arms import Found, TextArm
+from workers.memory.recall.arms import Found
 from workers.memory.recall.explain import Asked
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import weigh
+from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, namespaces
-from workers.storage.candidates import Scope
+from workers.storage.candidates import Description, Scope
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, reading, transaction
 from workers.storage.namespaces import Namespace
 from workers.threads import beside
@@ -64,7 +67,7 @@ def _search(
 
 def _by_words(db: Connection, tenant: Namespace, question: Question, scope: Scope) -> TextArm:
     with timed("recall text"):
-        return arms.text_arm(db, tenant, question.text, scope)
+        return text_arm.search(db, tenant, question.text, scope)
 
 
 def _by_meaning(context: Context, tenant: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
@@ -111,9 +114,16 @@ def _results(asked: Asked) -> list[Result]:
             tier,
             float(scores.total[place]),
             weighed.found_by[place],
+            _passage(asked.found.text, shown[one["id"]]),
             answer.parts(place, scores, ranks) if ranks else None,
         )
         for one, tier, place in zip(
             chosen, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
         )
     ]
+
+
+def _passage(text: TextArm, fact: Description) -> Passage | None:
+    """Return the passage of a long fact that holds most of the question's words; nothing if none of them is in it."""
+    begin = text.passages.get(fact.id)
+    return None if begin is None else passages.best(fact.text, begin)

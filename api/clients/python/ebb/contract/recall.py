@@ -147,12 +147,21 @@ class Context(Filters, Timed):
     touch: Annotated[Flag, Field(description="whether this counts as use")] = True
 
 
+class Passage(Answer):
+    """The stretch of a long text that fits a question best: its characters from `start` until before `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
 class Result(Answer):
     """One recalled fact."""
 
     id: UUID
     text: str
     score: float
+    passage: Annotated[Passage | None, Field(description="what fits best of a text of more than 120 words")] = None
     tier: str
     fidelity: str
     ends_at: datetime | None = None
