@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (14, 'snapshot');
+    insert into schema_migrations (number, name) values (15, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -63,7 +63,9 @@ create table namespaces (
     -- of a branch: whose copy it is, by how much older its instants are, and when it was complete
     branch_of text,
     branch_age interval,
-    branched_at timestamptz
+    branched_at timestamptz,
+    -- by how many counted facts the salience of content was last estimated for all of them
+    estimated_facts bigint not null default 0
 );
 
 -- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
@@ -201,6 +203,8 @@ create table facts (
     role text check (role in ('user', 'assistant', 'system', 'tool')),
     -- how much of what is asked later its text is likely to answer, as given or estimated; null until it is estimated
     content_salience real check (content_salience between 0 and 1),
+    -- whether it was given, and is never estimated again
+    salience_given boolean not null default false,
     primary key (namespace, id)
 );
 

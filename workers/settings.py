@@ -78,6 +78,9 @@ class Settings(BaseModel):
 
     # facts
     max_text: int = Field(65536, ge=1, le=524_288, description="longest text, in bytes of UTF-8")
+    salience: Literal["estimated", "constant"] = Field(
+        "estimated", description="where a fact's strength begins: at the salience of its content, or at 0.5"
+    )
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
     summary_threshold: int = Field(300, ge=1, description="characters above which a summary is made and injected")

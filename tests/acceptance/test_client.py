@@ -25,6 +25,7 @@ OWN_AFFAIRS = {
     "memory.regenerate": "follows a touch",
     "memory.embed_pending": "upkeep, by beat",
     "memory.lexemes": "upkeep, by beat",
+    "memory.estimate_again": "upkeep, sent by another",
     "memory.ann": "upkeep, by beat",
     "memory.rebuild_indexes": "upkeep, by beat",
     "memory.sweep_outbox": "upkeep, by beat",

@@ -39,6 +39,7 @@ SETTINGS = {
     "EBB_DECAY_BATCH": "20",
     "EBB_SEGMENTS": "4",
     "EBB_LOG_LEVEL": "info",
+    "EBB_SALIENCE": "constant",
     "EBB_FORGET_LIMIT": "1",
     "EBB_TIME_TRAVEL": "true",
 }

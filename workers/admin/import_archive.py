@@ -161,11 +161,18 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
 
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with the salience of their content, estimated where the archive has none."""
+    """Return rows with the salience of their content, estimated where the archive has none; what it has stays."""
     wanting = [row for row in rows if row["content_salience"] is None]
     found = estimate.salience_within(db, tenant, [Statement(row["text"], row["role"]) for row in wanting])
     saliences = {row["id"]: one for row, one in zip(wanting, found, strict=True)}
-    return [row | {"content_salience": saliences.get(row["id"], row["content_salience"])} for row in rows]
+    return [
+        row
+        | {
+            "content_salience": saliences.get(row["id"], row["content_salience"]),
+            "salience_given": row["content_salience"] is not None,
+        }
+        for row in rows
+    ]
 
 
 def _write(

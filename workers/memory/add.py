@@ -86,9 +86,11 @@ def _write_new(
 ) -> list[tuple[Fact, NewFact]]:
     """Write those facts that make a new statement under a free id, and return them."""
     said = _said_otherwise(db, tenant, [row.hash for row in rows])
-    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said)
-    added = facts.add(db, tenant, _estimated(db, tenant, [row for row, _ in once.values()]))
-    return [(row, fact) for row, fact in once.values() if added.get(row.id) == row.hash]
+    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said).values()
+    estimated = _estimated(db, tenant, [row for row, _ in once])
+    added = facts.add(db, tenant, estimated)
+    new = zip(estimated, [fact for _, fact in once], strict=True)
+    return [(row, fact) for row, fact in new if added.get(row.id) == row.hash]
 
 
 def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, Vectors | None]) -> dict[UUID, Vectors]:
@@ -141,7 +143,7 @@ def _add_activity(
     if not new:
         return
     classes = [fact.decay_class for _, fact in new]
-    anchors = activity.anchors_for(_starts(new, now), classes, fidelity)
+    anchors = activity.anchors_for(_starts(context, new, now), classes, fidelity)
     faded = written(anchors, now.timestamp(), rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
@@ -149,7 +151,7 @@ def _add_activity(
     activity.add(db, tenant, ids, segments, anchors, classes, sources, [turns.turns] * len(ids), faded)
 
 
-def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
+def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
     """Return by column where facts' forgetting starts: now, for storing confirms them, or else at a given last use.
 
     An archive gives that; what lives on from its creation whatever its use then does so, as it did there.
@@ -160,7 +162,7 @@ def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any
         max(stated, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else stated
         for (_, fact), stated, used in zip(new, encoded, seen, strict=True)
     ]
-    strength = np.array([fact.salience if fact.strength is None else fact.strength for _, fact in new])
+    strength = np.array([_strength(context, row, fact) for row, fact in new], np.float64)
     coactivations = np.array([fact.coactivations for _, fact in new])
     return {
         "base": tiers.base_for(strength, coactivations),
@@ -172,6 +174,15 @@ def _starts(new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any
         "encoded_at": encoded,
         "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
     }
+
+
+def _strength(context: Context, row: Fact, fact: NewFact) -> float:
+    """Return how strong a new fact is: as an archive or the caller says, else as its content is salient."""
+    if fact.strength is not None:
+        return fact.strength
+    if row.salience_given or row.content_salience is None or context.settings.salience == "constant":
+        return fact.salience
+    return row.content_salience
 
 
 def _encoded_at(fact: NewFact, now: datetime) -> datetime:

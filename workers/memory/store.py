@@ -345,16 +345,17 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         session=fact.session,
         turn=fact.turn,
         role=fact.role,
-        content_salience=_given_salience(fact),
+        content_salience=fact.salience if _gives_salience(fact) else None,
+        salience_given=_gives_salience(fact),
         source_date=fact.source_date,
         created_at=created_at,
         valid_from=min(created_at, fact.source_date or created_at),
     )
 
 
-def _given_salience(fact: NewFact) -> float | None:
-    """Return the salience that the caller gave; beside a strength it is an archive's, which means the strength."""
-    return fact.salience if "salience" in fact.model_fields_set and fact.strength is None else None
+def _gives_salience(fact: NewFact) -> bool:
+    """Return whether the caller gave a salience; beside a strength it is an archive's, which means the strength."""
+    return "salience" in fact.model_fields_set and fact.strength is None
 
 
 def _aligned(rows: Sequence[Fact]) -> list[Fact]:

@@ -30,8 +30,9 @@ LEFT = ("erasures",)
 """What notes that pages are to be cleaned of a branch that was dropped."""
 
 BEGIN = """
-    insert into namespaces (name, salt, turns, settings, counted_facts, counted_words, branch_of, branch_age)
-    select %(branch)s, salt, turns, settings, counted_facts, counted_words, name, %(age)s
+    insert into namespaces (name, salt, turns, settings, counted_facts, counted_words, estimated_facts, branch_of,
+        branch_age)
+    select %(branch)s, salt, turns, settings, counted_facts, counted_words, estimated_facts, name, %(age)s
     from namespaces where name = %(original)s
     on conflict (name) do nothing
 """

@@ -33,6 +33,7 @@ class Fact:
     turn: int | None
     role: str | None
     content_salience: float | None
+    salience_given: bool
     source_date: datetime | None
     created_at: datetime
     valid_from: datetime
@@ -51,17 +52,18 @@ class Known:
 # one string a fact, for arrays of arrays must all be of one length.
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
-        importance, metadata, session, turn, role, content_salience, source_date, created_at, valid_from)
+        importance, metadata, session, turn, role, content_salience, salience_given, source_date, created_at,
+        valid_from)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
-        string_to_array(tags, ','), importance, metadata, session, turn, role, content_salience, source_date,
-        created_at, valid_from
+        string_to_array(tags, ','), importance, metadata, session, turn, role, content_salience, salience_given,
+        source_date, created_at, valid_from
     from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
         %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
         %(tags)b::text[], %(importance)b::float8[], %(metadata)b::json[], %(session)b::jsonb[], %(turn)b::int[],
-        %(role)b::text[], %(content_salience)b::float8[], %(source_date)b::timestamptz[],
+        %(role)b::text[], %(content_salience)b::float8[], %(salience_given)b::bool[], %(source_date)b::timestamptz[],
         %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata,
-            session, turn, role, content_salience, source_date, created_at, valid_from)
+            session, turn, role, content_salience, salience_given, source_date, created_at, valid_from)
     order by hash
     on conflict do nothing
     returning id, hash
@@ -89,6 +91,33 @@ ESTIMATE = """
     update facts set content_salience = new.salience
     from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
     where namespace = %(namespace)s and facts.id = new.id and content_salience is null
+"""
+
+
+# Forgotten facts too: they may be restored.
+ESTIMATED = """
+    select id, text, role from facts
+    where namespace = %(namespace)s and not salience_given and (%(after)s::uuid is null or id > %(after)s)
+    order by id limit %(limit)s
+"""
+
+
+# Where a curve still starts at the estimate, it starts at the new one, which a pass then finds.
+ESTIMATE_AGAIN = """
+    with old as (
+        select id, content_salience from facts where namespace = %(namespace)s and id = any(%(ids)b)
+    ),
+    written as (
+        update facts set content_salience = new.salience
+        from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
+        where namespace = %(namespace)s and facts.id = new.id
+    )
+    update activity
+    set base = new.salience, due_at = case when retired or held then due_at else least(due_at, %(now)s) end
+    from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
+    join old on old.id = new.id
+    where %(with_base)s and activity.namespace = %(namespace)s and activity.fact = new.id
+        and coactivations = 0 and base::real = old.content_salience
 """
 
 
@@ -169,6 +198,20 @@ def unestimated(db: Connection, limit: int) -> tuple[int, list[tuple[UUID, str, 
 def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float]) -> None:
     """Write the salience of facts' content where there is none yet."""
     db.execute(ESTIMATE, {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)})
+
+
+def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[tuple[UUID, str, str | None]]:
+    """Return id, text and role of the next facts of a namespace whose salience was not given, in order of their ids."""
+    given = {"namespace": namespace, "limit": limit, "after": after}
+    return db.execute(ESTIMATED, given, binary=True).fetchall()
+
+
+def estimate_again(
+    db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float], now: datetime, *, with_base: bool
+) -> None:
+    """Replace the salience of facts' content, and with it where their curves start, unless they were used since."""
+    given = {"ids": list(ids), "saliences": list(saliences), "with_base": with_base, "now": now}
+    db.execute(ESTIMATE_AGAIN, given | {"namespace": namespace})
 
 
 def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:

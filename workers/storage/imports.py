@@ -10,10 +10,12 @@ from workers.storage.connection import Connection
 
 ADD_FACTS = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        metadata, session, turn, role, content_salience, source_date, created_at, valid_from, valid_until,
+        metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
+        valid_until,
         superseded_at, superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        metadata, session, turn, role, content_salience, source_date, created_at, valid_from, valid_until,
+        metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
+        valid_until,
         superseded_at, superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at
     from jsonb_populate_recordset(null::facts, %(rows)s)
     order by hash

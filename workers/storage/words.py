@@ -119,6 +119,17 @@ OF_QUERY = """
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
 
 
+# Below fifty facts an estimate hardly heeds how rare words are.
+GROWN_TENFOLD = """
+    select name from namespaces
+    where counted_facts >= 10 * greatest(estimated_facts, 5)
+    order by name
+"""
+
+
+NOTE_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
+
+
 COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
 
 
@@ -155,3 +166,13 @@ def counted_facts(db: Connection, namespace: int) -> int:
     """Return how many live facts a namespace had when its words were last counted."""
     row = db.execute(COUNTED_FACTS, {"namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
+
+
+def grown_tenfold(db: Connection) -> list[str]:
+    """Return the namespaces that had a tenth of their facts, or none, when the salience of these was estimated."""
+    return [name for (name,) in db.execute(GROWN_TENFOLD)]
+
+
+def note_estimated(db: Connection, namespace: int) -> None:
+    """Note that the salience of a namespace's facts was estimated by the newest count."""
+    db.execute(NOTE_ESTIMATED, {"namespace": namespace})

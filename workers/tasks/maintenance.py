@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import Task
 from ebb.contract import admin, decay
-from ebb.contract.operation import Params
+from ebb.contract.operation import Params, Scoped
 from ebb.contract.values import Flag, Name
 
 from workers.admin import doctor, search_indexes
@@ -93,11 +93,22 @@ def _link() -> None:
 
 @internal("memory.lexemes", Params, ignore_result=True)
 def lexemes(_: Task, __: Params) -> None:
-    """Count the words of namespaces that grew; then estimate facts of earlier versions, for 30 seconds at most."""
+    """Count the words of namespaces that grew; estimate facts without salience, for 30 seconds at most.
+
+    Namespaces that have grown tenfold are estimated again by a task of their own.
+    """
     search_indexes.count_grown(context, context.now())
     until = time.monotonic() + WORK_SECONDS
     while time.monotonic() < until and estimate.fill(context):
         pass
+    for name in estimate.grown_tenfold(context):
+        estimate_again.apply_async(kwargs={"namespace": name})
+
+
+@internal("memory.estimate_again", Scoped, ignore_result=True, **HOURS)
+def estimate_again(_: Task, asked: Scoped) -> None:
+    """Estimate the salience of a namespace's facts again, which has grown tenfold; once is as good as twice."""
+    estimate.estimate_again(context, asked.namespace, context.now())
 
 
 @internal("memory.settle_tallies", Params, ignore_result=True)

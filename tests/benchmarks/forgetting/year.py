@@ -16,7 +16,7 @@ from tests.benchmarks.forgetting.hits import DAY
 from workers.admin import purge, search_indexes
 from workers.context import Context
 from workers.decay import passes
-from workers.memory import embed, recall, store, touch
+from workers.memory import embed, estimate, recall, store, touch
 
 SEED = 2026
 
@@ -55,6 +55,7 @@ def live(context: Context, conversations: Sequence[Conversation], life: Life) ->
             _ask(context, name, what, at)
     for one in conversations:
         search_indexes.count_lexemes(context, one.name, AT)
+        estimate.estimate_again(context, one.name, AT)
 
 
 def _when(event: Event) -> tuple[datetime, int]:

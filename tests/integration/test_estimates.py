@@ -1,0 +1,65 @@
+"""Estimates: the salience of content is where a fact's strength begins, and follows a namespace that grows tenfold."""
+
+import pytest
+from memory import Memory, day
+
+from workers.admin import search_indexes
+from workers.memory import estimate
+from workers.memory.facts import show
+
+SAYS_MUCH, SAYS_LITTLE = "I moved to Porto in March 2024 and work as a nurse now.", "Wow, that's great!"
+
+
+@pytest.fixture
+def estimated(memory: Memory) -> Memory:
+    """A memory as it is by default; in other tests strength does not depend on what a text says."""
+    return memory.having(salience="estimated")
+
+
+def strengths(memory: Memory) -> dict[str, float]:
+    return dict(memory.rows("select text, base from activity join facts on id = fact"))
+
+
+def test_a_fact_is_as_strong_at_first_as_its_content_is_salient(estimated: Memory) -> None:
+    much, little = estimated.add(SAYS_MUCH), estimated.add(SAYS_LITTLE)
+    found = [show(estimated.context, "default", id_, day(0)) for id_ in (much, little)]
+    assert [one["strength"] for one in found] == pytest.approx([one["content_salience"] for one in found], abs=1e-6)
+    assert found[0]["strength"] > 0.5 > found[1]["strength"]
+
+
+def test_a_salience_that_was_given_is_the_strength_and_so_is_that_of_an_archive(estimated: Memory) -> None:
+    estimated.add(SAYS_MUCH, salience=0.25)
+    estimated.add(SAYS_LITTLE, salience=0.9, strength=0.75)
+    assert strengths(estimated) == pytest.approx({SAYS_MUCH: 0.25, SAYS_LITTLE: 0.75})
+
+
+def test_the_documented_constant_is_a_setting(memory: Memory) -> None:
+    memory.add(SAYS_MUCH)
+    assert strengths(memory) == {SAYS_MUCH: 0.5}
+
+
+def test_a_namespace_that_has_grown_tenfold_is_estimated_again_but_for_what_was_given(estimated: Memory) -> None:
+    used = estimated.add("The oboe needs a reed from Porto.")
+    estimated.touch(used, at=0)
+    estimated.add("The oboe was sold in Braga.", salience=0.25)
+    estimated.add("The oboe is tuned every winter.")
+    before = strengths(estimated)
+    estimated.store(*({"text": f"The oboe played piece {number}."} for number in range(60)))
+    search_indexes.count_lexemes(estimated.context, "default", day(0))
+    assert estimate.grown_tenfold(estimated.context) == ["default"]
+    assert estimate.estimate_again(estimated.context, "default", day(0)) == 62
+    after = strengths(estimated)
+    assert after["The oboe is tuned every winter."] != before["The oboe is tuned every winter."]
+    for text in ("The oboe needs a reed from Porto.", "The oboe was sold in Braga."):
+        assert after[text] == before[text]
+    assert estimate.grown_tenfold(estimated.context) == []
+    assert estimate.estimate_again(estimated.context, "default", day(0)) == 62
+    assert strengths(estimated) == after
+
+
+def test_a_constant_start_stays_where_content_is_estimated_again(memory: Memory) -> None:
+    memory.add(SAYS_MUCH)
+    memory.rows("update facts set content_salience = 0.5")
+    estimate.estimate_again(memory.context, "default", day(0))
+    assert strengths(memory) == {SAYS_MUCH: 0.5}
+    assert memory.rows("select content_salience > 0.5 from facts") == [(True,)]
