@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (15, 'snapshot');
+    insert into schema_migrations (number, name) values (16, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -256,6 +256,8 @@ create table activity (
     encoded_at timestamptz,
     occurred bigint,
     outrun_at timestamptz,
+    -- what its content, its importance and its links add to its value, in log odds
+    worth real not null default 0,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     check ((decay_class is null) = (decay_class_source is null))
@@ -267,6 +269,26 @@ create or replace function is_over(ends_at timestamptz, held boolean, instant ti
     language sql immutable parallel safe
 return ends_at <= instant and not held;
 
+-- What the content and the importance of a fact, and how many links it has, add to its value: log odds, as in `core.value`.
+create function fact_worth(content real, importance double precision, links bigint) returns real
+    language sql immutable parallel safe
+return ln(
+        least(greatest(coalesce(content, 0.5)::double precision, 0.01), 0.99)
+        / (1 - least(greatest(coalesce(content, 0.5)::double precision, 0.01), 0.99))
+    ) + 2 * (importance - 0.5) + 0.2 * ln(1 + links::double precision);
+
+-- The order of facts by value, the same at every instant: log odds at the epoch, as in `core.value`.
+create function value_rank(
+    worth real, base double precision, coactivations integer, last_seen_at timestamptz, pinned_until timestamptz,
+    recall_count integer, confirmations integer
+) returns double precision
+    language sql immutable parallel safe
+return case when pinned_until = 'infinity' then 'infinity'
+    else worth + 1 * least(greatest(base * (1 + ln(1 + coactivations::double precision)), 0), 1)
+        + 0.3 * ln(1 + recall_count::double precision) + 1 * ln(1 + confirmations::double precision)
+        + 0.003 * date_part('epoch', greatest(last_seen_at, pinned_until) - timestamptz 'epoch') / 86400
+end;
+
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
 create view anchors as
 select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
@@ -276,7 +298,9 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
     coalesce(date_part('epoch', pinned_until), '-infinity') as pinned_until,
     halvings, decay_class_source, branch, coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
     coalesce(occurred, 0) as occurred, coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at,
-    outrun_at as outrun_since, stale, retired
+    outrun_at as outrun_since, stale, retired,
+    value_rank(worth, base, coactivations, activity.last_seen_at, activity.pinned_until, recall_count, confirmations)
+        as value_rank
 from activity;
 
 -- By which rule a read at an instant does not show a fact; null for one that it shows. `as_of` asks what was true then,
@@ -581,7 +605,7 @@ create table decay_parts (
 );
 
 -- Up to which fact a pass goes in a namespace where the forget limit holds some back, so that all its tasks agree: the
--- facts end in order of `ends_at` (epoch seconds) and id. `allowed` is how many may, `used` belongs to earlier versions.
+-- facts end in order of their value and id. `allowed` is how many may; `used` and `last_ends_at` belong to earlier versions.
 create table decay_allowances (
     run uuid not null references decay_runs (id) on delete cascade,
     namespace integer not null references namespaces (id),
@@ -589,6 +613,7 @@ create table decay_allowances (
     used bigint not null default 0,
     last_ends_at double precision,
     last_fact uuid,
+    last_rank double precision,
     primary key (run, namespace)
 );
 
@@ -784,9 +809,9 @@ return (
 );
 
 -- What the next pass over a namespace will make of what is over: it will hold what ended within a gap between passes, and
--- what ended not before this fact, unless its owner asked for the end by `passed_at` and a day. Null where there is none.
+-- what is worth no less than this fact, unless its owner asked for the end by `passed_at` and a day. Null where there is none.
 create type outlook as (
-    gap_from timestamptz, gap_until timestamptz, passed_at timestamptz, ends_at timestamptz, fact uuid
+    gap_from timestamptz, gap_until timestamptz, passed_at timestamptz, value_rank double precision, fact uuid
 );
 
 -- The outlook of a namespace at an instant. A gap is there if one waits for its owner, or if the next pass will find one,
@@ -795,7 +820,7 @@ create type outlook as (
 create function outlook_of(tenant integer, instant timestamptz) returns outlook
     language sql stable parallel safe
 return (
-    select row(began, ended, passed_at, exceeding.ends_at, exceeding.fact)::outlook
+    select row(began, ended, passed_at, exceeding.value_rank, exceeding.fact)::outlook
     from (
         select coalesce(gap_from, at) as began,
             case when at is null then gap_until else statement_timestamp() end as ended, last_pass(tenant) as passed_at
@@ -806,13 +831,15 @@ return (
         offset 0
     ) as known
     left join lateral (
-        select ends_at, fact
+        select value_rank(
+            worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations
+        ), fact
         from generate_series(0, (select max(segment) from activity)) as series (segment)
         join activity on activity.segment = series.segment and due_at <= instant + interval '1 second'
         where namespace + 0 = tenant and ends_at <= instant and not held
             and not asked_for(decay_class_source, expires_at, passed_at, instant)
             and not coalesce(ends_at > began and ends_at <= ended, false)
-        order by ends_at, fact
+        order by 1, fact
         offset coalesce(forget_room(tenant, instant), 9223372036854775807)
         limit 1
     ) as exceeding on true
@@ -823,7 +850,10 @@ create function stays(one activity, next outlook, instant timestamptz) returns b
     language sql immutable parallel safe
 return (one).ends_at <= instant and not (one).retired and (
     coalesce((one).ends_at > (next).gap_from and (one).ends_at <= (next).gap_until, false)
-    or ((one).held or coalesce(((one).ends_at, (one).fact) >= ((next).ends_at, (next).fact), false))
+    or ((one).held or coalesce((value_rank(
+            (one).worth, (one).base, (one).coactivations, (one).last_seen_at, (one).pinned_until, (one).recall_count,
+            (one).confirmations
+        ), (one).fact) >= ((next).value_rank, (next).fact), false))
         and not asked_for((one).decay_class_source, (one).expires_at, (next).passed_at, instant)
 );
 

@@ -29,7 +29,7 @@ from workers.core import ranking, signature
 from workers.core.arrays import Vectors
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.recall import scoring
-from workers.storage import candidates, events, facts, links, namespaces, signatures, vectors
+from workers.storage import activity, candidates, events, facts, links, namespaces, signatures, vectors
 from workers.storage import relations as table
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
@@ -73,6 +73,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
                 raise NotFoundError(f"{name}: no live fact {id_} is in namespace {asked.namespace!r}; see `recall`.")
         assert tenant is not None  # noqa: S101 - or else both facts would be missing
         (id_,) = links.add(db, tenant.id, [(asked.source, asked.target)], asked.type, [asked.strength], now)
+        activity.weigh(db, tenant.id, list(ends.values()))
     return Linked(id=id_, **ends, type=asked.type, strength=asked.strength)
 
 
@@ -81,6 +82,8 @@ def unlink(context: Context, asked: Unlink) -> Removed:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         removed = 0 if tenant is None else links.remove(db, tenant.id, asked.source, asked.target, asked.type)
+        if tenant is not None:
+            activity.weigh(db, tenant.id, [asked.source, asked.target])
     return Removed(removed=removed)
 
 
@@ -96,7 +99,10 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
         if tenant is None or own is None:
             return 0
         similar = _similar(context, db, tenant.id, fact, own, now)
-        return links.add_related(db, tenant.id, fact, similar, MOST_FOUND, now) if similar else 0
+        added = links.add_related(db, tenant.id, fact, similar, MOST_FOUND, now) if similar else 0
+        if added:
+            activity.weigh(db, tenant.id, [fact, *similar])
+        return added
 
 
 def _vector(db: Connection, tenant: int, fact: UUID) -> Vectors | None:

@@ -13,7 +13,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.forget_limit import Limit, room
-from workers.decay import passes
+from workers.decay import forecast, passes
 from workers.memory.add import Stored
 from workers.storage.connection import transaction
 from workers.storage.due import Work
@@ -55,6 +55,17 @@ def test_the_memory_of_a_default_user_is_not_lost_to_one_pass_after_a_pause(memo
     assert (done.forgotten, done.held, forgotten(memory, ids)) == (60, 240, 60)
     assert (memory.stats(68).held, memory.stats(68).facts) == (240, 240)
     assert (memory.decay(100).counters.forgotten, memory.stats(100).facts) == (0, 240)
+
+
+def test_the_least_valuable_go_first_as_readers_and_the_forecast_expect(memory: Memory) -> None:
+    said = [{"text": f"Rumour number {n}.", "confidence": 0.2, "importance": n / 20} for n in range(20)]
+    ids = [one.id for one in memory.store(*reversed(said)) if isinstance(one, Stored)][::-1]
+    ahead = forecast.forecast(memory.context, "default", FADED, day(0))
+    assert sum(one.counts["culled"] for one in ahead) == 5
+    seen = {one["text"] for one in memory.listed(at=FADED)}
+    assert memory.decay(FADED).counters.forgotten == 5
+    assert forgotten(memory, ids[:5]) == 5
+    assert seen == {one["text"] for one in said[5:]}
 
 
 def test_a_share_of_a_day_ends_however_many_passes_come(memory: Memory) -> None:

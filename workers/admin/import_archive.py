@@ -228,7 +228,8 @@ def _events(one: ArchivedFact) -> list[dict[str, Any]]:
 
 
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
-    imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
+    added = imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
+    activity.weigh(db, tenant, {id_ for source, target, _ in added for id_ in (source, target)})
     there = imports.linked(db, tenant, [one.source for one in given])
     lacking = "link: of {} and {} not both are there, so they cannot be linked."
     return [

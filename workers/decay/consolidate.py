@@ -206,6 +206,7 @@ def _merge(
     tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
     duplicate_pairs.take_over(db, tenant, keepers, tags, importances)
+    activity.weigh(db, tenant, keepers)
     fidelity = dict(zip(rows.ids, rows.anchors.fidelity.tolist(), strict=True))
     return [id_ for id_ in keepers if fidelity[id_] not in (FULL, PENDING)]
 

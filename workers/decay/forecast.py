@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core.arrays import Bools, Floats, Ints
+from workers.core.arrays import Bools, Ints
 from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade, over
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import room
@@ -42,17 +42,16 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Facts that are over on one day, one array each: what orders them, and what becomes of those that are held."""
+    """Facts that are over on one day, one array each: why, and what becomes of those that are held."""
 
     rows: Activity
-    ends_at: Floats
     reason: Ints
     changes: list[tuple[str, Bools]]
 
     def only(self, keep: Bools) -> "Ended":
         """Return the facts where `keep` is true."""
         changes = [(name, which[keep]) for name, which in self.changes]
-        return Ended(self.rows.only(keep), self.ends_at[keep], self.reason[keep], changes)
+        return Ended(self.rows.only(keep), self.reason[keep], changes)
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: Fa
             day.counts[change] += int((which & ~ended).sum())
             day.show(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
         if ended.any():
-            those = Ended(rows.only(due_today), faded.ends_at, faded.end_reason, changes)
+            those = Ended(rows.only(due_today), faded.end_reason, changes)
             day.ended.append(those.only(ended))
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
@@ -135,7 +134,7 @@ def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools
 def _limit(
     context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int
 ) -> None:
-    """Let end on each day what was asked for and what the forget limit allows, the oldest ends first; hold the rest."""
+    """Let end on each day what was asked for and, the least valuable first, what the forget limit allows."""
     live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
     passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.shares(context), list[Ended]()
     for day in ahead:
@@ -158,11 +157,11 @@ def _limit(
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
-    """Return which of the wanted facts go, so many of the oldest ends in all, or every one where there is no limit."""
+    """Return which of the wanted facts go, so many of the least valuable, or every one where there is no limit."""
     if left is None:
         return list(wanted)
     order = sorted(
-        (float(one.ends_at[place]), one.rows.ids[place], number, place)
+        (float(one.rows.value_rank[place]), one.rows.ids[place], number, place)
         for number, (one, which) in enumerate(zip(ended, wanted, strict=True))
         for place in np.flatnonzero(which).tolist()
     )

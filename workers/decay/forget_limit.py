@@ -109,7 +109,7 @@ def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
 
 
 def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Decision:
-    """Return which of some claimed facts a run forgets, the oldest ends first, and count those that were not asked for.
+    """Return which of some claimed facts a run forgets, the least valuable first; count those not asked for.
 
     What is held already waits for its owner, and takes no part; nor does what ended while no pass came for long.
     """
@@ -124,7 +124,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
     asked = forgotten.copy()
     for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
         own = rows.namespaces == tenant
-        going = _granted(context, db, run, part, tenant, rows, faded.ends_at, np.flatnonzero(wanted & own))
+        going = _granted(context, db, run, part, tenant, rows, np.flatnonzero(wanted & own))
         forgotten[going] = True
         if not part.dry_run:
             limits.spend(db, tenant, len(going), part.planned_for, asked=int((asked & own).sum()))
@@ -142,7 +142,6 @@ def _granted(
     part: Part,
     tenant: int,
     rows: Activity,
-    ends_at: Floats,
     places: Ints,
 ) -> list[int]:
     """Return the places of those facts of one namespace that may go; the namespace is locked where there are any."""
@@ -152,16 +151,16 @@ def _granted(
     last = limits.cutoff(db, run, tenant)
     if last is None:
         last = _cutoff(context, db, run, part, tenant)
-    ordered = sorted(places.tolist(), key=lambda place: (ends_at[place], rows.ids[place]))
-    going = [place for place in ordered if _goes(float(ends_at[place]), rows.ids[place], last)]
+    ordered = sorted(places.tolist(), key=lambda place: (rows.value_rank[place], rows.ids[place]))
+    going = [place for place in ordered if _goes(float(rows.value_rank[place]), rows.ids[place], last)]
     if part.dry_run:
         return going
     left = limits.room(db, tenant, part.planned_for)
     return going if left is None else going[:left]
 
 
-def _goes(ends_at: float, id_: UUID, last: Cutoff) -> bool:
-    return ends_at < last[0] or (ends_at == last[0] and last[1] is not None and id_ <= last[1])
+def _goes(rank: float, id_: UUID, last: Cutoff) -> bool:
+    return rank < last[0] or (rank == last[0] and (last[1] is None or id_ <= last[1]))
 
 
 def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int) -> Cutoff:
@@ -169,25 +168,25 @@ def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int
     left = limits.room(db, tenant, part.planned_for)
     last = ALL
     if left is not None and limits.count_due(db, tenant, part.planned_for, left + 1) > left:
-        last = _nth_ending(context, db, part, tenant, left)
+        last = _nth_of_value(context, db, part, tenant, left)
     limits.set_cutoff(db, run, tenant, 0 if left is None else left, last)
     return last
 
 
-def _nth_ending(context: Context, db: Connection, part: Part, tenant: int, number: int) -> Cutoff:
-    """Return the last of so many facts that are over, were not asked to end and are not held, in order."""
+def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, number: int) -> Cutoff:
+    """Return the last, in order of value, of so many facts that are over, were not asked to end and are not held."""
     if number == 0:
         return NONE
-    endings: list[tuple[float, UUID]] = []
+    found: list[tuple[float, UUID]] = []
     now = part.planned_for
     for rows in due.coming(db, tenant, now, BATCH):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
         counting &= ~within(db, rows, faded.ends_at)
-        endings += [(float(faded.ends_at[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
-    endings.sort()
-    return endings[number - 1] if len(endings) > number else ALL
+        found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
+    found.sort()
+    return found[number - 1] if len(found) > number else ALL
 
 
 def waiting(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:

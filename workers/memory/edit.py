@@ -184,6 +184,7 @@ def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None
     ]
     if rows:
         edits.write(db, tenant, rows)
+        activity.weigh(db, tenant, [one.before.id for one in changes])
 
 
 def _write_lives(

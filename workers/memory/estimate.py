@@ -34,7 +34,9 @@ def fill(context: Context) -> int:
             return 0
         tenant, rows = waiting
         estimated = salience_within(db, tenant, [Statement(text, role) for _, text, role in rows])
-        facts.estimate(db, tenant, [id_ for id_, _, _ in rows], estimated)
+        ids = [id_ for id_, _, _ in rows]
+        facts.estimate(db, tenant, ids, estimated)
+        activity.weigh(db, tenant, ids)
         return len(rows)
 
 
@@ -71,4 +73,5 @@ def _batch_again(context: Context, tenant: int, after: UUID | None, now: datetim
         found = salience_within(db, tenant, [Statement(text, role) for _, text, role in rows])
         own = context.settings.salience == "estimated"
         facts.estimate_again(db, tenant, ids, found, now, with_base=own)
+        activity.weigh(db, tenant, ids)
     return ids

@@ -345,7 +345,7 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         session=fact.session,
         turn=fact.turn,
         role=fact.role,
-        content_salience=fact.salience if _gives_salience(fact) else None,
+        content_salience=round(fact.salience, 6) if _gives_salience(fact) else None,
         salience_given=_gives_salience(fact),
         source_date=fact.source_date,
         created_at=created_at,

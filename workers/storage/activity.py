@@ -21,7 +21,7 @@ PERMANENT = "permanent"
 ANCHORS = """
     select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
         fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source, date_part('epoch', due_at) as due
+        decay_class_source, date_part('epoch', due_at) as due, value_rank
     from anchors
 """
 """What `rows_of` reads, whatever rows are wanted and whether they are locked."""
@@ -47,11 +47,12 @@ KINDS: dict[str, type[np.generic]] = {
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch,
-        encoded_at, occurred)
+        encoded_at, occurred, worth)
     select %(namespace)s, fact, segment, base, coactivations, to_timestamp(last_seen_at), confidence,
         to_timestamp(last_confirmed_at), to_timestamp(expires_at), decay_class, decay_class_source, tier,
         fidelity, to_timestamp(ends_at), to_timestamp(due_at), branch,
-        case when branch in (1, 2) then to_timestamp(encoded_at) end, case when branch in (1, 2) then occurred end
+        case when branch in (1, 2) then to_timestamp(encoded_at) end, case when branch in (1, 2) then occurred end,
+        fact_worth(content_salience, importance, 0)
     from unnest(%(ids)b::uuid[], %(segments)b::int[], %(base)b::float8[], %(coactivations)b::int[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(decay_classes)b::text[], %(decay_class_sources)b::text[], %(tier)b::int[], %(fidelity)b::int[],
@@ -59,6 +60,7 @@ ADD = """
         %(occurred)b::bigint[])
         as new (fact, segment, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at,
             decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch, encoded_at, occurred)
+    join facts on facts.namespace = %(namespace)s and facts.id = fact
     order by fact
 """
 
@@ -109,6 +111,19 @@ WRITE_USED = """
 
 
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
+
+
+WEIGH = """
+    update activity set worth = weighed.worth
+    from (
+        select id, fact_worth(content_salience, importance, (
+            select count(*) from links
+            where links.namespace = %(namespace)s and (source = facts.id or target = facts.id)
+        )) as worth
+        from facts where namespace = %(namespace)s and id = any(%(ids)b)
+    ) as weighed
+    where activity.namespace = %(namespace)s and activity.fact = weighed.id and activity.worth <> weighed.worth
+"""
 
 
 CONFIRM = """
@@ -167,6 +182,7 @@ class Activity:
     occurred: Ints
     explicit: Bools
     due_at: Floats
+    value_rank: Floats
 
     def __len__(self) -> int:
         """Return how many facts these are."""
@@ -189,6 +205,7 @@ class Activity:
             self.occurred[keep],
             self.explicit[keep],
             self.due_at[keep],
+            self.value_rank[keep],
         )
 
 
@@ -276,6 +293,12 @@ def decay_intervals_of(db: Connection, namespace: int, id_: UUID) -> list[decay_
     return decay_intervals.read(row[0]) if row and row[0] else []
 
 
+def weigh(db: Connection, namespace: int, ids: Collection[UUID]) -> None:
+    """Write what content, importance and links add to the value of facts, after one of these has changed."""
+    lock(db, namespace, list(ids))
+    db.execute(WEIGH, {"namespace": namespace, "ids": list(ids)})
+
+
 def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:
     """Count how often facts were confirmed."""
     db.execute(CONFIRM, {"namespace": namespace, "ids": list(ids), "times": list(times)})
@@ -332,6 +355,7 @@ def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Ac
         occurred=np.array(columns["occurred"], dtype=np.int64),
         explicit=np.array([source == "explicit" for source in columns["decay_class_source"]], dtype=np.bool_),
         due_at=np.array(columns["due"], dtype=np.float64),
+        value_rank=np.array(columns["value_rank"], dtype=np.float64),
     )
 
 

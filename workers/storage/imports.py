@@ -28,12 +28,13 @@ ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
         last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
-        occurred, outrun_at)
+        occurred, outrun_at, worth)
     select %(namespace)s, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
         last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
-        occurred, outrun_at
-    from jsonb_populate_recordset(null::activity, %(rows)s)
+        occurred, outrun_at, fact_worth(content_salience, importance, 0)
+    from jsonb_populate_recordset(null::activity, %(rows)s) as new
+    join facts on facts.namespace = %(namespace)s and facts.id = new.fact
     order by fact
 """
 

@@ -52,14 +52,14 @@ PASSED = "select last_pass(%(namespace)s)"
 
 
 CUTOFF = """
-    select last_ends_at, last_fact from decay_allowances
+    select coalesce(last_rank, 'infinity'), last_fact from decay_allowances
     where run = %(run)s and namespace = %(namespace)s
 """
 
 
 SET_CUTOFF = """
-    insert into decay_allowances (run, namespace, allowed, last_ends_at, last_fact)
-    values (%(run)s, %(namespace)s, %(allowed)s, %(ends_at)s, %(fact)s)
+    insert into decay_allowances (run, namespace, allowed, last_rank, last_fact)
+    values (%(run)s, %(namespace)s, %(allowed)s, %(rank)s, %(fact)s)
     on conflict do nothing
 """
 
@@ -68,7 +68,7 @@ DROP_OLD_ENDINGS = "delete from endings where at < clock_timestamp() - interval 
 
 
 Cutoff = tuple[float, UUID | None]
-"""The last fact in order that may go: when it ends in epoch seconds, and its id; infinite where all may."""
+"""The last fact in order that may go: the rank of its value, and its id; infinite where all may."""
 
 
 def lock(db: Connection, namespace: int) -> None:
@@ -123,7 +123,7 @@ def cutoff(db: Connection, run: UUID, namespace: int) -> Cutoff | None:
 
 def set_cutoff(db: Connection, run: UUID, namespace: int, allowed: int, last: Cutoff) -> None:
     """Settle up to which fact a run lets a namespace's facts end."""
-    given = {"run": run, "namespace": namespace, "allowed": allowed, "ends_at": last[0], "fact": last[1]}
+    given = {"run": run, "namespace": namespace, "allowed": allowed, "rank": last[0], "fact": last[1]}
     db.execute(SET_CUTOFF, given)
 
 

@@ -119,10 +119,9 @@ OF_QUERY = """
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
 
 
-# Below fifty facts an estimate hardly heeds how rare words are.
 GROWN_TENFOLD = """
     select name from namespaces
-    where counted_facts >= 10 * greatest(estimated_facts, 5)
+    where counted_facts >= greatest(10 * estimated_facts, 1)
     order by name
 """
 
