@@ -81,6 +81,9 @@ class Settings(BaseModel):
     salience: Literal["estimated", "constant"] = Field(
         "estimated", description="where a fact's strength begins: at the salience of its content, or at 0.5"
     )
+    lifetimes: Literal["careful", "documented"] = Field(
+        "careful", description="careful: words alone, without key or entity, give no class shorter than stable"
+    )
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
     summary_threshold: int = Field(300, ge=1, description="characters above which a summary is made and injected")

@@ -56,7 +56,7 @@ def test_the_command_line_classifies_what_it_stores_by_default(live: LiveSystem,
     live.ebb_json("store", "We decided nothing.", "--decay-class", "short", "-n", namespace)
     assert classes(live, namespace) == [
         ("It is ana@example.org.", "permanent", "auto"),
-        ("It rains right now.", "session", "auto"),
+        ("It rains right now.", "stable", "auto"),
         ("We decided nothing.", "short", "explicit"),
     ]
 

@@ -1,6 +1,7 @@
 """Memories on the real servers: the embedder checked in, the pools closed at the end."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from databases import new_database
@@ -15,8 +16,9 @@ from workers.storage.connection import close_pools
 
 @pytest.fixture
 def context(database_url: str, redis_url: str) -> Iterator[Context]:
-    # The documented start of a curve: what a fact's strength is must not hang on the words of a test.
-    context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, salience="constant"))
+    # The documented start of a curve and classes of words: a fact's strength must not hang on the words of a test.
+    documented: dict[str, Any] = {"salience": "constant", "lifetimes": "documented"}
+    context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, **documented))
     check_embedder(context)
     yield context
     close_pools()

@@ -10,6 +10,7 @@ from memory import Memory, day
 from workers.admin import export
 from workers.decay import backfill
 from workers.memory.add import Stored
+from workers.memory.namespace_settings import settings_of
 
 WORDS = {
     "Ana decided to stay.": "permanent",
@@ -39,6 +40,34 @@ def of(memory: Memory, id_: UUID) -> tuple[str | None, str | None, float]:
 def test_a_fact_without_class_gets_one_by_its_words(memory: Memory, text: str, decay_class: str) -> None:
     id_ = classified(memory, text)
     assert of(memory, id_) == (decay_class, "auto", pytest.approx(LIFETIMES[decay_class]))
+
+
+NEEDED = (
+    "I need to take insulin twice a day.", "He lives there right now.", "The border checkpoint is closed at night.",
+)  # fmt: skip
+
+
+def test_with_care_words_alone_give_no_short_lifetime_and_the_answer_says_why(memory: Memory) -> None:
+    careful = memory.having(lifetimes="careful")
+    for text in NEEDED:
+        (stored,) = careful.store({"text": text}, classify=True)
+        assert isinstance(stored, Stored)
+        answer = stored.answer
+        assert (answer.decay_class, answer.class_reason) == ("stable", "no rule matched")
+        assert answer.ends_at is not None
+    assert of(careful, classified(careful, "Ana decided to stay."))[0] == "permanent"
+    assert of(careful, classified(careful, "Ben is working on it.", entity="Ben"))[0] == "active"
+    assert of(careful, classified(careful, "It is due on Friday.", key="todo"))[0] == "active"
+
+
+def test_each_namespace_may_have_its_words_read_with_care_or_as_documented(memory: Memory) -> None:
+    memory.choose({"lifetimes": "careful"})
+    assert settings_of(memory.context, "default").settings["lifetimes"] == "careful"
+    id_ = classified(memory, NEEDED[0])
+    assert of(memory, id_)[0] == "stable"
+    memory.choose({"lifetimes": "documented"})
+    memory.backfill(0.1)
+    assert of(memory, id_)[0] == "active"
 
 
 def test_key_and_entity_count_too(memory: Memory) -> None:

@@ -150,7 +150,8 @@ RULES: dict[str, Any] = {
             "permanentStaleDays": _positive(MOST_DAYS),
         },
         "schedule": _one_of("onConsolidation", "onCapture", "manual"),
-    }
+    },
+    "lifetimes": _one_of("careful", "documented"),
 }
 """What each field must be; an object may be given as false, which switches it off, or true, which takes that back."""
 

@@ -83,6 +83,9 @@ RULES = (
 
 OTHERWISE: DecayClass = "stable"
 
+LONG_RULES = tuple(rule for rule in RULES if LIFETIMES[rule.decay_class].seconds in (None, 90 * DAY))
+"""The rules that give no shorter lifetime than that class."""
+
 LONGEST = max(identifier.count("_") + 1 for rule in RULES for identifier in rule.identifiers)
 """Words of the longest identifier."""
 
@@ -94,12 +97,14 @@ NO_RULE = "no rule matched"
 """Why a fact has the class that is left when no rule gives one."""
 
 
-def classify_decay(entity: str | None, key: str | None, value: str | None, text: str) -> DecayClass:
+def classify_decay(
+    entity: str | None, key: str | None, value: str | None, text: str, *, careful: bool = False
+) -> DecayClass:
     """Return the decay class of a fact that was given none, by what it is about and what it says.
 
     The value is an argument as documented, though no rule looks at it.
     """
-    return classified(entity, key, value, text)[0]
+    return classified(entity, key, value, text, careful=careful)[0]
 
 
 def classified(
@@ -107,15 +112,18 @@ def classified(
     key: str | None,
     value: str | None,  # noqa: ARG001
     text: str,
+    *,
+    careful: bool = False,
 ) -> tuple[DecayClass, str]:
     """Return the decay class of a fact that was given none, and which of its words decided.
 
     Key and entity are compared word by word, so that `apiKey` and `openai_api_key` hold an `api_key`, but `hostname`
-    no `name`; texts by whole words.
+    no `name`; texts by whole words. Of a fact without either, `careful` lets words give no lifetime that is shorter
+    than that of `OTHERWISE`: "I need to take insulin" is no task.
     """
     about, named, said = _words(entity), _words(key), " ".join(text.lower().split())
     of_entity, of_key = _sequences(about), _sequences(named)
-    for rule in RULES:
+    for rule in LONG_RULES if careful and not (about or named) else RULES:
         if reason := _reason(rule, of_key, of_entity, "_".join(about), said):
             return rule.decay_class, reason
     return OTHERWISE, NO_RULE

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
+from ebb.contract.values import DecayClass
 
 from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import written
 from workers.core.lifetime import classify_decay, expiry
 from workers.memory.embed import Position
-from workers.memory.namespace_settings import rules_for
+from workers.memory.namespace_settings import careful, rules_for
 from workers.storage import edits, namespaces
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
@@ -66,7 +67,11 @@ def _classify(
     said = edits.said(db, locked)
     names = list(zip(locked.namespaces.tolist(), locked.ids, strict=True))
     rows = locked.only(np.array([name in said for name in names], dtype=np.bool_))
-    new = _classified(rows, [said[name] for name in names if name in said])
+    settings = namespaces.settings_of(db, np.unique(rows.namespaces).tolist())
+    chosen = [
+        classify_decay(*said[name], careful=careful(context, settings[name[0]][0])) for name in names if name in said
+    ]
+    new = _with_classes(rows, chosen)
     moved = _differ(rows, new)
     rules = rules_for(context, db, new.namespaces)
     overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
@@ -79,9 +84,8 @@ def _classify(
     return Backfilled(len(rows), changes, int(overdue.sum()))
 
 
-def _classified(rows: Activity, said: Sequence[edits.Said]) -> Activity:
+def _with_classes(rows: Activity, chosen: Sequence[DecayClass]) -> Activity:
     """Return facts with the classes that their words give them, and the lifetimes of those."""
-    chosen = [classify_decay(*one) for one in said]
     confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()
     was_permanent = np.array([name == PERMANENT for name in rows.decay_classes], dtype=np.bool_)
     is_permanent = np.array([name == PERMANENT for name in chosen], dtype=np.bool_)

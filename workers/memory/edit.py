@@ -17,7 +17,7 @@ from workers.core.fading import written
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, lives
-from workers.memory.namespace_settings import rules_for
+from workers.memory.namespace_settings import careful, rules_for
 from workers.storage import activity, edits, events, namespaces, statements, supersession
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
@@ -105,7 +105,12 @@ def edit_within(
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
     later = events.later(db, tenant, list(known), [EDITED], now)
-    planned = [_change(known[id_], wanted[id_], strict=strict) for id_ in rows.ids if id_ in known and id_ not in later]
+    is_careful = careful(context, namespaces.settings_of(db, [tenant])[tenant][0])
+    planned = [
+        _change(known[id_], wanted[id_], strict=strict, careful=is_careful)
+        for id_ in rows.ids
+        if id_ in known and id_ not in later
+    ]
     changes = _without_doubles(db, tenant, [one for one in planned if one.new], strict=strict)
     if not changes:
         return {}
@@ -121,21 +126,23 @@ def united(known: Sequence[str], given: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
 
 
-def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool) -> Change:
+def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, careful: bool) -> Change:
     """Return what of an edit differs from the fact; where its words decide on its class, they do so again."""
     if before.kind in KEPT_WHOLE:
         if strict:
             raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)
     new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
-    decay_class, source = _classed(before, wanted, new)
+    decay_class, source = _classed(before, wanted, new, careful=careful)
     new.pop("decay_class", None)
     if (decay_class, source) != (before.decay_class, before.decay_class_source):
         new["decay_class"] = decay_class
     return Change(before, new, source)
 
 
-def _classed(before: Editable, wanted: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _classed(
+    before: Editable, wanted: Mapping[str, Any], new: Mapping[str, Any], *, careful: bool
+) -> tuple[str | None, str | None]:
     """Return the decay class of a fact after an edit, and what it comes from: `explicit`, `auto` or nothing."""
     if wanted.get("decay_class") is not None:
         return wanted["decay_class"], "explicit"
@@ -143,7 +150,7 @@ def _classed(before: Editable, wanted: Mapping[str, Any], new: Mapping[str, Any]
     decides_again = before.decay_class_source == "auto" and not set(new).isdisjoint(IDENTIFYING)
     if decides_again or (is_removed and before.kind == "semantic"):
         said = {name: new.get(name, getattr(before, name)) for name in IDENTIFYING}
-        decay_class = lifetime.classify_decay(**said, text=before.text)
+        decay_class = lifetime.classify_decay(**said, text=before.text, careful=careful)
         return decay_class, None if decay_class is None else "auto"
     return (None, None) if is_removed else (before.decay_class, before.decay_class_source)
 

@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import REASONS, FadingRules, ends
-from workers.memory.namespace_settings import hygiene, rules_of
+from workers.memory.namespace_settings import careful, hygiene, rules_of
 from workers.storage import activity, edits
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
@@ -96,7 +96,7 @@ def lives(
     return {
         id_: Life(
             decay_class or None,
-            class_reason(decay_class or None, known[id_]),
+            class_reason(decay_class or None, known[id_], careful=careful(context, owner.settings)),
             ends[id_],
             over=not held and (at := ends[id_].at) is not None and at <= now,
         )
@@ -105,11 +105,11 @@ def lives(
     }
 
 
-def class_reason(decay_class: str | None, fact: Classed) -> str:
+def class_reason(decay_class: str | None, fact: Classed, *, careful: bool) -> str:
     """Return why a fact has its decay class: because it was given, or which of its words gave it."""
     if decay_class is None:
         return UNCLASSED[fact.kind]
     if fact.source == "explicit":
         return GIVEN
-    by_words, reason = lifetime.classified(fact.entity, fact.key, fact.value, fact.text)
+    by_words, reason = lifetime.classified(fact.entity, fact.key, fact.value, fact.text, careful=careful)
     return reason if by_words == decay_class else EARLIER

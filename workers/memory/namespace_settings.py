@@ -34,6 +34,11 @@ def hygiene(context: Context, own: dict[str, Any]) -> Hygiene:
     return numbers(effective(context.settings.hygiene_defaults, own)) if own else context.hygiene
 
 
+def careful(context: Context, own: Document) -> bool:
+    """Return whether words alone give no short lifetime in a namespace that has such settings of its own."""
+    return bool(own.get("lifetimes", context.settings.lifetimes) == "careful")
+
+
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
     """Return by which rules the facts of one namespace fade."""
     rules = by_passes(own)
@@ -106,4 +111,8 @@ def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceS
 
 
 def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettings:
-    return NamespaceSettings({"hygiene": effective(context.settings.hygiene_defaults, own)}, own, changed)
+    whole = {
+        "hygiene": effective(context.settings.hygiene_defaults, own),
+        "lifetimes": own.get("lifetimes", context.settings.lifetimes),
+    }
+    return NamespaceSettings(whole, own, changed)

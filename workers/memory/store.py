@@ -24,6 +24,7 @@ from workers.memory.classify import judge
 from workers.memory.edit import edit_within, united
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import lives
+from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
@@ -115,6 +116,7 @@ def store_many(
     until = time.monotonic() + JUDGED_SECONDS
     batch = _batch(context, given, now, classify=classify)
     known = _known(context, namespace, batch, now)
+    batch = replace(batch, given=_with_classes(context, batch.given, known.owner, classify=classify))
     embedded = _embedded(context, batch, known)
     if context.settings.classify_before_write:
         planned = batch.rows, batch.given, batch.intents
@@ -124,7 +126,7 @@ def store_many(
 
 
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
-    given = [_with_class(_with_tags(fact, classify=classify), classify=classify) for fact in said]
+    given = [_with_tags(fact, classify=classify) for fact in said]
     rows = _aligned([_row(context, fact, now) for fact in given])
     return Batch(said, rows, given, [asked(fact.supersedes) for fact in given])
 
@@ -314,13 +316,19 @@ def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
     return fact.model_copy(update={"tags": extract_tags(fact.text, fact.entity)})
 
 
-def _with_class(fact: NewFact, *, classify: bool) -> NewFact:
+def _with_classes(context: Context, given: Sequence[NewFact], owner: Namespace, *, classify: bool) -> list[NewFact]:
+    """Return facts with their decay classes, as their namespace has them chosen."""
+    is_careful = careful(context, owner.settings)
+    return [_with_class(fact, classify=classify, careful=is_careful) for fact in given]
+
+
+def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> NewFact:
     """Return the fact with its decay class, and with who chose it.
 
     A chunk lives as long as its file, and an episode by its durability.
     """
     if fact.decay_class is None and classify and fact.kind == "semantic":
-        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text)
+        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text, careful=careful)
         return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
     source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
     return fact.model_copy(update={"decay_class_source": source})
