@@ -284,9 +284,9 @@ create function value_rank(
 ) returns double precision
     language sql immutable parallel safe
 return case when pinned_until = 'infinity' then 'infinity'
-    else worth + 1 * least(greatest(base * (1 + ln(1 + coactivations::double precision)), 0), 1)
-        + 0.3 * ln(1 + recall_count::double precision) + 1 * ln(1 + confirmations::double precision)
-        + 0.003 * date_part('epoch', greatest(last_seen_at, pinned_until) - timestamptz 'epoch') / 86400
+    else worth + 0.5 * least(greatest(base * (1 + ln(1 + coactivations::double precision)), 0), 1)
+        + 0.1 * ln(1 + recall_count::double precision) + 0.5 * ln(1 + confirmations::double precision)
+        + 0.0005 * date_part('epoch', greatest(last_seen_at, pinned_until) - timestamptz 'epoch') / 86400
 end;
 
 -- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
