@@ -13,7 +13,7 @@ from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, by_passes, effective, numbers
 from workers.settings import Settings
-from workers.storage import embedders, server
+from workers.storage import server, vectors
 from workers.storage.connection import close_pools, transaction
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Context:
 
     def _stored_embedder(self) -> str | None:
         with transaction(self.database_url) as db:
-            stored = embedders.current(db)
+            stored = vectors.embedder(db)
         return stored.name if stored else None
 
     @cached_property
@@ -105,7 +105,7 @@ class Context:
         The dimensions are the database's, so that a process that only decays loads no embedder.
         """
         with transaction(self.database_url) as db:
-            stored = embedders.current(db)
+            stored = vectors.embedder(db)
         dims = self.embedder.dims if stored is None else stored.dims
         hygiene = by_passes(self.hygiene)
         return FadingRules(

@@ -83,7 +83,11 @@ def up(
 
 def _stay(system: "System") -> None:
     """Show what happens until Ctrl-C, or until the system is stopped."""
-    from api.up import leftovers, starting, watching  # noqa: PLC0415
+    from api.up import (  # noqa: PLC0415
+        starting,
+        stopping,
+        watching,
+    )
 
     screen = output.console(stderr=True)
 
@@ -99,7 +103,7 @@ def _stay(system: "System") -> None:
         output.progress("Everything is stopped")
         return
     if system.process.returncode != 0:
-        leftovers.end_leftovers(system.home)
+        stopping.end_leftovers(system.home)
         raise EbbError(
             f"The supervisor ended by itself (code {system.process.returncode}); what it ran was stopped. "
             f"See {system.home.logs}, and start again with `ebb up`."

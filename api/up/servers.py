@@ -20,7 +20,8 @@ import psycopg
 import redis
 from psycopg import sql
 
-from api.up import disk, redis_programs
+from api.up import redis_programs
+from api.up.home import explain_full
 from api.up.privileges import admit, launched, system_user, write_private
 from workers.errors import SystemStateError, UnavailableError
 
@@ -170,7 +171,7 @@ def _initialise(data: Path, user: str | None) -> None:
         launched("TERM", command, user), check=False, capture_output=True, text=True, cwd="/"
     )
     if done.returncode:
-        full = disk.explain(done.stderr, data.parent)
+        full = explain_full(done.stderr, data.parent)
         raise UnavailableError(full or f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
     unfinished.rename(data)
 

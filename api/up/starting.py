@@ -15,8 +15,8 @@ from celery import Celery
 
 from api import processes
 from api.client import Client
-from api.up import disk, leftovers, programs, redis_programs, servers, supervision
-from api.up.home import Home, State
+from api.up import redis_programs, servers, stopping, supervision
+from api.up.home import KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, explain_full, refuse_full
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 from workers.storage import schema
@@ -82,8 +82,8 @@ def start(
         state = State(
             database_url, redis_url, f"http://127.0.0.1:{port}", _api_url(settings.host, own_port), _password(home)
         )
-        api = programs.api(settings.host, own_port, settings.flower_url or state.flower_url)
-        own = [*programs.own(home, children=children, port=port), api]
+        api = supervision.api(settings.host, own_port, settings.flower_url or state.flower_url)
+        own = [*supervision.own(home, children=children, port=port), api]
         system = _supervised(home, state, [*embedded, *own], detached=detached)
         try:
             _start_servers(system, [program.name for program in embedded], report)
@@ -101,13 +101,13 @@ def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> 
     """Refuse to start where the home runs already, its disk is full, or a port is taken."""
     refuse_running(home)
     new = not settings.database_url and not home.postgres.exists()
-    disk.refuse_full(home.folder, disk.NEW_HOME_MIB if new else disk.KNOWN_HOME_MIB)
+    refuse_full(home.folder, NEW_HOME_MIB if new else KNOWN_HOME_MIB)
     refuse_taken(port, "Flower", "--port")
     if api_port is not None:
         refuse_taken(api_port, "the API", "--api-port")
 
 
-def _supervised(home: Home, state: State, every: Sequence[programs.Program], *, detached: bool) -> System:
+def _supervised(home: Home, state: State, every: Sequence[supervision.Program], *, detached: bool) -> System:
     """Start the supervisor of all programs, which starts none of them yet."""
     supervision.configure(home, every)
     home.write_state(state)
@@ -121,7 +121,7 @@ def stop(system: System) -> None:
     with undisturbed():
         system.process.terminate()
         system.process.wait()
-        leftovers.end_leftovers(system.home)
+        stopping.end_leftovers(system.home)
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def undisturbed() -> Iterator[None]:
 
 def refuse_running(home: Home) -> None:
     """Refuse a home whose supervisord lives."""
-    running = leftovers.supervisor_of(home)
+    running = stopping.supervisor_of(home)
     if running is not None:
         raise SystemStateError(
             f"Ebb is running already at {home.folder} (pid {running.pid}): "
@@ -167,24 +167,24 @@ def _api_url(host: str, port: int) -> str:
 
 
 def _end_leftovers(home: Home, report: Report) -> None:
-    ended = leftovers.end_leftovers(home)
+    ended = stopping.end_leftovers(home)
     if ended:
         report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
 
 
-def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[programs.Program], str, str]:
+def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[supervision.Program], str, str]:
     """Prepare the servers that no URL is given for; return their programs, and the URLs of PostgreSQL and Redis."""
     embedded = []
     database_url, redis_url = settings.database_url, settings.redis_url
     if not database_url:
         postgres = servers.Postgres(data=home.postgres, sockets=home.run / "postgres")
         servers.prepare_postgres(postgres, report)
-        embedded.append(programs.postgres(postgres))
+        embedded.append(supervision.postgres(postgres))
         database_url = postgres.url(DATABASE)
     if not redis_url:
         redis = servers.Redis(data=home.redis, port=_redis_port(home), fsync=settings.redis_fsync)
         servers.prepare_redis(redis)
-        embedded.append(programs.redis(redis))
+        embedded.append(supervision.redis(redis))
         redis_url = redis.url()
     return embedded, database_url, redis_url
 
@@ -228,31 +228,31 @@ def _start_servers(system: System, embedded: Sequence[str], report: Report) -> N
 def _start_workers(system: System, reembed: Settings | None, report: Report) -> None:
     if reembed is not None:
         report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
-    for name in programs.OWN:
+    for name in supervision.OWN:
         if name != "api":
             system.supervisor.start(name)
-    _wait(system, programs.OWN, lambda: workers_answer(system.state.redis_url))
+    _wait(system, supervision.OWN, lambda: workers_answer(system.state.redis_url))
     report("The workers answer")
     report(_embedder(system.state))
     system.supervisor.start("api")  # which asks workers for the keys
     if reembed is not None:
         with closing(Client(system.state.redis_url)) as client:
             client.send("memory.embed_pending", {})
-    _wait(system, programs.OWN, lambda: flower_answers(system.state.flower_url))
+    _wait(system, supervision.OWN, lambda: flower_answers(system.state.flower_url))
     report("Flower answers")
-    _wait(system, programs.OWN, lambda: api_answers(system.state.api_url))
+    _wait(system, supervision.OWN, lambda: api_answers(system.state.api_url))
     report("The API answers")
-    _wait(system, programs.OWN, lambda: all_running(system.supervisor))
+    _wait(system, supervision.OWN, lambda: all_running(system.supervisor))
 
 
 def _embedder(state: State) -> str:
     """Return a line that says which embedder the database has, and what it can compare."""
     from workers.embedding import ability  # noqa: PLC0415
-    from workers.storage import embedders  # noqa: PLC0415
+    from workers.storage import vectors  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(state.database_url) as db:
-        stored = embedders.current(db)
+        stored = vectors.embedder(db)
     return f"The embedder {stored.name} {ability(stored.name)}" if stored else "The embedder does not answer yet"
 
 
@@ -302,7 +302,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
         for process in system.supervisor.processes() if names else ():
             if process.name in names and process.state in FAILED:
                 said = system.said(process.name)
-                advice = redis_programs.explain(said) or disk.explain(said, system.home.folder)
+                advice = redis_programs.explain(said) or explain_full(said, system.home.folder)
                 raise UnavailableError(f"{process.name} does not start. {advice or f'It said: {said}'}")
         if time.monotonic() > deadline:
             raise UnavailableError(
@@ -313,7 +313,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
 
 def workers_answer(redis_url: str) -> bool:
     """Tell whether both workers of this machine answer a ping through the queue."""
-    nodes = [processes.node(name) for name in programs.WORKERS]
+    nodes = [processes.node(name) for name in supervision.WORKERS]
     with closing(Celery(broker=redis_url, set_as_current=False)) as app:
         return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
 

@@ -1,8 +1,12 @@
-"""Stop the system of a home from outside, and wait until it is gone."""
+"""Stop the system of a home, and end what a killed one left behind, found by what it is, not by a noted number."""
 
 import signal
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
-from api.up import leftovers
+import psutil
+
+from api.up import redis_programs
 from api.up.home import Home
 from api.up.supervision import Supervisor
 from workers.errors import UnavailableError
@@ -10,12 +14,12 @@ from workers.errors import UnavailableError
 
 def stop_home(home: Home) -> list[str]:
     """Stop everything that runs at this home; return the names of what was running."""
-    running = leftovers.supervisor_of(home)
+    running = supervisor_of(home)
     names = []
     if running is not None:
         names = _names(home)
-        leftovers.end([running], signal.SIGTERM, leftovers.STOP_SECONDS["supervisor"])
-    return names + [name for name in leftovers.end_leftovers(home) if name not in names]
+        end([running], signal.SIGTERM, STOP_SECONDS["supervisor"])
+    return names + [name for name in end_leftovers(home) if name not in names]
 
 
 def _names(home: Home) -> list[str]:
@@ -23,3 +27,89 @@ def _names(home: Home) -> list[str]:
         return [process.name for process in Supervisor(home.control).processes() if process.pid]
     except UnavailableError:
         return ["supervisor"]
+
+
+STOP_SECONDS = {"supervisor": 120.0, "celery": 15.0, "redis": 30.0, "postgres": 60.0}
+
+
+def supervisor_of(home: Home) -> psutil.Process | None:
+    """Return the running supervisord of this home, if there is one."""
+    configuration = str(home.configuration)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            line = process.cmdline()
+            if "supervisor.supervisord" in line and configuration in line and _alive(process):
+                return process
+    return None
+
+
+def end_leftovers(home: Home) -> list[str]:
+    """End what a killed supervisord left behind, workers first; return the names of what was ended."""
+    ended = []
+    for name, belongs in _kinds(home).items():
+        ending = signal.SIGINT if name == "postgres" else signal.SIGTERM
+        found = _roots(process for process in psutil.process_iter() if _is(process, belongs))
+        if found:
+            end(found, ending, STOP_SECONDS[name])
+            ended.append(name)
+    _forget_stale_lock(home)
+    return ended
+
+
+def end(processes: Iterable[psutil.Process], ending: signal.Signals, seconds: float) -> None:
+    """Send the signal, wait, and kill those that are still there, with their children."""
+    processes = list(processes)
+    for process in processes:
+        with suppress(psutil.Error):
+            process.send_signal(ending)
+    _, alive = psutil.wait_procs(processes, timeout=seconds)
+    for process in alive:
+        with suppress(psutil.Error):
+            for each in (*process.children(recursive=True), process):
+                each.kill()
+    psutil.wait_procs(alive, timeout=10)
+
+
+def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
+    """Tell each kind by what it cannot lose: the variable inherited from supervisord, or its data folder."""
+    control = f"unix://{home.control}"
+    return {
+        "celery": lambda process: (
+            not process.name().startswith(("postgres", *redis_programs.NAMES))
+            and process.environ().get("SUPERVISOR_SERVER_URL") == control
+        ),
+        "redis": lambda process: (
+            process.name().startswith(redis_programs.NAMES) and process.cwd() == str(home.redis.resolve())
+        ),
+        "postgres": lambda process: process.name() == "postgres" and process.cwd() == str(home.postgres.resolve()),
+    }
+
+
+def _is(process: psutil.Process, belongs: Callable[[psutil.Process], bool]) -> bool:
+    """Apply the test; a process that is gone, or that we may not look into, is none of ours."""
+    try:
+        return _alive(process) and belongs(process)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _alive(process: psutil.Process) -> bool:
+    return process.status() != psutil.STATUS_ZOMBIE
+
+
+def _roots(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Return those whose parent is not among them: a main process ends its children in an orderly way."""
+    found = list(processes)
+    pids = {process.pid for process in found}
+    return [process for process in found if process.ppid() not in pids]
+
+
+def _forget_stale_lock(home: Home) -> None:
+    """Remove PostgreSQL's lock file if the process it names lives but is another, which it cannot see.
+
+    That happens when process ids are reused, as in a restarted container, or when a killed process is not reaped.
+    """
+    for file in (home.postgres / "postmaster.pid", home.run / "postgres" / ".s.PGSQL.5432.lock"):
+        with suppress(OSError, ValueError, psutil.NoSuchProcess):
+            if not _is(psutil.Process(int(file.read_text().splitlines()[0])), _kinds(home)["postgres"]):
+                file.unlink()

@@ -1,22 +1,71 @@
-"""Keep programs running with supervisord: its configuration, its process, and what it says about them."""
+"""The programs of a running Ebb in the order in which they start, and supervisord, which keeps them running."""
 
 import http.client
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import SupervisorTransport
 
+from api import processes
 from api.up.home import Home
 from api.up.privileges import launched, write_private
-from api.up.programs import OWN, SERVERS, Program
+from api.up.servers import Postgres, Redis
 from workers.errors import UnavailableError
+
+WORKERS = ("worker", "maintenance")
+SERVERS = ("postgres", "redis")
+OWN = (*WORKERS, "beat", "flower", "api")
+WORKER_STOP_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One process to keep running: its command, and how it is asked to end and how long that may take."""
+
+    name: str
+    command: list[str]
+    ending: signal.Signals = signal.SIGTERM
+    stop_seconds: int = WORKER_STOP_SECONDS
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def postgres(server: Postgres) -> Program:
+    """Return the program of our own PostgreSQL; SIGINT ends sessions, writes a checkpoint and stops."""
+    return Program("postgres", server.command(), signal.SIGINT, stop_seconds=60)
+
+
+def redis(server: Redis) -> Program:
+    """Return the program of our own Redis."""
+    return Program("redis", server.command(), stop_seconds=30)
+
+
+def own(home: Home, *, children: int, port: int) -> list[Program]:
+    """Return the workers, beat and Flower."""
+    return [
+        _program("worker", processes.worker("recall,store", children, "worker")),
+        _program("maintenance", processes.worker("maintenance", 2, "maintenance")),
+        _program("beat", processes.beat(home.beat / "schedule")),
+        _program("flower", processes.flower("127.0.0.1", port)),
+    ]
+
+
+def api(host: str, port: int, flower_url: str) -> Program:
+    """Return the HTTP API, whose dashboard links to Flower."""
+    return _program("api", processes.api(host, port), EBB_FLOWER_URL=flower_url)
+
+
+def _program(name: str, process: processes.Process, **environment: str) -> Program:
+    command = launched("KILL", process.command)  # without its supervisor it has no Redis either, and would wait for it
+    return Program(name, command, environment={**process.environment, **environment})
+
 
 CONFIGURATION = """\
 [supervisord]

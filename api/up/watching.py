@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from api.up.programs import OWN
 from api.up.starting import LAST_WORDS, System
+from api.up.supervision import OWN
 from workers.errors import UnavailableError
 
 INTERVAL = 0.5

@@ -16,7 +16,7 @@ from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
 from api.http.app import THREADS
-from api.up import programs, servers
+from api.up import servers, supervision
 from api.up.home import Home
 from workers.coordination import outbox, signals
 
@@ -48,7 +48,7 @@ def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_pa
     home = Home(tmp_path)
     home.beat.mkdir()
     started = {"beat": "Starting", "flower": "Connected to", "maintenance": "ready"}
-    for program in programs.own(home, children=1, port=servers.free_port()):
+    for program in supervision.own(home, children=1, port=servers.free_port()):
         if program.name not in started:
             continue
         log = tmp_path / f"{program.name}.log"

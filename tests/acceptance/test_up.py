@@ -20,7 +20,7 @@ import psutil
 import psycopg
 import pytest
 
-from api.up import leftovers, redis_programs, servers, starting
+from api.up import redis_programs, servers, starting, stopping
 from api.up.home import Home, locate
 from workers.errors import UnavailableError
 from workers.settings import Settings
@@ -90,7 +90,7 @@ def shared() -> Iterator[Place]:
 @pytest.fixture
 def running(shared: Place) -> Place:
     """Return the shared home, which is up."""
-    if leftovers.supervisor_of(shared.home) is None:
+    if stopping.supervisor_of(shared.home) is None:
         done = shared.up()
         assert done.returncode == 0, done.stdout + done.stderr
     return shared
@@ -99,7 +99,7 @@ def running(shared: Place) -> Place:
 @pytest.fixture
 def stopped(shared: Place) -> Place:
     """Return the shared home, which is down."""
-    if leftovers.supervisor_of(shared.home) is not None:
+    if stopping.supervisor_of(shared.home) is not None:
         shared.ebb("down")
     return shared
 
@@ -236,7 +236,7 @@ def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(stopped: Pla
     message = json.loads(up.stdout)["error"]["message"]
     assert "does not start" in message
     assert "ebb reembed" in message
-    assert leftovers.supervisor_of(stopped.home) is None
+    assert stopping.supervisor_of(stopped.home) is None
 
 
 def test_down_where_nothing_runs_says_so(place: Place) -> None:
@@ -295,7 +295,7 @@ def test_processes_without_their_supervisor_are_found_and_ended(place: Place) ->
     servers.prepare_redis(server)
     with subprocess.Popen([str(redis_programs.choose(server.data).path), str(server.configuration)]) as redis:
         eventually(lambda: servers.redis_fault(server.url()) is None)
-        assert leftovers.end_leftovers(place.home) == ["redis"]
+        assert stopping.end_leftovers(place.home) == ["redis"]
         assert redis.wait(10) == 0
 
 
@@ -317,7 +317,7 @@ def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
     message = json.loads(up.stdout)["error"]["message"]
     assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
     assert "ebb keys create" in message
-    assert leftovers.supervisor_of(place.home) is None
+    assert stopping.supervisor_of(place.home) is None
 
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
@@ -378,7 +378,7 @@ def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place
     message = json.loads(up.stdout)["error"]["message"]
     assert variable in message
     assert str(port) in message
-    assert leftovers.supervisor_of(place.home) is None
+    assert stopping.supervisor_of(place.home) is None
 
 
 def test_up_whose_output_is_no_longer_read_leaves_the_system_running(stopped: Place) -> None:

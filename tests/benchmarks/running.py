@@ -14,8 +14,8 @@ from celery.result import ResultSet
 
 from api import processes
 from api.client import Client
-from api.up import programs, servers
-from api.up.programs import Program
+from api.up import servers, supervision
+from api.up.supervision import Program
 from tests.benchmarks.machine import Machine
 from workers.context import Context
 from workers.queues import RECALL, configuration
@@ -42,7 +42,7 @@ def workers(machine: Machine, context: Context, children: int, *, include: str =
 @contextmanager
 def serving(machine: Machine, context: Context) -> Iterator[str]:
     """Run the HTTP API while the block runs; give its address."""
-    program = programs.api("127.0.0.1", servers.free_port(), "")
+    program = supervision.api("127.0.0.1", servers.free_port(), "")
     url = f"http://127.0.0.1:{program.environment['EBB_PORT']}"
     with _process(machine, context, program) as process:
         _wait_until(lambda: _serves(url, process))

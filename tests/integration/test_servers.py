@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import redis
 
-from api.up import disk, servers
+from api.up import home, servers
 from workers.errors import SystemStateError
 
 
@@ -38,17 +38,17 @@ PANIC = 'PANIC:  could not write to file "pg_wal/xlogtemp.4711": No space left o
 
 
 def test_a_start_on_a_disk_without_room_names_the_disk_what_is_free_and_what_is_needed(tmp_path: Path) -> None:
-    needed = shutil.disk_usage(tmp_path).total // disk.MIB + 1
+    needed = shutil.disk_usage(tmp_path).total // home.MIB + 1
     with pytest.raises(SystemStateError, match=rf"holds {tmp_path}, has \d+ of \d+ MiB free; Ebb needs {needed} MiB"):
-        disk.refuse_full(tmp_path, needed)
-    disk.refuse_full(tmp_path, 0)
+        home.refuse_full(tmp_path, needed)
+    home.refuse_full(tmp_path, 0)
 
 
 def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(tmp_path: Path) -> None:
-    said = disk.explain(PANIC, tmp_path)
+    said = home.explain_full(PANIC, tmp_path)
     assert said is not None
     named = Path(said.split("The disk at ")[1].split(",")[0])
     assert os.path.ismount(named)
     assert tmp_path.is_relative_to(named)
     assert "--home" in said
-    assert disk.explain("FATAL: lock file exists", tmp_path) is None
+    assert home.explain_full("FATAL: lock file exists", tmp_path) is None

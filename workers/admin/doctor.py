@@ -16,7 +16,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, due, embedders, faults, namespaces, signatures, tallies, vectors
+from workers.storage import activity, due, faults, namespaces, signatures, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.faults import Parts, Range
@@ -138,7 +138,7 @@ def _faults(
     """Return the facts of one namespace with each fault, locked until the commit, and mend them if wanted."""
     rows = activity.lock(db, tenant, ids)
     parts = faults.parts(db, tenant, ids)
-    embedder = embedders.current(db)
+    embedder = vectors.embedder(db)
     wrong: dict[str, list[UUID]] = {}
     for one in parts.values():
         for fault in faults_of(one, embedder.dims if embedder else None):

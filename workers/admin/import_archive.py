@@ -24,7 +24,7 @@ from workers.memory.embed import keep_vectors
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
-from workers.storage import activity, due, embedders, facts, imports, namespaces, signatures, statements
+from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.validation.archived import (
     ArchivedContradiction,
@@ -182,7 +182,7 @@ def _write(
     if not there:
         return set()
     some = any(vector is not None for _, vector in there)
-    usable = some and embedders.holds(db, context.embedder.name)
+    usable = some and vectors.is_embedder(db, context.embedder.name)
     having = {one.id: vector for one, vector in there if usable and vector is not None}
     imports.add_activity(
         db, tenant, [_activity(one, now, context.settings.segments, embedded=one.id in having) for one, _ in there]

@@ -25,7 +25,7 @@ from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
-from workers.storage import activity, embedders, facts, statements, vectors
+from workers.storage import activity, facts, statements, vectors
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known
 from workers.storage.namespaces import Namespace
@@ -97,7 +97,7 @@ def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, V
     """Return the vectors of facts that have one, unless another embedder has taken over meanwhile."""
     found = {id_: vector for id_, vector in embedded.items() if vector is not None}
     # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
-    return found if found and embedders.holds(db, context.embedder.name) else {}
+    return found if found and vectors.is_embedder(db, context.embedder.name) else {}
 
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:

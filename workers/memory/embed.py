@@ -17,10 +17,10 @@ from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
 from workers.errors import EmbedderMismatchError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, due, embedders, facts, namespaces, signatures, vectors
+from workers.storage import activity, due, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, lift_limits, transaction
-from workers.storage.embedders import StoredEmbedder
+from workers.storage.vectors import StoredEmbedder
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def restore_vectors(
     context: Context, db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, now: datetime
 ) -> list[UUID]:
     """Write (n, dims) vectors for n facts as far as they are live and not full, and make them full."""
-    if not embedders.holds(db, context.embedder.name):
+    if not vectors.is_embedder(db, context.embedder.name):
         log.warning("the database has changed to another embedder than %s: restart", context.embedder.name)
         return []
     place = {id_: i for i, id_ in enumerate(ids)}
@@ -96,8 +96,8 @@ def check_embedder(context: Context) -> None:
     """
     own = _own(context)
     with transaction(context.database_url) as db:
-        embedders.add_first(db, own)
-        stored = embedders.current(db)
+        vectors.add_embedder(db, own)
+        stored = vectors.embedder(db)
     if stored is not None and stored != own:
         raise EmbedderMismatchError(_mismatch(stored, own))
 
@@ -115,10 +115,10 @@ def reset(context: Context) -> int:
     context.embedder.embed(["Can this embedder embed?"])
     with transaction(context.database_url) as db:
         lift_limits(db)
-        embedders.replace(db, _own(context))
+        vectors.replace_embedder(db, _own(context))
         # In the order of a pass, facts before vectors: the other way round each would wait for the other.
         vectors.mark_all_pending(db)
-        embedders.clear_vectors(db)
+        vectors.clear(db)
         waiting = vectors.count_pending(db)
     context.__dict__.pop("rules", None)  # they follow from the dimensions, which are others now
     return waiting

@@ -1,11 +1,13 @@
-"""Vectors: the embeddings as far as they are kept, in half precision, and the facts that still have none."""
+"""Vectors: the embeddings as far as they are kept, in half precision, their embedder, and facts that have none."""
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
 from pgvector import HalfVector
+from psycopg.rows import class_row
 
 from workers.core.arrays import Ints, Vectors
 from workers.storage.connection import Connection
@@ -127,3 +129,57 @@ def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UU
 def mark_all_pending(db: Connection) -> int:
     """Mark every fact as without vector; return how many had one."""
     return db.execute(MARK_ALL_PENDING).rowcount
+
+
+EMBEDDER = "select name, dims, signature_seed from embedders"
+
+ADD_EMBEDDER = """
+    insert into embedders (name, dims, signature_seed) values (%(name)s, %(dims)s, %(seed)s)
+    on conflict (only_row) do nothing
+"""
+
+REPLACE_EMBEDDER = """
+    insert into embedders (name, dims, signature_seed) values (%(name)s, %(dims)s, %(seed)s)
+    on conflict (only_row) do update set name = excluded.name, dims = excluded.dims,
+        signature_seed = excluded.signature_seed
+"""
+
+IS_EMBEDDER = "select exists (select from embedders where name = %(name)s for share)"
+
+CLEAR = "truncate vectors, signatures"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEmbedder:
+    """What all vectors of a database have in common."""
+
+    name: str
+    dims: int
+    signature_seed: int
+
+
+def embedder(db: Connection) -> StoredEmbedder | None:
+    """Return the database's embedder, or nothing before the first start."""
+    with db.cursor(row_factory=class_row(StoredEmbedder)) as cursor:
+        return cursor.execute(EMBEDDER).fetchone()
+
+
+def add_embedder(db: Connection, embedder: StoredEmbedder) -> None:
+    """Make `embedder` the database's own if it has none; of two starting at once, the second waits and adds nothing."""
+    db.execute(ADD_EMBEDDER, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
+
+
+def replace_embedder(db: Connection, embedder: StoredEmbedder) -> None:
+    """Make `embedder` the database's own; vectors of another one must be cleared in the same transaction."""
+    db.execute(REPLACE_EMBEDDER, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
+
+
+def is_embedder(db: Connection, name: str) -> bool:
+    """Return whether vectors of embedder `name` may be written now; it is not replaced before the commit."""
+    row = db.execute(IS_EMBEDDER, {"name": name}).fetchone()
+    return bool(row and row[0])
+
+
+def clear(db: Connection) -> None:
+    """Drop every vector and signature of every namespace at once: all of them come from texts and can again."""
+    db.execute(CLEAR)
