@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from celery.result import AsyncResult
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from api import archive
 from api.client import Client
 from api.transport import BATCH_SECONDS
 from workers.errors import InvalidInputError
@@ -145,7 +144,7 @@ def import_file(
     while waiting:
         progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
     if progress.begun:
-        on_bad(BadLine(progress.lines + 1, archive.CUT_OFF))
+        on_bad(BadLine(progress.lines + 1, CUT_OFF))
         progress = replace(progress, rejected=progress.rejected + 1)
     if checkpoint:
         checkpoint.clear()
@@ -177,12 +176,12 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
     Raises:
         InvalidInputError: it ends with other lines than it had.
     """
-    if line is None or not archive.is_frame(line):
+    if line is None or not is_frame(line):
         return line
-    if line == archive.BEGINS:
+    if line == BEGINS:
         window.begun = number
         return None
-    fault, window.begun = archive.lost(line, window.begun, number), 0
+    fault, window.begun = lost(line, window.begun, number), 0
     if fault is not None:
         raise InvalidInputError(fault)
     return None
@@ -317,3 +316,32 @@ def size_of(file: BinaryIO) -> int | None:
         return os.fstat(file.fileno()).st_size or None
     except OSError:
         return None
+
+
+NAME = "archive"
+BEGINS = {NAME: "begins"}
+
+
+def framed(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield a line that says that an archive begins, its lines, and one that it ends, with how many they were."""
+    yield BEGINS
+    count = 0
+    for count, line in enumerate(lines, start=1):  # noqa: B007 - used below
+        yield line
+    yield {NAME: "ends", "lines": count}
+
+
+def is_frame(line: Mapping[str, Any]) -> bool:
+    """Return whether a line says that an archive begins or ends."""
+    return NAME in line and "text" not in line
+
+
+def lost(end: Mapping[str, Any], begun: int, number: int) -> str | None:
+    """Return what is wrong with an archive that began in one line and says in another that it ends, if something is."""
+    there = number - begun - 1
+    if not begun or end.get("lines") == there:
+        return None
+    return f"the archive had {end.get('lines')} lines, and {there} of them are here; export it again."
+
+
+CUT_OFF = "the archive ends before its last line: it was cut off. What was there is imported; export it again."

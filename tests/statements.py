@@ -29,7 +29,7 @@ ACROSS_TENANTS = {
     "vectors.PENDING": "one task embeds what is pending of all tenants; each row says whose",
     "vectors.COUNT_PENDING": "counts what that task has still to do",
     "vectors.MARK_ALL_PENDING": "another embedder makes the vectors of all tenants useless",
-    "embedders.CLEAR_VECTORS": "the same",
+    "vectors.CLEAR": "the same",
     "namespaces.FACTS_DUE": "the namespaces whose settings changed are looked at by one statement; each row says whose",
     "due.ALL_DUE": "an operator's rules of fading hold for all tenants",
     "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
@@ -59,7 +59,7 @@ ACROSS_TENANTS = {
     "words.REBUILD": "the same",
     "server.FACT_TOTALS": "an operator watches the whole database, in figures without words",
     "server.OLDEST_DUE": "the same",
-    "pass_clock.TAKE_BACK": "a clock that is set right is right for all tenants; each row is joined to its own",
+    "limits.TAKE_BACK": "a clock that is set right is right for all tenants; each row is joined to its own",
     "signatures.LARGE": "asks which tenants are large",
 }
 """Statements that are no tenant's own, each with its reason."""

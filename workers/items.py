@@ -23,10 +23,10 @@ from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
 from workers.memory.recall import scoring, text_arm
 from workers.memory.store import store_many
-from workers.storage import candidates, facts, items, namespaces
+from workers.storage import candidates, documents, facts, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
-from workers.storage.items import Item as Row
+from workers.storage.documents import Item as Row
 from workers.storage.namespaces import Namespace
 from workers.validation.facts import own_words
 
@@ -141,7 +141,9 @@ def _newest(context: Context, asked: ListItems, prefix: str, now: datetime) -> l
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return []
-        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
+        found = documents.items_below(
+            db, tenant.id, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key
+        )
         return list(islice((item for item in found if _wanted(item, asked)), most))
 
 
@@ -157,10 +159,10 @@ def _search(
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return []
-        found = items.below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
+        found = documents.items_below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
         ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, asked)]
         best = _scored(context, db, tenant, query, vector, ids, now)[: asked.offset + asked.limit]
-        shown = items.among(db, tenant.id, [id_ for id_, _ in best])
+        shown = documents.items_among(db, tenant.id, [id_ for id_, _ in best])
     return [(shown[id_], score) for id_, score in best]
 
 
@@ -184,7 +186,7 @@ def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
     """Return every path of a namespace under which something is kept."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
-        found = [] if tenant is None else items.paths(db, tenant.id, now)
+        found = [] if tenant is None else documents.item_paths(db, tenant.id, now)
     return ItemPaths(paths=[labels(path) for path in found])
 
 
@@ -193,7 +195,7 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     digest = item_digest(item_path(asked.path), asked.key)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
-        item = None if tenant is None else items.current(db, tenant.id, digest)
+        item = None if tenant is None else documents.item_at(db, tenant.id, digest)
     if item is not None:
         forgetting.forget(context, asked.namespace, [item.id], now)
     return Dropped(dropped=item is not None)
@@ -205,7 +207,7 @@ def _standing(context: Context, asked: PutItem, path: str, id_: UUID) -> tuple[R
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return None, False
-        before = items.current(db, tenant.id, item_digest(path, asked.key))
+        before = documents.item_at(db, tenant.id, item_digest(path, asked.key))
         return before, bool(facts.known_by_id(db, tenant.id, [id_]))
 
 

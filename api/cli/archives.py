@@ -79,7 +79,7 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
     """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
-    from api import archive  # noqa: PLC0415 - these would slow down every other command
+    from api import archive_import  # noqa: PLC0415 - these would slow down every other command
     from workers import validation  # noqa: PLC0415
     from workers.admin.export import export as exporting  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
@@ -91,7 +91,7 @@ def export(
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
         lines = exporting(context, name, at)
-        for line in (fact for fact in lines if "text" in fact) if as_json else archive.framed(lines):
+        for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.framed(lines):
             target.write(output.json_line(line, _plain) + "\n")
 
 

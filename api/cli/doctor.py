@@ -186,11 +186,11 @@ def _workers(_: "Settings", memory: "Client") -> str:
 
 def _clock(settings: "Settings", _: "Client") -> str:
     """Compare this machine's clock with the database's, and raise `UnavailableError` where a gap waits."""
-    from workers.storage import pass_clock, server  # noqa: PLC0415
+    from workers.storage import limits, server  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
-        shown, waiting = server.now(db), pass_clock.waiting(db)
+        shown, waiting = server.now(db), limits.gaps_waiting(db)
     if waiting:
         raise UnavailableError(
             f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -11,7 +12,8 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from ebb.contract.values import Role, cleaned_tags
 
 from api.contrib.records import records
-from api.contrib.users import namespace_of
+from workers.errors import InvalidInputError
+from workers.validation import namespace_name
 
 ROLES = get_args(Role)
 NO_USER = ("anonymous", "default")
@@ -180,3 +182,45 @@ def _instant(given: Any) -> Any:
     except (TypeError, ValueError):
         return given
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).isoformat()
+
+
+PREFIX = "u::"
+WRITTEN = re.compile(r"(?:[A-Za-z0-9._@-]|\+[0-9A-F]{2})*")
+ESCAPE = re.compile(rb"\+([0-9A-F]{2})")
+OTHERS = re.compile(rb"[^A-Za-z0-9._@-]")
+
+
+def namespace_of(user: str) -> str:
+    """Return the namespace of a user.
+
+    Raises:
+        InvalidInputError: their name is too long for one.
+    """
+    try:
+        return namespace_name(user if not user.startswith(PREFIX) else None)
+    except InvalidInputError:
+        return _written(user)
+
+
+def user_of(namespace: str) -> str:
+    """Return the user whose namespace it is, who has its name unless another user's was written so."""
+    written = namespace.removeprefix(PREFIX)
+    if written == namespace or not WRITTEN.fullmatch(written):
+        return namespace
+    try:
+        user = ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), written.encode()).decode()
+        return user if namespace_of(user) == namespace else namespace
+    except (UnicodeDecodeError, InvalidInputError):
+        return namespace
+
+
+def _written(user: str) -> str:
+    # Half a character is refused where it is written, and cannot be a user's name here either.
+    escaped = OTHERS.sub(lambda found: b"+%02X" % found[0][0], user.encode(errors="surrogatepass")).decode()
+    try:
+        return namespace_name(PREFIX + escaped)
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"user_id: {ascii(user)[:80]} is too long for the name of a namespace, as which it is "
+            f"{len(PREFIX + escaped)} characters long, more than 128; give a shorter one."
+        ) from None

@@ -1,6 +1,6 @@
 """The routes of OpenMemory's clients, which work unmodified (EBB_OPENMEMORY_API): add, query, reinforce, and the rest.
 
-Scopes are as on every other route. A `user_id` names a namespace, as `api.contrib.users` says: any where no key is
+Scopes are as on every other route. A `user_id` names a namespace, as `api.contrib.foreign` says: any where no key is
 needed, else that of the key alone. Memories have no lifetime there, so none is given one: they fade, and are forgotten
 when that is asked for.
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.contrib.users import namespace_of, user_of
+from api.contrib.foreign import namespace_of, user_of
 from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.dispatch import SessionOfTasks

@@ -7,7 +7,7 @@ from typing import Any
 from ebb.contract.values import cleaned_tags
 from pydantic import BaseModel, Field
 
-from api.contrib.users import user_of
+from api.contrib.foreign import user_of
 from workers.core.tiers import RULES, Tier
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")

@@ -25,7 +25,6 @@ from workers.storage import (
     exports,
     facts,
     faults,
-    items,
     janitors,
     links,
     namespaces,
@@ -246,7 +245,7 @@ def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> Non
 def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
     given = {"namespace": 1, "prefix": '"users"/', "key": None, "now": day(0), "limit": 10, "whole": True}
     with connect(filled.context.database_url) as db:
-        (plan,) = db.execute("explain (format json) " + items.BELOW, given).fetchone()[0]  # type: ignore[index]
+        (plan,) = db.execute("explain (format json) " + documents.ITEMS_BELOW, given).fetchone()[0]  # type: ignore[index]
     (scan,) = [node for node in nodes(plan["Plan"]) if node.get("Index Name") == "facts_items"]
     assert "users" in scan["Index Cond"]
 

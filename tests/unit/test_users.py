@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from api.contrib.users import namespace_of, user_of
+from api.contrib.foreign import namespace_of, user_of
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
 

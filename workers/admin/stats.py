@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
-from workers.storage import branches, namespaces, pass_clock, supersession, tallies, time_series
+from workers.storage import branches, limits, namespaces, supersession, tallies, time_series
 from workers.storage.connection import Connection, transaction
 
 UNCLASSED = "none"
@@ -69,7 +69,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         tenant = namespaces.find(db, namespace)
         counted = [] if tenant is None else tallies.read(db, tenant.id)
         coming = Coming() if tenant is None else _coming(db, tenant.id, now)
-        gap = None if tenant is None else pass_clock.gaps(db, [tenant.id]).get(tenant.id)
+        gap = None if tenant is None else limits.gaps(db, [tenant.id]).get(tenant.id)
         own = branches.find(db, namespace)
     live = [one for one in counted if one.forgotten_reason is None]
     tiers = _sums((Tier(one.tier or 0).name.lower(), one.facts) for one in live)

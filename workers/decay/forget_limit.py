@@ -13,7 +13,7 @@ from workers.core.fading import Faded, fade, over
 from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted
-from workers.storage import due, limits, namespaces, pass_clock
+from workers.storage import due, limits, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Cutoff
@@ -30,15 +30,15 @@ def check(context: Context, *, everywhere: bool) -> None:
     if context.settings.time_travel:
         return
     with transaction(context.database_url) as db:
-        reading = pass_clock.read(db)
+        reading = limits.read_clock(db)
         jumped = reading is not None and is_gap(*(one.timestamp() for one in reading))
         if reading is not None and jumped:
-            pass_clock.hold(db, reading)
+            limits.hold_gap(db, reading)
         if reading is not None and is_set_back(reading.last.timestamp(), reading.now.timestamp()):
-            pass_clock.take_back(db, reading)
+            limits.take_back(db, reading)
             log.warning("the database's clock was set back from %s to %s", reading.last, reading.now)
         if everywhere or jumped:
-            pass_clock.note(db)
+            limits.set_clock(db)
     if reading is not None and jumped:
         log.warning(
             "NO PASS CAME from %s to %s: the system was off, or the database's clock jumped (its server runs since "
@@ -50,7 +50,7 @@ def check(context: Context, *, everywhere: bool) -> None:
 
 def within(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
     """Return which facts end within an unconfirmed gap of their namespace; ends in epoch seconds."""
-    found = pass_clock.gaps(db, np.unique(rows.namespaces).tolist())
+    found = limits.gaps(db, np.unique(rows.namespaces).tolist())
     inside = np.zeros(len(rows), dtype=np.bool_)
     for tenant, gap in found.items():
         own = rows.namespaces == tenant

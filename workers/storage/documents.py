@@ -1,8 +1,9 @@
-"""Documents: Markdown files of which the parts are kept as facts of kind `chunk`."""
+"""Documents: parts of Markdown files, facts of kind `chunk`, and items that clients put under a path and key."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -89,3 +90,94 @@ def chunks(db: Connection, namespace: int, paths: Sequence[str]) -> list[UUID]:
 def drop(db: Connection, namespace: int, chunks: Sequence[UUID], paths: Sequence[str] = ()) -> int:
     """Erase chunks with all that belongs to them, and documents; return how many chunks there were."""
     return db.execute(DROP, {"namespace": namespace, "chunks": list(chunks), "paths": list(paths)}).rowcount
+
+
+BATCH = 200
+
+# An index's entry must fit a third of a page, so only the beginnings of long paths stand in it.
+ITEMS_BELOW = """
+    select id, entity as path, key, created_at,
+        case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
+        and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
+        and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and (metadata ->> 'minutes' is null
+            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+    order by created_at desc, id desc
+    limit %(limit)s
+"""
+
+ITEM_PATHS = """
+    select distinct entity
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
+        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and (metadata ->> 'minutes' is null
+            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+    order by entity
+"""
+
+ITEMS_AMONG = """
+    select id, entity as path, key, metadata, created_at
+    from facts
+    where namespace = %(namespace)s and id = any(%(ids)s) and kind = 'item'
+"""
+
+ITEM_AT = """
+    select id, entity as path, key, metadata, created_at
+    from facts
+    where namespace = %(namespace)s and hash = %(hash)s and kind = 'item'
+        and forgotten_at is null and superseded_at is null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document as it is kept, and since when it is so."""
+
+    id: UUID
+    path: str
+    key: str
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+def items_below(
+    db: Connection,
+    namespace: int,
+    prefix: str,
+    now: datetime,
+    limit: int,
+    *,
+    key: str | None = None,
+    whole: bool = True,
+) -> Iterator[Item]:
+    """Yield the items whose paths begin so, the newest first, or the one with a key at just that path.
+
+    Unless they are wanted `whole`, their metadata only say whether they are indexed. Few are in memory at once.
+    """
+    given = {"namespace": namespace, "prefix": prefix, "key": key, "now": now, "limit": limit, "whole": whole}
+    with db.cursor("items", row_factory=class_row(Item)) as cursor:
+        cursor.itersize = BATCH
+        yield from cursor.execute(ITEMS_BELOW, given)
+
+
+def items_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Item]:
+    """Return those of these facts that are items."""
+    with db.cursor(row_factory=class_row(Item)) as cursor:
+        return {item.id: item for item in cursor.execute(ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
+
+
+def item_at(db: Connection, namespace: int, hash_: bytes) -> Item | None:
+    """Return what is kept at the place with that hash, be it over or not, so that it can be replaced."""
+    with db.cursor(row_factory=class_row(Item)) as cursor:
+        return cursor.execute(ITEM_AT, {"namespace": namespace, "hash": hash_}).fetchone()
+
+
+def item_paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
+    """Return every path under which something is kept."""
+    return [path for (path,) in db.execute(ITEM_PATHS, {"namespace": namespace, "now": now})]
