@@ -18,7 +18,7 @@ from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, lives
 from workers.memory.namespace_settings import careful, rules_for
-from workers.storage import activity, edits, events, namespaces, statements, supersession
+from workers.storage import activity, edits, events, namespaces, statements, supersession, tombstones
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
@@ -65,8 +65,8 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         rows = None if tenant is None else activity.lock(db, tenant.id, [id_])
-        state = None if tenant is None else supersession.states(db, tenant.id, [id_], now).get(id_)
-        if tenant is None or rows is None or state is None or not state.live:
+        state = None if tenant is None else tombstones.standings(db, tenant.id, [id_], now).get(id_)
+        if tenant is None or rows is None or state is None or not state.current:
             raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )

@@ -38,7 +38,7 @@ def _forget(
     db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool
 ) -> dict[UUID, Outcome | InvalidInputError]:
     activity.lock(db, tenant, ids)
-    before = tombstones.standings(db, tenant, ids)
+    before = tombstones.standings(db, tenant, ids, now)
     restored = events.later(db, tenant, list(before), ["restored"], now)
     going = [id_ for id_ in before if id_ not in restored]
     requested = [id_ for id_ in going if before[id_].reason not in WISHED]

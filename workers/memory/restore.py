@@ -130,7 +130,7 @@ def _restore(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
     rows = _swept(context, db, tenant.id, ids, now)
-    there = tombstones.standings(db, tenant.id, ids)
+    there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)
     known = [there[id_] for id_ in dict.fromkeys(ids) if id_ in there]
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_ITSELF)]
@@ -150,7 +150,7 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
     """Return the activity of facts, locked; those that are over have become tombstones, as by a pass."""
     rows = activity.lock(db, tenant, ids)
     statements.identify(db, tenant, rows.ids)
-    live = {one.id for one in tombstones.standings(db, tenant, rows.ids).values() if one.live}
+    live = {one.id for one in tombstones.standings(db, tenant, rows.ids, now).values() if one.live}
     forget_over(context, db, tenant, rows.among(live), now)
     return activity.lock(db, tenant, ids)
 

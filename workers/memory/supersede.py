@@ -10,10 +10,11 @@ from workers.core.intent import Action, Intent
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import retire_within
-from workers.storage import activity, namespaces, statements, supersession
+from workers.storage import activity, namespaces, statements, supersession, tombstones
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
-from workers.storage.supersession import Closed, Contradiction, ContradictionCursor, State
+from workers.storage.supersession import Closed, Contradiction, ContradictionCursor
+from workers.storage.tombstones import Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ def settle_within(
     return decisions
 
 
-def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, State]:
+def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
     """Return the state of facts and lock them until the commit."""
     activity.lock(db, tenant, ids)
-    return supersession.states(db, tenant, ids, now)
+    return tombstones.standings(db, tenant, ids, now)
 
 
 def close_within(db: Connection, tenant: int, closed: Sequence[Closed]) -> None:
@@ -71,23 +72,23 @@ def link_within(db: Connection, tenant: int, pairs: Mapping[UUID, UUID]) -> None
 
 
 def _decide(
-    row: Fact, intent: Intent, states: Mapping[UUID, State], saying: Mapping[bytes, UUID], now: datetime
+    row: Fact, intent: Intent, states: Mapping[UUID, Standing], saying: Mapping[bytes, UUID], now: datetime
 ) -> Decision:
     target = None if intent.target is None else states.get(intent.target)
     match intent.action:
         case Action.UPDATE:
             return _replace(row, intent, target, states.get(row.id), saying.get(row.hash), now)
-        case Action.DELETE if target is not None and target.live:
+        case Action.DELETE if target is not None and target.current:
             return Decision(Settled(target.id, "retracted"), Closed(target.id, now, now))
         case Action.DELETE if target is not None and target.retracted:
             return Decision(Settled(target.id, "retracted"))
-        case Action.NOOP if target is not None and target.live:
+        case Action.NOOP if target is not None and target.current:
             return Decision(Settled(target.id, "unchanged"))
     return Decision()
 
 
 def _replace(
-    row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None, now: datetime
+    row: Fact, intent: Intent, target: Standing | None, own: Standing | None, saying: UUID | None, now: datetime
 ) -> Decision:
     """Decide on a fact that is to replace `target`; `own` has its id already, and `saying` says the same."""
     if own is not None and same_record(own.hash, row.hash) and own.supersedes_id == intent.target:
@@ -95,20 +96,20 @@ def _replace(
     fault = _fault(row, intent, target, own, saying)
     if fault is not None:
         return Decision(InvalidInputError(fault) if intent.asked else None)
-    if target is None or not target.live:
+    if target is None or not target.current:
         return Decision()
     return Decision(closes=Closed(target.id, min(row.created_at, now), row.valid_from))
 
 
-def _fault(row: Fact, intent: Intent, target: State | None, own: State | None, saying: UUID | None) -> str | None:
+def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | None, saying: UUID | None) -> str | None:
     """Return why a fact cannot replace another, or nothing if it can, or another that says the same has."""
     if own is not None and not same_record(own.hash, row.hash):
         return f"id: {row.id} belongs to another fact already; leave it out, or give a new one."
-    if own is not None and not own.live:
+    if own is not None and not own.current:
         return f"id: {row.id} was superseded or forgotten already; leave it out, or give a new one."
     if target is None:
         return f"supersedes: no fact {intent.target} is in this namespace; look for it with `recall`."
-    if target.live or (saying is not None and target.superseded_by == saying):
+    if target.current or (saying is not None and target.superseded_by == saying):
         return None
     if target.superseded_by is not None:
         return f"supersedes: {target.id} was superseded by {target.superseded_by} already; give that id."
@@ -182,13 +183,13 @@ def _tenant(db: Connection, namespace: str) -> int:
     return tenant.id
 
 
-def _superseded_by(id_: UUID, state: State | None) -> bool:
+def _superseded_by(id_: UUID, state: Standing | None) -> bool:
     return state is not None and state.superseded_by == id_
 
 
-def _check_live(id_: UUID, state: State | None, namespace: str) -> None:
+def _check_live(id_: UUID, state: Standing | None, namespace: str) -> None:
     if state is None:
         raise NotFoundError(f"ids: no fact {id_} is in namespace {namespace!r}; see `ebb contradictions`.")
-    if not state.live:
+    if not state.current:
         what = f"superseded by {state.superseded_by}" if state.superseded_by else "retracted or forgotten"
         raise InvalidInputError(f"ids: {id_} was {what} already; see `ebb contradictions` for what is left.")

@@ -11,17 +11,6 @@ from psycopg.rows import class_row
 from workers.errors import UnavailableError
 from workers.storage.connection import Connection
 
-# What has ended is as good as forgotten, whether or not a pass has come.
-STATES = """
-    select id, hash, superseded_at is not null as superseded, superseded_by, supersedes_id,
-        forgotten_at is not null
-            or has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) as forgotten
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and id = any(%(ids)s)
-"""
-
-
 # Nothing is superseded before it was stored, and an end of validity that lies before the beginning means: never true.
 CLOSE = """
     update facts
@@ -76,41 +65,12 @@ REOPEN = """
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Whether a fact was superseded and by which one, what it superseded, and whether it is forgotten."""
-
-    id: UUID
-    hash: bytes
-    superseded: bool
-    superseded_by: UUID | None
-    supersedes_id: UUID | None
-    forgotten: bool
-
-    @property
-    def live(self) -> bool:
-        """Return whether readers see it."""
-        return not self.superseded and not self.forgotten
-
-    @property
-    def retracted(self) -> bool:
-        """Return whether it holds no longer though no other took its place."""
-        return self.superseded and self.superseded_by is None
-
-
-@dataclass(frozen=True, slots=True)
 class Closed:
     """A fact that no longer holds: since when that is known, and until when it was true."""
 
     id: UUID
     told_at: datetime
     until: datetime
-
-
-def states(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, State]:
-    """Return how those of these facts stand that exist, as of `now`."""
-    with db.cursor(row_factory=class_row(State)) as cursor:
-        rows = cursor.execute(STATES, {"namespace": namespace, "ids": list(ids), "now": now})
-        return {state.id: state for state in rows}
 
 
 def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:

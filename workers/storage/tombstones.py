@@ -1,4 +1,4 @@
-"""Tombstones: facts that are hidden and can be restored, until they are erased and their pages cleaned."""
+"""Tombstones: facts that are hidden and can be restored, until they are erased and their pages cleaned; how facts stand."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,9 +13,11 @@ from workers.errors import UnavailableError
 from workers.storage.connection import Connection
 
 STANDINGS = """
-    select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by
+    select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
+        coalesce(has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s), false) as over
     from facts
-    where namespace = %(namespace)s and id = any(%(ids)s)
+    left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
 
@@ -95,7 +97,10 @@ ERASE = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a fact is forgotten, when and why, and since when and by which other it is superseded."""
+    """Whether a fact is forgotten, when and why, which one superseded it and which one it superseded.
+
+    What is `over` has ended, whether or not a pass has come.
+    """
 
     id: UUID
     hash: bytes
@@ -103,6 +108,8 @@ class Standing:
     reason: str | None
     superseded_at: datetime | None
     superseded_by: UUID | None
+    supersedes_id: UUID | None
+    over: bool
 
     @property
     def superseded(self) -> bool:
@@ -113,6 +120,16 @@ class Standing:
     def live(self) -> bool:
         """Return whether readers see the fact, unless it is over."""
         return self.forgotten_at is None and not self.superseded
+
+    @property
+    def current(self) -> bool:
+        """Return whether readers see the fact."""
+        return self.live and not self.over
+
+    @property
+    def retracted(self) -> bool:
+        """Return whether it holds no longer though no other took its place."""
+        return self.superseded and self.superseded_by is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +163,10 @@ class Cursor:
     fact: UUID
 
 
-def standings(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Standing]:
-    """Return how those of these facts stand that exist."""
+def standings(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
+    """Return how those of these facts stand that exist, as of `now`."""
     with db.cursor(row_factory=class_row(Standing)) as cursor:
-        rows = cursor.execute(STANDINGS, {"namespace": namespace, "ids": list(ids)})
+        rows = cursor.execute(STANDINGS, {"namespace": namespace, "ids": list(ids), "now": now})
         return {standing.id: standing for standing in rows}
 
 
