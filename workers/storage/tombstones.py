@@ -1,4 +1,4 @@
-"""Tombstones: facts that are hidden and can be restored, until they are erased and their pages cleaned; how facts stand."""
+"""Tombstones: facts that are hidden and can be restored until they are erased; how facts stand."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
