@@ -46,7 +46,6 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
             "workers.tasks.store",
             "workers.tasks.documents",
             "workers.tasks.recall",
-            "workers.tasks.context",
             "workers.tasks.reports",
             "workers.tasks.retention",
             "workers.tasks.graph",

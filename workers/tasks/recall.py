@@ -1,10 +1,10 @@
-"""The tasks of recall and lookup, and of what follows from them: touch and regenerate."""
+"""The tasks of recall, lookup and context, and of what follows from them: touch and regenerate."""
 
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from celery import Task
@@ -16,10 +16,11 @@ from workers.celery import settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
 from workers.errors import EmbeddingError, NoConnectionError
+from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import touch as touching
-from workers.memory.recall.question import Question
+from workers.memory.recall import Preferences, Question
 from workers.tasks import answers
 from workers.tasks.operation import Facts, internal, task_of
 from workers.tasks.task import EbbTask, context, use_of, uuid_of, write_instant
@@ -130,3 +131,49 @@ def regenerate(self: Task, asked: Facts) -> None:
         regenerating.regenerate(context, asked.namespace, asked.ids, write_instant(self, asked.now, refuse=False))
     except EmbeddingError as error:
         log.warning("not regenerated until the next hit: %s", error)
+
+
+T = TypeVar("T")
+
+
+@task_of(contract.CONTEXT, contract.Context, **LIMITS)
+def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
+    """Return what fits a prompt, as a block of text to put before it; only what is in it is touched afterwards."""
+    at = asked.now or context.now()
+    question = Question(
+        text=own_words(asked.query, "query", settings.max_text),
+        limit=asked.limit,
+        filters=asked,
+        explain=asked.explain,
+        min_similarity=-1.0 if asked.min_similarity is None else asked.min_similarity,
+        preferences=Preferences(
+            long_term=_chosen(asked.prefer_long_term, settings.prefer_long_term),
+            importance_recency=_chosen(asked.use_importance_recency, settings.importance_recency),
+        ),
+        entities=_entities(asked),
+    )
+    with self.active():
+        done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
+    if asked.touch:
+        self.touch_afterwards(asked.namespace, (line.fact.id for line in done.lines), at)
+    return answers.injected(done)
+
+
+def _shape(asked: contract.Context) -> injecting.Shape:
+    return injecting.Shape(
+        form=_chosen(asked.format, settings.context_format),
+        most_tokens=_chosen(asked.max_tokens, settings.context_tokens),
+        stable=_chosen(asked.order, settings.context_order) == "stable",
+        summary_threshold=_chosen(asked.summary_threshold, settings.summary_threshold),
+    )
+
+
+def _entities(asked: contract.Context) -> tuple[str, ...] | None:
+    """Return the entities to look up: none if that is switched off, those of the list, or all that facts are about."""
+    named = settings.entities.split(",") if asked.entities is None else asked.entities
+    listed = tuple(" ".join(name.split()) for name in named if name.strip())
+    return (listed or None) if _chosen(asked.entity_lookup, settings.entity_lookup) else ()
+
+
+def _chosen(given: T | None, otherwise: T) -> T:
+    return otherwise if given is None else given
