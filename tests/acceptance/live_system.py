@@ -78,11 +78,11 @@ class LiveSystem:
             eventually(lambda name=name: self._answers(name), f"worker {name} answers")  # type: ignore[misc]
 
     def _launch(self, name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "celery", "-A", "workers", "worker", f"--queues={QUEUES[name]}"]
+        command = [sys.executable, "-m", "workers", "worker", f"--queues={QUEUES[name]}"]
         command += ["--concurrency=2", f"--hostname={node(name)}", "--without-mingle", "--without-gossip"]
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [*command, "--loglevel=info"],
+                command,
                 cwd=ROOT,
                 env=self.environment() | {"REMAP_SIGTERM": "SIGQUIT", "OMP_NUM_THREADS": "1"},
                 stdout=log,
