@@ -214,19 +214,22 @@ def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date
     assert [one.restorable_until for one in page.facts] == [day(34)]
 
 
-def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_or_run(memory: Memory) -> None:
-    memory.store(*[{"text": f"Note {i}.", "decay_class": "session"} for i in range(450)])
+def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_or_run(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "AT_ONCE", 20)
+    memory.store(*[{"text": f"Note {i}.", "decay_class": "session"} for i in range(45)])
     facts = {id_ for (id_,) in memory.rows("select id from facts")}
     asked, run = memory.add("The secret recipe."), uuid4()
     memory.forget(asked, at=0.5)
     memory.decay(3_650, run=run, force=True)
-    assert restore.selected(memory.context, "default", restore.Selection(BY_ITSELF, since=day(1))) == 450
-    assert memory.restore_selected(at=1, since=1) == ["restored"] * 450
+    assert restore.selected(memory.context, "default", restore.Selection(BY_ITSELF, since=day(1))) == 45
+    assert memory.restore_selected(at=1, since=1) == ["restored"] * 45
     assert memory.restore_selected(at=1, run=run) == []
     assert {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")} == facts
     memory.decay(3_650, run=(again := uuid4()), force=True)
-    assert memory.restore_selected(at=2, run=again) == ["restored"] * 450
-    assert memory.stats(2).pinned == 450
+    assert memory.restore_selected(at=2, run=again) == ["restored"] * 45
+    assert memory.stats(2).pinned == 45
 
 
 def test_only_what_is_in_the_way_of_others_stays_when_many_are_restored(memory: Memory) -> None:

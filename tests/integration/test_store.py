@@ -3,11 +3,10 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from multiprocessing import get_context
 from threading import Thread
 from typing import Any
 from uuid import UUID, uuid4
@@ -50,20 +49,9 @@ def store_shuffled(database_url: str, seed: int) -> list[tuple[str, UUID]]:
     return [became[place] for place in range(len(TEXTS))]
 
 
-def processes() -> Executor:
-    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
-
-
-def threads() -> Executor:
-    return ThreadPoolExecutor(2)
-
-
-@pytest.mark.parametrize("workers", [threads, processes])
-def test_two_workers_storing_the_same_thousand_facts_leave_a_thousand(
-    memory: Memory, workers: Callable[[], Executor]
-) -> None:
+def test_two_threads_storing_the_same_thousand_facts_leave_a_thousand(memory: Memory) -> None:
     url = memory.context.database_url
-    with workers() as pool:
+    with ThreadPoolExecutor(2) as pool:
         ours, theirs = pool.map(store_shuffled, [url, url], [1, 2])
     assert memory.rows(COUNTS) == [(1000, 1000, 1000, 1000)]
     for (our_action, our_id), (their_action, their_id) in zip(ours, theirs, strict=True):
