@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (16, 'snapshot');
+    insert into schema_migrations (number, name) values (17, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -258,6 +258,8 @@ create table activity (
     outrun_at timestamptz,
     -- what its content, its importance and its links add to its value, in log odds
     worth real not null default 0,
+    -- which questions strengthened it lately, as `core.repeats` packs them
+    asked bytea,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     check ((decay_class is null) = (decay_class_source is null))

@@ -95,6 +95,9 @@ class Settings(BaseModel):
     decay_batch: int = Field(1000, ge=1, le=100_000, description="facts in one transaction of a pass")
     decay_sleep_ms: float = Field(200.0, ge=0, le=10_000, description="pause between batches while users wait")
     decay_reinforce_on_query: bool = Field(default=True, description="a recall strengthens what it returns")
+    touch_cooldown: float = Field(
+        600.0, ge=0, le=86_400, description="seconds in which recalls of one question strengthen a fact once"
+    )
     regeneration_enabled: bool = Field(default=True, description="a hit restores the full vector")
     cold_threshold: float = Field(0.25, ge=0, le=1, description="retention below which only the signature stays")
     summary_layers: int = Field(3, ge=1, le=3, description="1 truncated, 2 also sentences, 3 also keywords")

@@ -85,6 +85,20 @@ def test_a_recall_is_noted_afterwards(live: LiveSystem, client: Client) -> None:
     assert seen == accessed > datetime.now(UTC) - timedelta(minutes=1)
 
 
+def test_a_question_that_is_repeated_at_once_strengthens_a_fact_once(live: LiveSystem, client: Client) -> None:
+    id_ = client.store("The spare key hangs behind the clock.", salience=0.2)["id"]
+    with ThreadPoolExecutor(12) as threads:
+        found = list(threads.map(client.recall, ["Where is the spare key?"] * 12))
+    assert {one["results"][0]["id"] for one in found} == {id_}
+    assert client.recall("where is the  SPARE key?")["results"]
+    live.settle()
+    (counted,) = live.rows("select recall_count, coactivations from activity where fact = %s", [id_])
+    assert counted == (1, 1)
+    assert client.recall("What hangs behind the clock?")["results"]
+    live.settle()
+    assert recalls(live, id_) == 2
+
+
 def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
     client.store("The spare key hangs behind the clock.")
     before, touches = live.state(), live.settle().get("memory.touch", 0)

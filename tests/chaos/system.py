@@ -42,6 +42,7 @@ SETTINGS = {
     "EBB_SALIENCE": "constant",
     "EBB_FORGET_LIMIT": "1",
     "EBB_TIME_TRAVEL": "true",
+    "EBB_TOUCH_COOLDOWN": "0",
 }
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3

@@ -360,3 +360,31 @@ def test_reinforcing_who_is_not_there_answers_nothing(memory: Memory) -> None:
     memory.add("Tea at four.")
     assert touch.reinforce(memory.context, "default", uuid4(), 0.2, day(0)) is None
     assert touch.reinforce(memory.context, "unknown", uuid4(), 0.2, day(0)) is None
+
+
+def test_a_question_strengthens_a_fact_once_in_a_cool_down_and_others_do_too(memory: Memory) -> None:
+    fact = memory.add("Mira lives in Leipzig", salience=0.2)
+    minute = 1 / 1440
+
+    def touched(question: int, minutes: float) -> list[UUID]:
+        return touch.touch(memory.context, "default", [fact], day(minutes * minute), question=question).changed
+
+    assert [touched(1, 0), touched(1, 9), touched(2, 9), touched(1, 5)] == [[fact], [], [fact], []]
+    assert touched(1, 11) == [fact]
+    assert memory.value("select coactivations from activity") == 3
+    assert memory.value("select length(asked) from activity") == 16
+
+
+def test_without_cool_down_each_recall_counts(memory: Memory) -> None:
+    fact = memory.add("Mira lives in Leipzig")
+    other = memory.having(touch_cooldown=0)
+    for _ in range(3):
+        touch.touch(other.context, "default", [fact], day(0), question=1)
+    assert memory.value("select recall_count from activity") == 3
+
+
+def test_a_fact_that_faded_is_regenerated_even_if_the_question_is_repeated(memory: Memory) -> None:
+    fact = memory.add("Mira lives in Leipzig")
+    touch.touch(memory.context, "default", [fact], day(0), question=1)
+    memory.rows("update activity set fidelity = 2")
+    assert touch.touch(memory.context, "default", [fact], day(0), question=1).faded == [fact]

@@ -14,6 +14,7 @@ from workers.core.arrays import Bools, Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, chosen, sustained, written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.repeats import is_repeat, noted
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
 from workers.storage.activity import Activity
@@ -22,10 +23,19 @@ from workers.storage.connection import Connection, keep_plans, transaction
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The locked facts that a use reaches, and when a pass has forgotten each since (epoch seconds; never: -inf)."""
+    """The locked facts that a use reaches, and when a pass has forgotten each since (epoch seconds; never: -inf).
+
+    `asked` says by which questions each was strengthened lately, packed by `core.repeats`.
+    """
 
     rows: Activity
     forgotten_at: Floats
+    asked: list[bytes]
+
+    def only(self, keep: Bools) -> "Reached":
+        """Return the facts where `keep` is true."""
+        asked = [one for one, kept in zip(self.asked, keep, strict=True) if kept]
+        return Reached(self.rows.only(keep), self.forgotten_at[keep], asked)
 
     @property
     def live(self) -> Activity:
@@ -57,9 +67,9 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
     rows = activity.lock(db, tenant, ids)
     found = visible.reached(db, tenant, rows.ids, at) if rows.ids else {}
     rows = rows.among(found)
-    instants = (found[id_] for id_ in rows.ids)
+    instants = (found[id_][0] for id_ in rows.ids)
     forgotten = [-np.inf if instant is None else instant.timestamp() for instant in instants]
-    return Reached(rows, np.array(forgotten, dtype=np.float64))
+    return Reached(rows, np.array(forgotten, dtype=np.float64), [found[id_][1] for id_ in rows.ids])
 
 
 QUERY_BOOST = 0.5
@@ -85,19 +95,26 @@ class Reinforced:
     faded: bool
 
 
-def touch(context: Context, namespace: str, ids: Sequence[UUID], at: datetime, use: UUID | None = None) -> Touched:
+def touch(
+    context: Context,
+    namespace: str,
+    ids: Sequence[UUID],
+    at: datetime,
+    use: UUID | None = None,
+    question: int | None = None,
+) -> Touched:
     """Count that a recall returned these facts at `at`: counters, expiry, strength and last seen.
 
     Touches commute as far as that is defined, so it makes no difference in which order they arrive: each counts once,
     by its id `use` (a second delivery within a day changes nothing; without one the call is a use of its own); what
     grows by time (last seen, last accessed, confirmed, expiry) is the latest of all; the strength grows by
     `QUERY_BOOST` at `at`, or at the last use if that was later. No touch lowers anything. `reach` says which facts it
-    counts for.
+    counts for. A fact that the same `question`, a key of `core.repeats`, touched within the cool-down stays as it is.
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
         tenant = namespaces.find(db, namespace)
-        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use)
+        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use, question)
 
 
 def reinforce(
@@ -149,18 +166,34 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
 
 
 def touch_within(
-    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], at: datetime, use: UUID | None = None
+    context: Context,
+    db: Connection,
+    tenant: int,
+    ids: Sequence[UUID],
+    at: datetime,
+    use: UUID | None = None,
+    question: int | None = None,
 ) -> Touched:
     """Do what `touch` does, in a transaction that is open already."""
-    found = reach(db, tenant, ids, at)
+    every = reach(db, tenant, ids, at)
+    found = every if question is None else _first(context, every, question, at)
     if not found.rows.ids or not activity.claim_use(db, tenant, use or uuid4()):
-        return Touched([], found.live.only(_faded(found.live.anchors)).ids)
+        return Touched([], every.live.only(_faded(every.live.anchors)).ids)
     anchors = found.rows.anchors
     if context.settings.decay_reinforce_on_query:
         anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
     anchors = confirmed(anchors, found.rows, at, always=False)
     touched = _write(context, db, tenant, found, anchors, at, recalls=1)
     return Touched(touched.ids, touched.only(_faded(touched.anchors)).ids)
+
+
+def _first(context: Context, found: Reached, question: int, at: datetime) -> Reached:
+    """Return the facts that a question did not touch within the cool-down, with the question noted."""
+    seconds, instant = context.settings.touch_cooldown, at.timestamp()
+    found = found.only(
+        np.array([not is_repeat(one, question, instant, seconds) for one in found.asked], dtype=np.bool_)
+    )
+    return replace(found, asked=[noted(one, question, instant, seconds) for one in found.asked])
 
 
 def drop_old_uses(context: Context) -> int:
@@ -227,5 +260,5 @@ def _write(
     if rows.ids:
         found.revive(db, tenant, set(rows.ids), at)
         counts = np.full(len(rows), recalls, dtype=np.int64)
-        activity.write_used(db, rows, chosen(anchors, keep), faded.only(keep), counts, at)
+        activity.write_used(db, rows, chosen(anchors, keep), faded.only(keep), counts, at, found.only(keep).asked)
     return rows

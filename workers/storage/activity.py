@@ -99,13 +99,15 @@ WRITE_USED = """
         due_at = to_timestamp(new.due_at), stale = new.stale, retired = false,
         held = held and to_timestamp(new.ends_at) <= %(now)s,
         spells = case when new.spell = '' then spells
-            else substring(new.spell || coalesce(spells, '') for %(longest)s) end
+            else substring(new.spell || coalesce(spells, '') for %(longest)s) end,
+        asked = coalesce(new.asked, activity.asked)
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(base)b::float8[], %(coactivations)b::bigint[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
-        %(stale)b::bool[], %(recalls)b::int[], %(spells)b::bytea[])
+        %(stale)b::bool[], %(recalls)b::int[], %(spells)b::bytea[],
+        %(asked)b::bytea[])
         as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
-            tier, fidelity, ends_at, due_at, stale, recalls, spell)
+            tier, fidelity, ends_at, due_at, stale, recalls, spell, asked)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -270,10 +272,19 @@ def read_live(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}))
 
 
-def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, recalls: Ints, now: datetime) -> None:
+def write_used(
+    db: Connection,
+    rows: Activity,
+    anchors: Anchors,
+    faded: Faded,
+    recalls: Ints,
+    now: datetime,
+    asked: Sequence[bytes] = (),
+) -> None:
     """Write new anchors after a touch or reinforcement; `recalls` is what each fact's counter grows by.
 
-    What the newest anchors were until now is kept in short.
+    What the newest anchors were until now is kept in short. `asked` are the questions that strengthened each lately, if
+    that changes.
     """
     given = _columns(anchors, faded) | {
         "namespaces": rows.namespaces.tolist(),
@@ -282,6 +293,7 @@ def write_used(db: Connection, rows: Activity, anchors: Anchors, faded: Faded, r
         "recalls": recalls.tolist(),
         "spells": decay_intervals.over(rows.anchors, anchors),
         "longest": decay_intervals.LONGEST,
+        "asked": [*asked] if asked else [None] * len(rows),
         "now": now,
     }
     db.execute(WRITE_USED, given)

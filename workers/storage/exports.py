@@ -25,9 +25,9 @@ ROWS = """
         coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
         coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, retired,
         date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since,
-        to_jsonb(activity)
-            - array['namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired', 'worth']
-            as state
+        to_jsonb(activity) - array[
+            'namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired', 'worth', 'asked'
+        ] as state
     from facts
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id

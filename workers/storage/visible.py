@@ -56,7 +56,7 @@ LATE = "10 minutes"
 # A use of what has ended reaches it if the fact was remembered when it was used: in that case either no pass has come
 # yet, or one let the fact go a little later, for it ended by itself and nothing has taken its place since.
 REACHED = """
-    select id, forgotten_at
+    select id, forgotten_at, coalesce(asked, '') as asked
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
@@ -125,13 +125,15 @@ def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
     return int(row[0]) if row else 0
 
 
-def reached(db: Connection, namespace: int, ids: Sequence[UUID], at: datetime) -> dict[UUID, datetime | None]:
-    """Return those of these facts that were remembered at `at`; with an instant, those that a pass forgot since then.
+def reached(
+    db: Connection, namespace: int, ids: Sequence[UUID], at: datetime
+) -> dict[UUID, tuple[datetime | None, bytes]]:
+    """Return those of these facts that were remembered at `at`: when a pass forgot each since then, and its questions.
 
     Such a pass came at most ten minutes after `at`, and forgot the fact because it had ended by itself.
     """
     given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
-    return dict(db.execute(REACHED, given).fetchall())
+    return {id_: (forgotten_at, asked) for id_, forgotten_at, asked in db.execute(REACHED, given)}
 
 
 PAGE = f"""

@@ -4,17 +4,19 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID, uuid5
 
 from celery import Task
 from ebb.contract import recall as contract
 from ebb.contract.operation import Params
 from ebb.contract.values import FactIds, Instant, Namespace
+from pydantic import Field
 
 from workers.celery import settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
+from workers.core import repeats
 from workers.errors import EmbeddingError, NoConnectionError
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
@@ -38,11 +40,12 @@ class RecallTask(EbbTask):
     # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
     resultrepr_maxsize = 200
 
-    def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime) -> None:
-        """Note on this request what its answer returns, if that is anything."""
+    def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime, question: str) -> None:
+        """Note on this request what its answer returns, if that is anything, and which question it answers."""
         returned = [str(id_) for id_ in ids]
         if returned:
-            self.request.touch_after = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
+            own = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
+            self.request.touch_after = own | {"question": repeats.key(question)}
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context in which other processes see that this task is at work."""
@@ -80,7 +83,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     with self.active(), timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
     if asked.touch and asked.why is None and not asked.is_past:
-        self.touch_afterwards(asked.namespace, (result.id for result in found.results), at)
+        self.touch_afterwards(asked.namespace, (result.id for result in found.results), at, asked.query)
     return answers.recalled(found)
 
 
@@ -91,23 +94,26 @@ def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
     with self.active():
         found, rest = finding.lookup(context, asked, at)
     if asked.touch and not asked.is_past:
-        self.touch_afterwards(asked.namespace, (result.id for result in found), at)
+        self.touch_afterwards(
+            asked.namespace, (result.id for result in found), at, f"{asked.entity}\n{asked.key or ''}"
+        )
     return answers.looked_up(found) | {"next": rest}
 
 
 class Touched(Params):
-    """Facts that were recalled at an instant."""
+    """Facts that were recalled at an instant; `question` is the key of the question that they answered."""
 
     ids: FactIds
     at: Instant
     namespace: Namespace
+    question: Annotated[int, Field(ge=0, le=repeats.LATEST)] | None = None
 
 
 @internal("memory.touch", Touched, ignore_result=True)
 def touch(self: Task, asked: Touched) -> None:
     """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
     seen_at = write_instant(self, asked.at, refuse=False)
-    touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self))
+    touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self), asked.question)
     regenerate_used(asked.namespace, touched.faded)
 
 
@@ -155,7 +161,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
     with self.active():
         done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
-        self.touch_afterwards(asked.namespace, (line.fact.id for line in done.lines), at)
+        self.touch_afterwards(asked.namespace, (line.fact.id for line in done.lines), at, asked.query)
     return answers.injected(done)
 
 

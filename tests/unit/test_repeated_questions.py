@@ -1,0 +1,26 @@
+"""Questions that strengthened a fact lately are known again, as long as the cool-down lasts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.core.repeats import LONGEST, is_repeat, key, noted
+
+instants = st.floats(0, 2**32 - 1)
+
+
+def test_case_and_blanks_make_no_other_question() -> None:
+    assert key("Where is  the key?") == key("where is the KEY?\n")
+    assert key("Where is the key?") != key("Where is the lock?")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), instants), max_size=40), instants)
+def test_a_question_is_a_repeat_within_the_cool_down_alone(earlier: list[tuple[int, float]], at: float) -> None:
+    asked = b""
+    for question, then in earlier:
+        asked = noted(asked, question, then, 600)
+    asked = noted(asked, 7, at, 600)
+    assert len(asked) <= LONGEST
+    assert is_repeat(asked, 7, at + 598, 600)
+    assert is_repeat(asked, 7, at - 598, 600)
+    assert not is_repeat(asked, 7, at + 601, 600)
+    assert not is_repeat(asked, 7, at, 0)
