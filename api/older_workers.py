@@ -26,6 +26,7 @@ LATER = frozenset(
     | {("count_turns", ""), ("count_turns", "memory.store"), ("count_turns", "memory.store_many")}
     | {("role", task) for task in ("", "memory.store", "memory.store_many", "memory.recall", "memory.context")}
     | {("content_salience", "")}
+    | {(name, "memory.forecast") for name in ("set", "ending", "by")}
 )  # fmt: skip
 """The arguments that doors send and that workers of the version before do not know, each with its task."""
 

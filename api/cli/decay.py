@@ -79,7 +79,14 @@ def backfill_decay(call: Call) -> None:
 
 @command(FORECAST)
 def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Show what passes will do on each of the coming days, if nothing is used until then."""
+    """Show what passes will do on each of the coming days, if nothing is used until then.
+
+    With --set it is what they would do with other settings, beside what they will do; nothing is changed.
+    """
+    if found.get("ending") is not None:
+        rows = [[one["ends_at"][:16], f"{one['value']:.2f}", one["id"], one["text"]] for one in found["ending"]]
+        output.print_table(["ends", "value", "id", "text"], rows)
+        return
     output.print_table(
         ["day", *COLUMNS], [[day["at"][:10], *(day[name] or None for name in COLUMNS)] for day in found["days"]]
     )
@@ -87,6 +94,10 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         for fact in day["facts"]:
             line = f"{day['at'][:10]}  {fact['change']:<13}  {fact['id']}  {fact['text']}"
             output.console().print(line, markup=False)
+    totals = {name: found[name] for name in ("unchanged", "totals") if found.get(name)}
+    columns = ["facts", "forgotten", "held", "recalled_lately", "bytes_freed"]
+    rows = [[name, *(one[column] for column in columns)] for name, one in totals.items()]
+    output.print_table(["", *(column.replace("_", " ") for column in columns)], rows)
 
 
 @command_of(HELD, left_out=("cursor",), own=DECIDING)

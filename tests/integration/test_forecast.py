@@ -11,8 +11,9 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.fading import REASONS
-from workers.decay import forecast
+from workers.decay import endings, forecast
 from workers.decay.passes import Report
+from workers.errors import InvalidInputError
 
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")
@@ -129,3 +130,50 @@ def test_a_forecast_changes_nothing(memory: Memory) -> None:
     forecast.forecast(memory.context, "default", 30, day(0))
 
     assert memory.rows("select activity::text from activity order by fact") == before
+
+
+def test_other_settings_are_tried_and_nothing_is_changed(memory: Memory) -> None:
+    fill(memory)
+    memory.touch(memory.add("The guest in room 99 likes tea.", confidence=0.15), at=0)
+    before = memory.rows("select * from activity order by fact")
+
+    as_is = forecast.forecast(memory.context, "default", 365, day(0))
+    given = ["cold_threshold=0.9", "confidenceDecay.halfLife=5", "forget_limit=1"]
+    tried = forecast.forecast(memory.context, "default", 365, day(0), given=given)
+
+    now, then = (forecast.totals(memory.context, "default", ahead) for ahead in (as_is, tried))
+    assert then.forgotten > now.forgotten
+    assert (now.facts + now.forgotten, then.facts + then.forgotten) == (61, 61)
+    assert then.bytes_freed > now.bytes_freed > 0
+    assert (then.held, then.recalled_lately) == (0, 1)
+    assert memory.rows("select * from activity order by fact") == before
+    changed = memory.having(cold_threshold=0.9, forget_limit=1, confidence_half_life=5)
+    assert (
+        forecast.totals(
+            changed.context, "default", forecast.forecast(changed.context, "default", 365, day(0), given=given)
+        )
+        == then
+    )
+
+
+@pytest.mark.parametrize("given", ["cold_threshold", "cold_threshold=2", "half_life=3", "confidenceDecay.halfLife=x"])
+def test_settings_that_are_not_allowed_are_refused(memory: Memory, given: str) -> None:
+    fill(memory, 1)
+    with pytest.raises(InvalidInputError):
+        forecast.forecast(memory.context, "default", 7, day(0), given=[given])
+
+
+def test_what_ends_soon_is_listed_by_value_or_by_date(memory: Memory) -> None:
+    much = memory.add("I moved to Porto in March 2024.", decay_class="stable", at=0)
+    little = memory.add("Wow, that's great!", decay_class="stable", at=-1)
+    memory.add("It stays.", decay_class="permanent")
+    listed = {
+        by_value: [one.id for one in endings.ending(memory.context, "default", 7, day(65), by_value=by_value)]
+        for by_value in (True, False)
+    }
+    assert listed == {True: [much, little], False: [little, much]}
+    (first, second) = endings.ending(memory.context, "default", 7, day(65), by_value=True)
+    assert 0 < second.value < first.value < 1
+    assert first.ending.reason == "faded"
+    assert [one.id for one in endings.ending(memory.context, "default", 7, day(65), by_value=True, most=1)] == [much]
+    assert endings.ending(memory.context, "default", 1, day(0), by_value=True) == []

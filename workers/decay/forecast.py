@@ -9,17 +9,18 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core.arrays import Bools, Ints
+from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade, over
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import room
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.passes import newly_stale
+from workers.decay.what_if import supposed
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, snapshot
+from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
 
 BATCH = 10_000
@@ -42,28 +43,32 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Facts that are over on one day, one array each: why, and what becomes of those that are held."""
+    """Facts that are over on one day, one array each: why, their bytes, and what becomes of those that are held."""
 
     rows: Activity
     reason: Ints
+    bytes: Floats
     changes: list[tuple[str, Bools]]
 
     def only(self, keep: Bools) -> "Ended":
         """Return the facts where `keep` is true."""
         changes = [(name, which[keep]) for name, which in self.changes]
-        return Ended(self.rows.only(keep), self.reason[keep], changes)
+        return Ended(self.rows.only(keep), self.reason[keep], self.bytes[keep], changes)
 
 
 @dataclass(slots=True)
 class Day:
     """What a pass at the end of one day will do, if one came each day until then.
 
-    Those that are past the forget limit are `held`, and not among those that end.
+    Those that are past the forget limit are `held`, and not among those that end. Of those, `recalled` were recalled
+    within `LATELY` before the forecast; `freed` is how many bytes become free, as far as that can be known.
     """
 
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
     held: int = 0
+    recalled: int = 0
+    freed: float = 0.0
     facts: list[Foreseen] = field(default_factory=list)
     examples: list[tuple[UUID, str]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
@@ -74,20 +79,62 @@ class Day:
         self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
 
 
-def forecast(context: Context, namespace: str, days: int, now: datetime, shown: int = 3) -> list[Day]:
+LATELY = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a fact takes without its vector, in bytes, and how many dimensions a full vector has."""
+
+    row: float
+    dims: int
+
+    def of_vectors(self, fidelity: Ints) -> Floats:
+        """Return what vectors take, of two bytes a dimension."""
+        kept = (fidelity > 0) & (fidelity < FINGERPRINT)
+        return np.where(kept, 2.0 * self.dims / np.maximum(fidelity, 1), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What is left at the end of a forecast, and what went: of that, how much was recalled lately, and its bytes."""
+
+    facts: int
+    forgotten: int
+    held: int
+    recalled_lately: int
+    bytes_freed: int
+
+
+def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
+    """Return what the days of a forecast come to."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        live = 0 if tenant is None else tallies.live(db, tenant.id)
+    gone = sum(day.counts[reason] for day in ahead for reason in REASONS)
+    recalled, freed = sum(day.recalled for day in ahead), sum(day.freed for day in ahead)
+    return Totals(live - gone, gone, sum(day.held for day in ahead), recalled, round(freed))
+
+
+def forecast(
+    context: Context, namespace: str, days: int, now: datetime, shown: int = 3, given: Sequence[str] = ()
+) -> list[Day]:
     """Return what happens to a namespace day by day, if nothing is recalled or stored meanwhile.
 
-    It reads what is due until then, not what is stored. Of each day and change, the
-    texts of `shown` facts begin it.
+    It reads what is due until then, not what is stored, unless other settings are `given`, each as `PATH=VALUE`: then
+    it reads every live fact, and changes nothing. Of each day and change, the texts of `shown` facts begin it.
     """
     ahead = [Day(now + timedelta(days=number)) for number in range(1, days + 1)]
     with snapshot(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return ahead
-        rules = rules_of(context, hygiene(context, tenant.settings))
-        for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=tenant.unsettled):
-            _foresee(rows, np.minimum(rows.due_at, -np.inf if tenant.unsettled else np.inf), ahead, rules, shown)
+        every = tenant.unsettled or bool(given)
+        context, own = supposed(context, tenant.settings, given) if given else (context, tenant.settings)
+        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db))
+        for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=every):
+            due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
+            _foresee(rows, due_at, ahead, rules, sizes, shown)
         _limit(context, db, tenant, ahead, now, shown)
         texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
@@ -95,7 +142,9 @@ def forecast(context: Context, namespace: str, days: int, now: datetime, shown: 
     return ahead
 
 
-def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, shown: int) -> None:
+def _foresee(
+    rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, sizes: Sizes, shown: int
+) -> None:
     """Let the days pass over some facts, and add to each day what it changes, and which of them are over then."""
     tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
     stale = rows.anchors.stale.copy()
@@ -108,11 +157,13 @@ def _foresee(rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: Fa
         )
         faded = fade(before, instant, rules)
         ended, changes = over(faded, instant), _changes(before, faded, tier[places])
+        of_vectors = sizes.of_vectors(before.fidelity)
+        day.freed += float((of_vectors - sizes.of_vectors(faded.fidelity))[~ended].sum())
         for change, which in changes:
             day.counts[change] += int((which & ~ended).sum())
             day.show(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
         if ended.any():
-            those = Ended(rows.only(due_today), faded.end_reason, changes)
+            those = Ended(rows.only(due_today), faded.end_reason, of_vectors + sizes.row, changes)
             day.ended.append(those.only(ended))
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
@@ -149,6 +200,9 @@ def _limit(
         held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
         held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
         _count(day, going, staying, shown)
+        lately = (now - LATELY).timestamp()
+        day.recalled += sum(int((one.rows.last_accessed_at >= lately).sum()) for one in going)
+        day.freed += sum(float(one.bytes.sum()) for one in going)
         ended = sum(len(one.rows) for one in going)
         live -= ended
         counted = sum(int(which.sum()) for which in granted)

@@ -121,6 +121,13 @@ ESTIMATE_AGAIN = """
 """
 
 
+SIZES = """
+    select sum(pg_total_relation_size(oid)) / greatest((select sum(facts) from tallies), 1),
+        coalesce((select dims from embedders), 0)
+    from pg_class where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
+"""
+
+
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
     from facts where namespace = %(namespace)s and id = any(%(ids)b)
@@ -212,6 +219,12 @@ def estimate_again(
     """Replace the salience of facts' content, and with it where their curves start, unless they were used since."""
     given = {"ids": list(ids), "saliences": list(saliences), "with_base": with_base, "now": now}
     db.execute(ESTIMATE_AGAIN, given | {"namespace": namespace})
+
+
+def sizes(db: Connection) -> tuple[float, int]:
+    """Return how many bytes a fact takes without its vector, on average, and how many dimensions a full vector has."""
+    row = db.execute(SIZES).fetchone()
+    return (float(row[0]), int(row[1])) if row else (0.0, 0)
 
 
 def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from workers.core.fading import REASONS
 from workers.core.passages import Passage
+from workers.decay.endings import EndingFact
 from workers.decay.forecast import CHANGES, Day
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
@@ -117,6 +118,13 @@ def _day(day: Day) -> dict[str, Any]:
         "held": day.held,
         "facts": facts,
     }
+
+
+def ending(one: EndingFact) -> dict[str, Any]:
+    """Return a fact that ends soon."""
+    ends_at = None if one.ending.at is None else shown(one.ending.at)
+    worth = round(one.value, 4)
+    return {"id": str(one.id), "text": one.text, "ends_at": ends_at, "ends_for": one.ending.reason, "value": worth}
 
 
 def contradicting(page: Pairs) -> dict[str, Any]:

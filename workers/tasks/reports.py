@@ -8,6 +8,7 @@ from ebb.contract import reports as contract
 
 from workers import graph
 from workers.admin import stats as counting
+from workers.decay import endings
 from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
 from workers.memory import curve as curves
@@ -68,9 +69,17 @@ def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
 
 @task_of(contract.FORECAST, contract.ShowForecast)
 def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
-    """Return what passes will do on each of the coming days."""
-    at = asked.now or context.now()
-    return answers.foreseen(forecasting.forecast(context, asked.namespace, asked.days, at, asked.shown))
+    """Return what passes will do on each of the coming days, and on request which facts end soon."""
+    at, namespace, given = asked.now or context.now(), asked.namespace, asked.set or []
+    ahead = forecasting.forecast(context, namespace, asked.days, at, asked.shown, given)
+    answer = answers.foreseen(ahead) | {"totals": asdict(forecasting.totals(context, namespace, ahead))}
+    if given:
+        unchanged = forecasting.forecast(context, namespace, asked.days, at, 0)
+        answer["unchanged"] = asdict(forecasting.totals(context, namespace, unchanged))
+    if asked.ending is not None:
+        soon = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value")
+        answer["ending"] = [answers.ending(one) for one in soon]
+    return answer
 
 
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)

@@ -1,10 +1,10 @@
 """Operations that report: single facts as they are, how they fade, and what a namespace holds and will lose."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, STORE_SECONDS, Answer, Operation, Page, Params, Timed
 from ebb.contract.recall import Filters
@@ -17,12 +17,15 @@ from ebb.contract.values import (
     Flag,
     Limit,
     ListLimit,
+    Names,
     Prefix,
     Role,
     Whole,
+    whole_days,
 )
 
 Days = Annotated[int, Field(ge=1, le=366), Whole]
+Ahead = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=366)]
 Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 
 
@@ -52,12 +55,25 @@ class ShowStats(Timed):
 
 
 class ShowForecast(Timed):
-    """Return what passes will do on each of the coming days, if nothing is used until then."""
+    """Return what passes will do on each of the coming days, if nothing is used until then.
+
+    With `set` it is what they would do with other settings; nothing is changed.
+    """
 
     days: Annotated[Days, Field(description="how many days to look ahead")] = 7
     shown: Annotated[
         Annotated[int, Field(ge=0, le=100), Whole], Field(description="facts listed for each day and change")
     ] = 3
+    set: Annotated[
+        Names | None,
+        Field(description="settings as they would be: cold_threshold=0.35, confidenceDecay.halfLife=60 …"),
+    ] = None
+    ending: Annotated[
+        Ahead | None, Field(description="also list the facts that end within so many days, as 7 or `7d`")
+    ] = None
+    by: Annotated[Literal["value", "date"], Field(description="list first what is worth most, or what ends first")] = (
+        "date"
+    )
 
 
 class ShowTimeSeries(Timed):
@@ -139,13 +155,40 @@ class Stats(Answer):
     fidelity: dict[str, int]
 
 
+class Totals(Answer):
+    """What is left at the end of a forecast, and what went: of that, how many facts were recalled in the last 30 days.
+
+    Bytes are an estimate of what becomes free once what is forgotten is purged.
+    """
+
+    facts: int
+    forgotten: int
+    held: int
+    recalled_lately: int
+    bytes_freed: int
+
+
+class EndingFact(Answer):
+    """A fact that ends soon: when and why, and what keeping it is worth, 0 to 1."""
+
+    id: UUID
+    text: str
+    ends_at: datetime
+    ends_for: str
+    value: float
+
+
 class Forecast(Answer):
     """What passes will do on each of the coming days.
 
-    A day has `at`, the counts of each change and of each reason to forget, and the first facts of each.
+    A day has `at`, the counts of each change and of each reason to forget, and the first facts of each. With other
+    settings, `unchanged` has what would come of those that hold.
     """
 
     days: list[dict[str, Any]]
+    totals: Totals | None = None
+    unchanged: Totals | None = None
+    ending: list[EndingFact] | None = None
 
 
 class TimeSeries(Answer):
