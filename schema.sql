@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (17, 'snapshot');
+    insert into schema_migrations (number, name) values (18, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -412,6 +412,29 @@ create table signatures (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
+-- What ended by itself, as little room as it takes: `body` is what `storage.packing` makes of a fact and all that belongs
+-- to it, `words` marks the words in it. No index holds more than its id: who asks for it reads all of its namespace.
+create table deep (
+    forgotten_at timestamptz not null,
+    namespace integer not null references namespaces (id),
+    -- null where the embedder has changed since
+    signature bit(1024),
+    id uuid not null,
+    words bit varying not null,
+    body bytea not null
+);
+alter table deep alter column body set storage external;
+
+-- How many of a question's words, by weight, a fact seems to hold: each is marked in one bit of its `words`. Eight words,
+-- written out, so that PostgreSQL inlines it; with fewer the others weigh nothing.
+create function marked(words bit varying, places integer[], weights double precision[])
+    returns double precision
+    language sql immutable parallel safe
+return weights[1] * get_bit(words, places[1] % length(words)) + weights[2] * get_bit(words, places[2] % length(words))
+    + weights[3] * get_bit(words, places[3] % length(words)) + weights[4] * get_bit(words, places[4] % length(words))
+    + weights[5] * get_bit(words, places[5] % length(words)) + weights[6] * get_bit(words, places[6] % length(words))
+    + weights[7] * get_bit(words, places[7] % length(words)) + weights[8] * get_bit(words, places[8] % length(words));
+
 -- What was done to a fact since it was stored, as far as no other column says it; written by the function that does it, never
 -- changed, and gone with the fact.
 create table events (
@@ -740,6 +763,9 @@ create index facts_tombstones on facts (namespace, forgotten_at desc, id desc)
 -- purge: what was forgotten long ago, oldest first
 create index facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
 
+-- deep memory: a fact by its id; a hash of that is enough, and takes half of the room
+create index deep_facts on deep (namespace, uuid_hash(id));
+
 -- forgetting again what is purged already
 create index forgotten_hashes_fact on forgotten_hashes (namespace, fact);
 
@@ -978,4 +1004,29 @@ end
 $$;
 
 create trigger erased after delete on facts
+    referencing old table as old_rows for each statement execute function note_erasures();
+
+create function tally_deep_added() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, forgotten_reason, facts)
+    select namespace, 'deep', count(*) from new_rows group by 1;
+    return null;
+end
+$$;
+
+create function tally_deep_deleted() returns trigger
+    language plpgsql as $$
+begin
+    insert into tally_changes (namespace, forgotten_reason, facts)
+    select namespace, 'deep', -count(*) from old_rows group by 1;
+    return null;
+end
+$$;
+
+create trigger tally_added after insert on deep
+    referencing new table as new_rows for each statement execute function tally_deep_added();
+create trigger tally_deleted after delete on deep
+    referencing old table as old_rows for each statement execute function tally_deep_deleted();
+create trigger erased after delete on deep
     referencing old table as old_rows for each statement execute function note_erasures();

@@ -12,7 +12,7 @@ WORKERS = Path(workers.__file__).parent
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses)"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -30,10 +30,13 @@ ACROSS_TENANTS = {
     "vectors.COUNT_PENDING": "counts what that task has still to do",
     "vectors.MARK_ALL_PENDING": "another embedder makes the vectors of all tenants useless",
     "vectors.CLEAR": "the same",
+    "vectors.CLEAR_DEEP": "the same",
+    "deep.UNPACKED": "reads what is given to it, and no table",
     "namespaces.FACTS_DUE": "the namespaces whose settings changed are looked at by one statement; each row says whose",
     "due.ALL_DUE": "an operator's rules of fading hold for all tenants",
     "faults.FOLLOWING": "the doctor walks over the facts of one tenant, or of all; each row says whose",
     "faults.EMPTY": "asks which tenants hold no fact",
+    "deep.EXPORT": "an operator exports one namespace by name, or all; each row says whose",
     "exports.LINKS": "an operator exports one namespace by name, or all; each row says whose",
     "exports.CONTRADICTIONS": "the same",
     "exports.LIKENESSES": "the same",

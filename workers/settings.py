@@ -108,7 +108,12 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="share of a namespace that may end by itself in a week; 1: no limit a week"
     )
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
-    retention_days: float = Field(30.0, ge=0, le=36_525, description="days until what was forgotten is purged")
+    retention_days: float = Field(
+        30.0, ge=0, le=36_525, description="days until what was forgotten on request is purged"
+    )
+    deep_days: float | None = Field(
+        None, ge=0, le=36_525, description="days until what ended by itself is purged from deep memory; not set: never"
+    )
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
     hygiene: bool = Field(default=True, description="false: as both of the next")
     confidence_decay: bool = Field(default=True, description="false: confidence never fades, and nothing is culled")

@@ -217,7 +217,7 @@ def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _row(one: dict[str, Any]) -> list[object]:
-    when, until = one["forgotten_at"][:16].replace("T", " "), one["restorable_until"][:10]
+    when, until = one["forgotten_at"][:16].replace("T", " "), (one["restorable_until"] or "")[:10]
     return [when, one["reason"], until, one["run"], one["id"], _short(one["text"])]
 
 

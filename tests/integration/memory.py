@@ -204,11 +204,19 @@ class Memory:
         return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.events]
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:
-        """Erase what was forgotten long ago, of a namespace or of all; return how many facts that were."""
+        """Let sink what ended by itself, and erase what was forgotten long ago; return how many facts that were."""
+        self.sink(at=at, namespace=namespace)
         erased = 0
         while batch := purge.purge_batch(self.context, day(at), namespace).facts:
             erased += batch
         return erased
+
+    def sink(self, *, at: float, namespace: str | None = None) -> int:
+        """Let sink into deep memory what ended by itself, of a namespace or of all; return how many facts sank."""
+        sunk = 0
+        while batch := purge.sink_batch(self.context, day(at), namespace):
+            sunk += batch
+        return sunk
 
     def decay(self, at: float, *, run: UUID | None = None, **plan: Any) -> Report:
         """Do a whole pass and return its report."""

@@ -251,7 +251,7 @@ class Owner:
 
     def purge(self, now: float) -> None:
         self.lives = [
-            [one for one in lives if one.forgotten is None or one.forgotten[1] >= now - RETENTION]
+            [one for one in lives if (one.forgotten or ("", now))[0] != WISHED or one.forgotten[1] >= now - RETENTION]
             for lives in self.lives
         ]
 
@@ -423,6 +423,8 @@ def assert_anchored(memory: Memory, owner: Owner) -> None:
 
 
 def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
+    for life in owner.all():
+        memory.history(life.id, at=now, namespace=owner.namespace)  # what is deep surfaces
     ids = {id_ for (id_,) in memory.rows(GUESTS, owner.namespace)}
     assert ids == {one.id for one in owner.all()}
     assert memory.stats(now, owner.namespace).turns == len(owner.turns_taken)

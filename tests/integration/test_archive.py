@@ -10,7 +10,7 @@ from workers.errors import InvalidInputError
 from workers.validation.archived import State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
-DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired"}
+DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired", "worth"}
 COLUMNS = "select column_name from information_schema.columns where table_name = %s"
 
 
@@ -108,7 +108,7 @@ def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory
     assert set(State.model_fields) == activity - DERIVED_COLUMNS
     memory.add("Tea at four.")
     facts = {name for (name,) in memory.rows(COLUMNS, "facts")}
-    assert facts - set(memory.archive()[0]) == {"hash", "search"}
+    assert facts - set(memory.archive()[0]) == {"hash", "search", "salience_given"}
 
 
 @pytest.mark.parametrize(

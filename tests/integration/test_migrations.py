@@ -182,6 +182,17 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
         memory.rows("alter role postgres reset statement_timeout")
 
 
+def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) -> None:
+    by_itself = (
+        "select count(*) from facts where forgotten_reason not in ('asked', 'retracted') and superseded_at is null"
+    )
+    wanted = old.value(by_itself)
+    before = {line["id"]: line["text"] for line in old.archive(LAST_DAY) if "text" in line}
+    assert old.sink(at=5_000) == old.value("select count(*) from deep") == wanted > 0
+    assert old.value(by_itself) == 0
+    assert {line["id"]: line["text"] for line in old.archive(LAST_DAY) if "text" in line} == before
+
+
 def test_a_connection_that_ends_says_to_run_it_again(memory: Memory) -> None:
     end_itself = "select pg_terminate_backend(pg_backend_pid())"
     with pytest.raises(UnavailableError, match="Run `ebb migrate` again"):

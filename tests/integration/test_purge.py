@@ -80,10 +80,11 @@ def test_what_was_purged_can_neither_be_restored_nor_shown(memory: Memory) -> No
         history.history(memory.context, ShowHistory(id=id_), day(2))
 
 
-def test_what_faded_by_itself_is_purged_as_well_and_may_be_stored_again(memory: Memory) -> None:
+def test_what_faded_by_itself_is_purged_if_that_is_wanted_and_may_be_stored_again(memory: Memory) -> None:
     memory.add(SECRET, decay_class="session")
     memory.decay(2)
-    assert memory.purge(at=33) == 1
+    assert memory.purge(at=33) == 0
+    assert memory.having(deep_days=30).purge(at=33) == 1
     assert memory.value("select count(*) from forgotten_hashes") == 0
     memory.add(SECRET, at=34)
 
@@ -93,7 +94,9 @@ def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: M
         memory.store(*[{"text": f"{name} {i}", "decay_class": "checkpoint"} for i in range(count)], namespace=name)
     memory.add("Tea at four.", namespace="idle")
     memory.decay(2)
-    batches = [purge.purge_batch(memory.context, day(40), None) for _ in range(3)]
+    memory.sink(at=40)
+    owner = memory.having(deep_days=30)
+    batches = [purge.purge_batch(owner.context, day(40), None) for _ in range(3)]
     assert [batch.facts for batch in batches] == [1_000, 520, 0]
     assert {name for batch in batches for name in batch.namespaces} == {"ours", "theirs"}
 

@@ -211,6 +211,9 @@ def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date
     forget_for(memory, "faded", id_, at=1)
     memory.rows("update facts set tombstone_at = %s", day(4))
     page = forgotten.forgotten(memory.context, "default", restore.Selection(BY_ITSELF), 1)
+    assert [one.restorable_until for one in page.facts] == [None]
+    owner = memory.having(deep_days=30).context
+    page = forgotten.forgotten(owner, "default", restore.Selection(BY_ITSELF), 1)
     assert [one.restorable_until for one in page.facts] == [day(34)]
 
 
@@ -307,7 +310,7 @@ def test_an_archive_does_not_bring_back_what_a_live_fact_says(memory: Memory) ->
 
 def test_a_tombstone_with_a_date_long_past_is_kept_for_its_retention(memory: Memory) -> None:
     id_ = memory.add(TEXT)
-    forget_for(memory, "faded", id_, at=1)
+    forget_for(memory, "asked", id_, at=1)
     assert memory.having(time_travel=False).purge(at=100) == 0
     memory.rows("update facts set tombstone_at = forgotten_at")
     assert memory.having(time_travel=False).purge(at=100) == 1

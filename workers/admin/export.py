@@ -8,10 +8,12 @@ from typing import Any
 from workers.context import Context
 from workers.errors import DamagedError
 from workers.memory.facts import shaped
-from workers.storage import exports
-from workers.storage.connection import snapshot
+from workers.storage import deep, exports
+from workers.storage.connection import Connection, snapshot
 
 BATCH = 1_000
+PAIRS = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness"}
+"""How lines call the rows of tables that name two facts."""
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
@@ -38,5 +40,23 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
                 noted[place].append({"at": at, "what": what, "details": details})
             for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
                 yield fact | {"state": row["state"], "events": events}
+        yield from _deep(context, db, namespace, now)
         for kind, row in exports.beside_facts(db, namespace, BATCH):
             yield {"namespace": row.pop("namespace"), kind: row}
+
+
+def _deep(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the facts in deep memory, then what lies between them and others."""
+    between: list[dict[str, Any]] = []
+    rows = deep.rows(db, namespace, BATCH)
+    while batch := list(islice(rows, BATCH)):
+        beside = {one.id: one.rows()[2] for one in batch}
+        found = exports.unpacked(db, batch)
+        for row, fact in zip(found, shaped(found, now, context), strict=True):
+            yield fact | {"state": row["state"], "events": beside[row["id"]].pop("events")}
+            between += [
+                {"namespace": row["namespace"], PAIRS[table]: one}
+                for table, others in beside[row["id"]].items()
+                for one in others
+            ]
+    yield from between

@@ -1,4 +1,4 @@
-"""Purge: what was forgotten long ago is erased, then from the pages of the database and from Redis."""
+"""Purge: what was forgotten on request is erased, also from pages and Redis; what ended by itself sinks instead."""
 
 import logging
 from dataclasses import dataclass
@@ -11,11 +11,15 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.coordination.redis import compact, drop_results
 from workers.errors import UnavailableError
-from workers.storage import maintenance, namespaces, tombstones
+from workers.storage import deep, maintenance, namespaces, tombstones
 from workers.storage.connection import connect, transaction
+from workers.storage.facts import WISHED
 
 BATCH = 1_000
-"""Facts erased in one transaction."""
+"""Facts erased, or sunk, in one transaction."""
+
+SINKS_AFTER_DAYS = 1.0
+"""So long what ended by itself is found as what it was, by reads as of before that and by uses that arrive late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,27 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
         )
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
-        return Purged(erased, namespaces.names(db, sorted(set(tenants))))
+        tenants += deep.erase(db, deep_before(context, now), BATCH, own, in_gaps=in_gaps)
+        return Purged(len(tenants) - len(ids) + erased, namespaces.names(db, sorted(set(tenants))))
+
+
+def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> int:
+    """Let the next facts that ended by themselves a day before `now` sink into deep memory; return how many.
+
+    Without `in_gaps` it leaves namespaces alone in which no pass came for long, until that is confirmed.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    with transaction(context.database_url) as db:
+        tenant = None if namespace is None else namespaces.find(db, namespace)
+        if namespace is not None and tenant is None:
+            return 0
+        own, simulated = tenant.id if tenant else None, context.settings.time_travel
+        claimed = deep.claim(
+            db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, WISHED, in_gaps=in_gaps, simulated=simulated
+        )
+        return deep.sink(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
 
 
 def waiting(context: Context, now: datetime, namespace: str | None) -> int:
@@ -53,15 +77,24 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
         tenant = None if namespace is None else namespaces.find(db, namespace)
         if namespace is not None and tenant is None:
             return 0
-        return tombstones.count_old(
-            db, before(context, now), tenant.id if tenant else None, simulated=context.settings.time_travel
-        )
+        own, simulated = tenant.id if tenant else None, context.settings.time_travel
+        asked = tombstones.count_old(db, before(context, now), own, simulated=simulated)
+        return asked + deep.count_old(db, deep_before(context, now), own)
 
 
 def before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which something must be forgotten to be purged at `now`."""
+    """Return the instant before which something must be forgotten on request to be purged at `now`."""
+    return _earlier(now, context.settings.retention_days)
+
+
+def deep_before(context: Context, now: datetime) -> datetime:
+    """Return the instant before which something must have ended by itself to be purged at `now`: mostly the first."""
+    return _earlier(now, context.settings.deep_days)
+
+
+def _earlier(now: datetime, days: float | None) -> datetime:
     beginning = datetime.min.replace(tzinfo=UTC)
-    return now - min(timedelta(days=context.settings.retention_days), now - beginning)
+    return beginning if days is None else now - min(timedelta(days=days), now - beginning)
 
 
 TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"

@@ -131,3 +131,14 @@ def item_digest(path: str | None, key: str | None) -> bytes:
 def chunk_digest(path: str | None, section: str | None, text: str) -> bytes:
     """Return the SHA-256 of a part of a document: the same words elsewhere are another part, and each letter counts."""
     return hashlib.sha256("\0".join([path or "", section or "", text]).encode()).digest()
+
+
+def identity(kind: str, text: str, about: tuple[str | None, str | None, str | None], source: str | None) -> bytes:
+    """Return what identifies a fact about (entity, key, value): its statement, or for documents where it is kept."""
+    entity, key, value = about
+    match kind:
+        case "chunk":
+            return chunk_digest(source, key, text)
+        case "item":
+            return item_digest(entity, key)
+    return statement_digest(text, entity, key, value)

@@ -24,6 +24,7 @@ from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
+from workers.storage.facts import WISHED
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
 from workers.validation import cursors
@@ -183,7 +184,7 @@ def _instant(seconds: float) -> datetime | None:
 def forgotten(
     context: Context, namespace: str, selection: Selection, limit: int, behind: ForgottenCursor | None = None
 ) -> Forgotten:
-    """Return the next of the selected tombstones, each with until when it can be restored; what was purged has none."""
+    """Return the next of the selected tombstones, each with until when it can be restored; none is for good."""
     with reading(context.database_url) as db:
         tenant = tenants.find(db, namespace)
         found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
@@ -197,7 +198,9 @@ def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
     return ForgottenFact(**said, restorable_until=_restorable_until(context, one))
 
 
-def _restorable_until(context: Context, one: Tombstone) -> datetime:
-    """Return when a purge may erase a fact: its retention begins with the later of its two dates."""
+def _restorable_until(context: Context, one: Tombstone) -> datetime | None:
+    """Return when a purge may erase a fact, if ever: its retention begins with the later of its two dates."""
+    settings = context.settings
+    days = settings.retention_days if one.reason in WISHED else settings.deep_days
     begins = max(one.forgotten_at, one.tombstone_at or one.forgotten_at)
-    return begins + min(timedelta(days=context.settings.retention_days), datetime.max.replace(tzinfo=UTC) - begins)
+    return None if days is None else begins + min(timedelta(days=days), datetime.max.replace(tzinfo=UTC) - begins)

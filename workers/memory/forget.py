@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, events, facts, namespaces, signatures, statements, tombstones, vectors
+from workers.storage import activity, deep, events, facts, namespaces, signatures, statements, tombstones, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
@@ -37,6 +37,7 @@ def forget(
 def _forget(
     db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool
 ) -> dict[UUID, Outcome | InvalidInputError]:
+    deep.surface(db, tenant, ids)
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids, now)
     restored = events.later(db, tenant, list(before), ["restored"], now)

@@ -13,8 +13,8 @@ from workers.context import Context
 from workers.errors import NotFoundError
 from workers.memory.lifetime import NEVER, Ending, endings
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import activity, events, links, namespaces
-from workers.storage.connection import Connection, reading
+from workers.storage import activity, deep, events, links, namespaces
+from workers.storage.connection import Connection, reading, transaction
 from workers.storage.events import Account
 from workers.storage.links import Link
 from workers.storage.namespaces import Namespace
@@ -36,8 +36,11 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         InvalidInputError: the namespace has no such fact, or has none any more; or the cursor is of another listing.
     """
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
-    with reading(context.database_url) as db:
+    with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
+        if tenant is not None:
+            deep.surface(db, tenant.id, [id_])
+    with reading(context.database_url) as db:
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         ends = {} if tenant is None else _endings(context, db, tenant, id_)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)

@@ -21,6 +21,7 @@ from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
     activity,
+    deep,
     duplicate_pairs,
     events,
     namespaces,
@@ -129,6 +130,7 @@ def restore_ended_within(
 def _restore(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
+    deep.surface(db, tenant.id, ids)
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)

@@ -17,7 +17,7 @@ OF_FACTS = ("activity", "vectors", "signatures", "events")
 BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
 """Tables whose rows name two facts, and by which columns."""
 
-OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors")
+OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors", "deep")
 """Tables whose rows belong to the namespace as a whole."""
 
 DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_allowances", "decay_runs")
@@ -89,6 +89,22 @@ WRITE_SPELLS = """
     from unnest(%(ids)s::uuid[], %(spells)s::bytea[]) as new (fact, spells)
     where namespace = %(namespace)s and activity.fact = new.fact
 """
+
+# What is packed in deep memory counts from the creation, which stands first.
+OLDER = {
+    "body": """overlay(old.body placing int8send(
+        ('x' || encode(substring(old.body for 8), 'hex'))::bit(64)::bigint
+            - (date_part('epoch', %(age)s::interval) * 1000000)::bigint
+    ) from 1 for 8)"""
+}
+
+# Nothing but this keeps a fact from being copied twice.
+NOT_YET = {
+    "deep": """not exists (
+        select from deep as mine
+        where mine.namespace = %(branch)s and uuid_hash(mine.id) = uuid_hash(old.id) and mine.id = old.id
+    )"""
+}
 
 DROP_FACTS = """
     delete from facts where namespace = %(namespace)s and id in (
@@ -162,7 +178,7 @@ def copy_rest(db: Connection, original: int, branch: Branch) -> None:
     """Copy what belongs to the namespace as a whole."""
     given = {"original": original, "branch": branch.id, "age": branch.age}
     for table in OF_NAMESPACES:
-        db.execute(_copy(db, table, sql.SQL("true")), given)
+        db.execute(_copy(db, table, sql.SQL(NOT_YET.get(table, "true"))), given)
 
 
 def complete(db: Connection, branch: Branch, now: datetime) -> None:
@@ -185,7 +201,10 @@ def drop(db: Connection, branch: Branch) -> None:
 def _copy(db: Connection, table: str, wanted: sql.Composable, returned: str | None = None) -> sql.Composed:
     """Return the statement that copies rows of a table with every instant made older."""
     columns = db.execute(COLUMNS, {"table": table}).fetchall()
-    older = [sql.SQL("old.{} - %(age)s" if dated else "old.{}").format(sql.Identifier(name)) for name, dated in columns]
+    older = [
+        sql.SQL(OLDER.get(name, "old.{} - %(age)s" if dated else "old.{}")).format(sql.Identifier(name))
+        for name, dated in columns
+    ]
     return sql.SQL(COPY).format(
         table=sql.Identifier(table),
         columns=sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns),

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
+from workers.storage import deep
 from workers.storage.connection import Connection
+from workers.storage.deep import Deep
 
 ROWS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
@@ -39,6 +41,9 @@ ROWS = """
         )))
     order by facts.namespace, facts.id
 """
+
+
+DEEP_ROWS = deep.UNPACKED + ROWS
 
 
 WITHOUT_ACTIVITY = """
@@ -76,6 +81,13 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
     with db.cursor("export", row_factory=dict_row) as cursor:
         cursor.itersize = batch
         yield from cursor.execute(ROWS, {"namespace": namespace, "ids": None, "seen_at": None})
+
+
+def unpacked(db: Connection, those: Sequence[Deep]) -> list[dict[str, Any]]:
+    """Return facts of deep memory with their activity, in their order."""
+    given = deep.parameters(those) | {"namespace": None, "ids": None, "seen_at": None}
+    with db.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(DEEP_ROWS, given).fetchall()
 
 
 def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
+from workers.storage import deep
 from workers.storage.connection import Connection
 
 
@@ -183,7 +184,8 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
-    """Return which of these ids are taken, and by what."""
+    """Return which of these ids are taken, and by what; those in deep memory surface."""
+    deep.surface(db, namespace, ids)
     with db.cursor(row_factory=class_row(Known)) as cursor:
         rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
         return {known.id: known for known in rows}

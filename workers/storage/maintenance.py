@@ -12,14 +12,14 @@ from workers.storage.connection import Connection
 # Without `index_cleanup` few dead rows stay in the indexes.
 VACUUM = """
     vacuum (index_cleanup on)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
+        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
 
 # A vacuum leaves the bytes where new rows will be written, and words of which no row is left in the GIN index.
 REWRITE = """
     vacuum (full)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents
+        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
 
@@ -35,10 +35,10 @@ CLEAR = """
 """
 
 
-ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents"
+ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents, deep"
 
 
-SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents"]
+SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents", "deep"]
 
 
 VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"

@@ -68,7 +68,7 @@ SETTLE = """
 
 # Writers wait meanwhile, or else what they change would be counted twice or not at all.
 RECOUNT = """
-    lock table facts, activity in share row exclusive mode;
+    lock table facts, activity, deep in share row exclusive mode;
 
     truncate tallies, tally_changes;
 
@@ -79,6 +79,8 @@ RECOUNT = """
     insert into tallies (namespace, forgotten_reason, facts)
     select namespace, forgotten_reason, count(*)
     from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
+    union all
+    select namespace, 'deep', count(*) from deep group by 1
 """
 
 # One statement, so that all is of one instant: a change of a fact is noted in the same transaction. What is
@@ -97,6 +99,8 @@ AUDIT = """
             union all
             select namespace, null, null, null, null, null, null, null, forgotten_reason, -count(*)
             from facts where forgotten_reason is not null and superseded_at is null group by 1, 9
+            union all
+            select namespace, null, null, null, null, null, null, null, 'deep', -count(*) from deep group by 1
         ) as counted
         where %(own)s::int is null or namespace = %(own)s
         group by 1, 2, 3, 4, 5, 6, 7, 8, 9

@@ -10,7 +10,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
+from workers.storage import deep
 from workers.storage.connection import Connection
+from workers.storage.facts import WISHED
 
 STANDINGS = """
     select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
@@ -64,12 +66,14 @@ COUNT_FOUND = """
 """
 
 
-# Activity first, as in every transaction. What another transaction has locked is left for the next batch.
+# Activity first, as in every transaction. What another transaction has locked is left for the next batch. What ended by
+# itself sinks into deep memory instead, unless it was superseded before.
 CLAIM_OLD = """
     select activity.namespace, activity.fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and (forgotten_reason = any(%(wished)s) or superseded_at is not null)
         and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
@@ -83,6 +87,7 @@ CLAIM_OLD = """
 COUNT_OLD = """
     select count(*) from facts
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and (forgotten_reason = any(%(wished)s) or superseded_at is not null)
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
@@ -195,16 +200,26 @@ def revive(
 def found(
     db: Connection, namespace: int, selection: Selection, limit: int, behind: Cursor | None = None
 ) -> list[Tombstone]:
-    """Return the next of the selected tombstones, newest first."""
+    """Return the next of the selected tombstones, newest first, also those in deep memory."""
     place = {"at": None, "fact": None} if behind is None else asdict(behind)
+    given = _given(namespace, selection) | place | {"limit": limit}
     with db.cursor(row_factory=class_row(Tombstone)) as cursor:
-        return cursor.execute(FOUND, _given(namespace, selection) | place | {"limit": limit}).fetchall()
+        recent = cursor.execute(FOUND, given).fetchall()
+    both = recent + [_tombstone(one) for one in deep.found(db, given)]
+    return sorted(both, key=lambda one: (one.forgotten_at, one.id), reverse=True)[:limit]
+
+
+def _tombstone(one: deep.Deep) -> Tombstone:
+    fact, _, _ = one.rows()
+    run = UUID(fact["forgotten_by"]) if fact["forgotten_by"] else None
+    return Tombstone(one.id, fact["text"], fact["kind"], fact["forgotten_reason"], one.forgotten_at, None, run)
 
 
 def count_found(db: Connection, namespace: int, selection: Selection) -> int:
     """Return how many tombstones are selected."""
-    row = db.execute(COUNT_FOUND, _given(namespace, selection)).fetchone()
-    return int(row[0]) if row else 0
+    given = _given(namespace, selection)
+    row = db.execute(COUNT_FOUND, given).fetchone()
+    return (int(row[0]) if row else 0) + deep.count_found(db, given)
 
 
 def _given(namespace: int, selection: Selection) -> dict[str, Any]:
@@ -214,19 +229,20 @@ def _given(namespace: int, selection: Selection) -> dict[str, Any]:
 def claim_old(
     db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool, simulated: bool
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of what was forgotten before an instant, oldest first, locked until the commit.
+    """Return (namespace, fact) of what was forgotten on request before an instant, oldest first, locked.
 
     It is that of one namespace, or of all; with `in_gaps` also of those with a gap to be confirmed. Its tombstone must
     have been written before that instant as well, unless `simulated` says that instants are not the clock's.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
-    given |= {"simulated": simulated}
+    given |= {"simulated": simulated, "wished": list(WISHED)}
     return db.execute(CLAIM_OLD, given).fetchall()
 
 
 def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
-    """Return how many facts of a namespace, or of all, were forgotten before an instant."""
-    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace, "simulated": simulated}).fetchone()
+    """Return how many facts of a namespace, or of all, were forgotten on request before an instant."""
+    given = {"before": before, "namespace": namespace, "simulated": simulated, "wished": list(WISHED)}
+    row = db.execute(COUNT_OLD, given).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -148,6 +148,8 @@ IS_EMBEDDER = "select exists (select from embedders where name = %(name)s for sh
 
 CLEAR = "truncate vectors, signatures"
 
+CLEAR_DEEP = "update deep set signature = null"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredEmbedder:
@@ -181,5 +183,9 @@ def is_embedder(db: Connection, name: str) -> bool:
 
 
 def clear(db: Connection) -> None:
-    """Drop every vector and signature of every namespace at once: all of them come from texts and can again."""
+    """Drop every vector and signature of every namespace at once: all of them come from texts and can again.
+
+    What is in deep memory is found by its words alone until it is live again.
+    """
     db.execute(CLEAR)
+    db.execute(CLEAR_DEEP)

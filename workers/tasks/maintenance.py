@@ -158,25 +158,27 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
     forget_limit.check(context, everywhere=False)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
-    if done.get("purged") and done["left"]:
+    if (done.get("purged") and done["left"]) or int(done.get("sunk", 0)) >= purging.BATCH:
         scope = {"namespace": asked.namespace, "everywhere": asked.everywhere}
         purge.apply_async(kwargs=scope | {"scheduled": True})
     return done
 
 
 def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
-    until, erased = time.monotonic() + WORK_SECONDS, 0
+    until, erased, sunk = time.monotonic() + WORK_SECONDS, 0, 0
     if not asked.dry_run and asked.everywhere:
         runs.drop_old(context)
     while not asked.dry_run and time.monotonic() < until:
+        sinking = purging.sink_batch(context, at, asked.scope, in_gaps=in_gaps)
         batch = purging.purge_batch(context, at, asked.scope, in_gaps=in_gaps)
         for grown in batch.namespaces:
             signals.mark_grown(context.redis, grown)
-        erased += batch.facts
-        if not batch.facts:
+        erased, sunk = erased + batch.facts, sunk + sinking
+        if not batch.facts and not sinking:
             break
     left, before = purging.waiting(context, at, asked.scope), purging.before(context, at)
-    return {"purged": erased, "left": left, "forgotten_before": shown(before)}
+    ended = None if context.settings.deep_days is None else shown(purging.deep_before(context, at))
+    return {"purged": erased, "left": left, "forgotten_before": shown(before), "sunk": sunk, "ended_before": ended}
 
 
 @task_of(admin.DOCTOR, ExaminePart)

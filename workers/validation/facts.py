@@ -6,7 +6,7 @@ from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, few_unknown, show
 from pydantic import ValidationError
 
-from workers.core.text import chunk_digest, item_digest, statement_digest, strip_injected
+from workers.core.text import identity, strip_injected
 from workers.errors import InvalidInputError
 
 DERIVED = (
@@ -24,12 +24,7 @@ PERMANENT = "permanent"
 
 def digest(fact: NewFact) -> bytes:
     """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
-    match fact.kind:
-        case "chunk":
-            return chunk_digest(fact.source, fact.key, fact.text)
-        case "item":
-            return item_digest(fact.entity, fact.key)
-    return statement_digest(fact.text, fact.entity, fact.key, fact.value)
+    return identity(fact.kind, fact.text, (fact.entity, fact.key, fact.value), fact.source)
 
 
 def own_words(text: str, name: str, max_text: int) -> str:

@@ -123,7 +123,10 @@ class Keep(Decide):
 
 
 class Purge(Reaching):
-    """Erase for good what was forgotten more than EBB_RETENTION_DAYS ago; call again while something is `left`."""
+    """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+
+    What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+    """
 
     dry_run: Annotated[Flag, Field(description="only count what would be erased")] = False
 
@@ -201,11 +204,16 @@ class Decided(Answer):
 
 
 class Purged(Answer):
-    """How many facts were erased, how many are left, and before which instant they had been forgotten."""
+    """How many facts were erased and sank into deep memory, and how many are left to be erased.
+
+    They had been forgotten on request before an instant, or ended by themselves before another, if that counts.
+    """
 
     purged: int
     left: int
     forgotten_before: datetime
+    sunk: int | None = None
+    ended_before: datetime | None = None
 
 
 DECAY = Operation(

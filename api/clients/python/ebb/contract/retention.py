@@ -171,7 +171,7 @@ class Restored(Answer):
 
 
 class ForgottenFact(Answer):
-    """A forgotten fact: why, when and by which run it was forgotten, and until when it can be restored."""
+    """A forgotten fact: why, when and by which run it was forgotten, and when it can no longer be restored."""
 
     id: UUID
     text: str
@@ -179,7 +179,7 @@ class ForgottenFact(Answer):
     reason: str
     forgotten_at: datetime
     run: UUID | None = None
-    restorable_until: datetime
+    restorable_until: datetime | None = None
 
 
 class Forgotten(Page):

@@ -1,0 +1,142 @@
+"""Deep memory: what ended by itself takes little room, and is found, shown and restored until it is erased."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from memory import Memory, day
+
+from workers.admin import branches, purge
+from workers.memory import embed
+from workers.memory.add import Stored
+from workers.storage import packing
+
+TEXT = "Mira hides the spare key behind the blue flower pot."
+
+
+@pytest.fixture
+def sunk(memory: Memory) -> UUID:
+    """A fact that expired and is deep since then."""
+    id_ = memory.add(TEXT, entity="Mira", key="key", tags=["home"], decay_class="session", session="s", turn=3)
+    memory.decay(2)
+    assert memory.sink(at=2.5) == 0
+    assert memory.sink(at=3.5) == 1
+    return id_
+
+
+def test_what_sank_is_in_one_row_alone(memory: Memory, sunk: UUID) -> None:
+    for table in ("facts", "activity", "signatures", "vectors", "events"):
+        assert memory.value(f"select count(*) from {table}") == 0
+    assert memory.value("select id from deep") == sunk
+    assert memory.purge(at=10_000) == 0
+
+
+def test_every_column_is_packed_or_follows_from_others(memory: Memory) -> None:
+    own = {"namespace", "id", "text", "created_at", "forgotten_at", "forgotten_reason", "forgotten_by", "tombstone_at"}
+    columns = "select column_name from information_schema.columns where table_name = %s"
+    facts = {name for (name,) in memory.rows(columns, "facts")}
+    assert facts - set(packing.USUAL) == own | {"search", "content_salience"}
+    again = {"namespace", "fact", "segment", "base", "fidelity", "ends_at", "held", "retired", "due_at", "worth"}
+    state = {name for (name,) in memory.rows(columns, "activity")}
+    assert state - set(packing.USUAL_STATE) == again | {"halvings", "compared"}
+
+
+def test_what_was_asked_to_be_forgotten_never_sinks(memory: Memory, sunk: UUID) -> None:
+    asked = memory.add("A secret.")
+    memory.forget(asked, at=3)
+    assert memory.sink(at=20) == 0
+    assert memory.purge(at=40) == 1
+    memory.forget(sunk, at=50)
+    assert memory.value("select count(*) from deep") == 0
+    assert memory.value("select forgotten_reason from facts") == "asked"
+
+
+def test_what_sank_is_listed_and_restored_as_it_was(memory: Memory, sunk: UUID) -> None:
+    assert memory.forgotten() == [sunk]
+    (outcome,) = memory.restore(sunk, at=20)
+    assert outcome.action == "restored"  # type: ignore[union-attr]
+    assert memory.ids("Where is the spare key?", at=20) == [sunk]
+    assert memory.value("select array[entity, key, tags[1], session #>> '{}'] from facts") == [
+        "Mira",
+        "key",
+        "home",
+        "s",
+    ]
+    assert [what for what, _ in memory.history(sunk, at=20)] == ["stored", "forgotten", "restored"]
+
+
+def test_deep_memory_is_erased_when_its_owner_says_so(memory: Memory, sunk: UUID) -> None:
+    assert memory.forgotten() == [sunk]
+    owner = memory.having(deep_days=30)
+    assert purge.waiting(owner.context, day(31), None) == 0
+    assert purge.waiting(owner.context, day(33), None) == 1
+    assert owner.purge(at=33) == 1
+    assert memory.value("select count(*) from deep") == 0
+
+
+def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sinks_again(
+    memory: Memory, twin: Memory
+) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", tags=["pet"])
+    memory.link(one, two)
+    memory.decay(2)
+    before = {line["id"]: line for line in memory.archive(3) if "text" in line}
+    memory.sink(at=4)
+    lines = memory.archive(3)
+    after = {line["id"]: line for line in lines if "text" in line}
+    for id_, line in before.items():
+        assert _coarse(after[id_]) == _coarse(line)
+    assert {"kept", "added", "linked"} <= set(twin.bring_back(lines, at=5))
+    assert twin.forgotten() == [one]
+    assert twin.sink(at=6) == 1
+    twin.restore(one, at=7)
+    assert twin.value("select count(*) from links") == 1
+
+
+def _coarse(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of an export without what deep memory leaves out or writes in fewer digits."""
+    state = {name: value for name, value in line["state"].items() if name not in {"base", "compared", "halvings"}}
+    rough = {name: round(value, 2) for name, value in line.items() if isinstance(value, float)}
+    return line | rough | {"state": state, "tombstone_at": None, "salience": 0, "strength": 0, "retention": 0}
+
+
+def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="normal")
+    memory.link(one, two)
+    memory.decay(2)
+    memory.sink(at=4)
+    memory.decay(30)
+    memory.sink(at=40)
+    memory.restore(one, at=41)
+    assert memory.value("select count(*) from links") == 0
+    memory.restore(two, at=41)
+    assert memory.value("select count(*) from links") == 1
+
+
+def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID) -> None:
+    stats = memory.stats(4)
+    assert (stats.facts, stats.forgotten, stats.forgotten_by_reason) == (0, 1, {"deep": 1})
+    assert memory.examine(4) == {}
+    (again,) = memory.store({"id": str(sunk), "text": TEXT}, at=5)
+    assert isinstance(again, Stored)
+    assert again.id == sunk
+
+
+def test_a_branch_has_the_deep_facts_of_its_original_once_and_earlier(memory: Memory, sunk: UUID) -> None:
+    branch = branches.begin(memory.context, "default", 10)
+    for _ in range(2):
+        branches.conclude(memory.context, branch, day(5))
+    (one,) = [line for line in memory.archive(5, "default-older-10d") if "text" in line]
+    (original,) = [line for line in memory.archive(5) if "text" in line]
+    assert (one["id"], one["created_at"]) == (str(sunk), "2024-12-22T00:00:00+00:00")
+    assert datetime.fromisoformat(original["expires_at"]) - datetime.fromisoformat(one["expires_at"]) == timedelta(10)
+
+
+def test_another_embedder_leaves_what_is_deep_to_its_words(memory: Memory, sunk: UUID) -> None:
+    embed.reset(memory.context)
+    assert memory.value("select count(signature) from deep") == 0
+    memory.restore(sunk, at=5)
+    assert memory.value("select fidelity from activity") == 0
+    embed.embed_pending(memory.context, embed.START, day(5))
+    assert memory.value("select fidelity from activity") == 1

@@ -1,0 +1,333 @@
+"""Deep memory: facts that ended by themselves, in as little room as they take, until they are wanted again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from workers.core.text import identity
+from workers.storage import imports, packing
+from workers.storage.connection import Connection
+
+FINGERPRINT = 32767
+
+# Activity first, as in every transaction. What another transaction has locked is left for the next batch. A superseded
+# fact has ended by more than itself, and stays.
+CLAIM = """
+    select activity.namespace, activity.fact
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and forgotten_reason <> all(%(wished)s) and superseded_at is null
+        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+        and (%(in_gaps)s or not exists (
+            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
+        ))
+    order by forgotten_at
+    limit %(limit)s
+    for no key update of activity skip locked
+"""
+
+# Words are stems alone: what is asked for is stemmed alike.
+READ = """
+    select facts.namespace, facts.id, row_to_json(facts) as fact,
+        row_to_json(activity) as state,
+        tsvector_to_array(stemmed(readable(concat_ws(' ', text, category, entity, key, value)))) as words,
+        (
+            select json_agg(json_build_object('at', at, 'what', what, 'details', details) order by events.id)
+            from events where events.namespace = facts.namespace and events.fact = facts.id
+        ) as events,
+        (
+            select json_agg(json_build_object('source', source, 'target', target, 'type', type, 'strength', strength,
+                'created_at', created_at))
+            from links where links.namespace = facts.namespace and facts.id in (source, target)
+        ) as links,
+        (
+            select json_agg(json_build_object('fact', fact, 'other', other, 'found_at', found_at,
+                'accepted_at', accepted_at))
+            from contradictions where contradictions.namespace = facts.namespace and facts.id in (fact, other)
+        ) as contradictions,
+        (
+            select json_agg(json_build_object('fact', fact, 'other', other, 'similarity', similarity,
+                'found_at', found_at, 'apart_at', apart_at))
+            from likenesses where likenesses.namespace = facts.namespace and facts.id in (fact, other)
+        ) as likenesses
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
+    join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+"""
+
+SINK = """
+    insert into deep (forgotten_at, namespace, signature, id, words, body)
+    select forgotten_at, facts.namespace, signature, facts.id, new.words::bit varying, new.body
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(words)s::text[], %(bodies)s::bytea[])
+        as new (namespace, id, words, body)
+    join facts on facts.namespace = new.namespace and facts.id = new.id
+    left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+"""
+
+# The rows of other tables go with them.
+LEAVE = """
+    delete from facts using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    where facts.namespace = gone.namespace and facts.id = gone.id
+"""
+
+TAKE = """
+    delete from deep
+    where namespace = %(namespace)s and id = any(%(ids)s)
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
+    returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
+"""
+
+SIGN = """
+    insert into signatures (namespace, fact, live, signature)
+    select %(namespace)s, fact, false, signature::bit(1024)
+    from unnest(%(ids)s::uuid[], %(signatures)s::text[]) as new (fact, signature)
+    where signature is not null
+"""
+
+FOUND = """
+    select namespace, id, forgotten_at, body, signature is not null as signed
+    from deep
+    where namespace = %(namespace)s and get_byte(body, 8) = any(%(reason_numbers)s)
+        and (%(run)s::uuid is null or substring(body from 18 for 16) = uuid_send(%(run)s))
+        and (%(since)s::timestamptz is null or forgotten_at >= %(since)s)
+        and (%(until)s::timestamptz is null or forgotten_at < %(until)s)
+        and (%(at)s::timestamptz is null or (forgotten_at, id) < (%(at)s, %(fact)s::uuid))
+    order by forgotten_at desc, id desc
+    limit %(limit)s
+"""
+
+CLAIM_OLD = """
+    select namespace, id from deep
+    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
+        and (%(in_gaps)s or not exists (
+            select from namespaces where namespaces.id = deep.namespace and gap_until is not null
+        ))
+    limit %(limit)s
+    for update skip locked
+"""
+
+ERASE = """
+    delete from deep using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    where deep.namespace = gone.namespace and uuid_hash(deep.id) = uuid_hash(gone.id) and deep.id = gone.id
+"""
+
+# Statements over facts and their activity read these instead: the names of what is unpacked hide those of the tables.
+UNPACKED = """
+    with facts as (
+        select one.* from jsonb_array_elements(%(facts)s::jsonb) as unpacked (row),
+            lateral jsonb_populate_record(null::facts, row) as one
+    ),
+    activity as (
+        select one.* from jsonb_array_elements(%(activity)s::jsonb) as unpacked (row),
+            lateral jsonb_populate_record(null::activity, row) as one
+    ),
+    vectors as (select * from vectors where false)
+"""
+
+OTHERS = """
+    select namespace, id, forgotten_at, body, signature is not null as signed from deep
+    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
+    for update
+"""
+
+REWRITE = """
+    update deep set body = %(body)s
+    where namespace = %(namespace)s and id = %(id)s and uuid_hash(id) = uuid_hash(%(id)s)
+"""
+
+COUNT_OLD = """
+    select count(*) from deep
+    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
+"""
+
+COUNT_SELECTED = """
+    select count(*)
+    from deep
+    where namespace = %(namespace)s and get_byte(body, 8) = any(%(reason_numbers)s)
+        and (%(run)s::uuid is null or substring(body from 18 for 16) = uuid_send(%(run)s))
+        and (%(since)s::timestamptz is null or forgotten_at >= %(since)s)
+        and (%(until)s::timestamptz is null or forgotten_at < %(until)s)
+"""
+
+EXPORT = """
+    select deep.namespace, deep.id, forgotten_at, body, signature is not null as signed
+    from deep join namespaces on namespaces.id = deep.namespace
+    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    order by deep.namespace, deep.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Deep:
+    """A row of deep memory, without its words; whether it has a signature."""
+
+    namespace: int
+    id: UUID
+    forgotten_at: datetime
+    body: bytes
+    signed: bool
+
+    def rows(self) -> "Row":
+        """Return what was its row of facts, that of its activity, and rows of other tables by their names."""
+        fact, state, beside = packing.unpack(self.body)
+        own = {"namespace": self.namespace, "id": str(self.id)}
+        when = {"forgotten_at": self.forgotten_at.isoformat(), "tombstone_at": None}
+        fact |= own | when | {"hash": fact["hash"] or f"\\x{_identity(fact).hex()}"}
+        state |= {"namespace": self.namespace, "fact": str(self.id), "fidelity": FINGERPRINT if self.signed else 0}
+        state |= {
+            "held": False,
+            "retired": True,
+            "compared": False,
+            "due_at": "infinity",
+            "ends_at": "infinity",
+            "worth": 0,
+        }
+        beside.setdefault("events", [_forgotten(fact)])
+        return fact, state, beside
+
+
+def claim(
+    db: Connection,
+    before: datetime,
+    limit: int,
+    namespace: int | None,
+    wished: Sequence[str],
+    *,
+    in_gaps: bool,
+    simulated: bool,
+) -> list[tuple[int, UUID]]:
+    """Return (namespace, fact) of what ended by itself before an instant, oldest first, locked until the commit."""
+    given = {"before": before, "limit": limit, "namespace": namespace, "wished": list(wished)}
+    return db.execute(CLAIM, given | {"in_gaps": in_gaps, "simulated": simulated}).fetchall()
+
+
+def sink(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
+    """Let tombstones, locked by their activity, sink into deep memory; return how many."""
+    cursor = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)})
+    names = [column.name for column in cursor.description or ()]
+    found = [dict(zip(names, row, strict=True)) for row in cursor]
+    given = {"namespaces": [one["namespace"] for one in found], "ids": [one["id"] for one in found]}
+    words = [packing.marks(one["words"]) for one in found]
+    db.execute(SINK, given | {"words": words, "bodies": [_packed(one) for one in found]})
+    return db.execute(LEAVE, given).rowcount
+
+
+def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
+    """Make those of these facts that are deep the tombstones that they were; return how many.
+
+    A link, contradiction or likeness comes back with whichever of its two facts comes back last.
+    """
+    taken = db.execute(TAKE, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    if not taken:
+        return 0
+    rows = [Deep(*one[:-1]).rows() for one in taken]
+    imports.add_facts(db, namespace, [fact for fact, _, _ in rows])
+    imports.add_activity(db, namespace, [state for _, state, _ in rows])
+    given = {"namespace": namespace, "ids": [one[1] for one in taken], "signatures": [one[-1] for one in taken]}
+    db.execute(SIGN, given)
+    events = [{"fact": fact["id"], **event} for fact, _, beside in rows for event in beside["events"]]
+    imports.add_events(db, namespace, events)
+    _hand_over(db, namespace, rows)
+    imports.add_links(db, namespace, _beside(rows, "links"))
+    imports.add_contradictions(db, namespace, _beside(rows, "contradictions"))
+    imports.add_likenesses(db, namespace, _beside(rows, "likenesses"))
+    return len(rows)
+
+
+def found(db: Connection, given: dict[str, Any]) -> list[Deep]:
+    """Return what a selection of tombstones, as `tombstones` has it, finds here, newest first."""
+    with db.cursor(row_factory=class_row(Deep)) as cursor:
+        return cursor.execute(FOUND, given | _numbers(given)).fetchall()
+
+
+def count_found(db: Connection, given: dict[str, Any]) -> int:
+    """Return how many facts a selection of tombstones finds here."""
+    row = db.execute(COUNT_SELECTED, given | _numbers(given)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool) -> list[int]:
+    """Erase facts of a namespace, or of all, that ended before an instant; return whose each was."""
+    given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
+    old = db.execute(CLAIM_OLD, given).fetchall()
+    owners = [own for own, _ in old]
+    db.execute(ERASE, {"namespaces": owners, "ids": [id_ for _, id_ in old]})
+    return owners
+
+
+def count_old(db: Connection, before: datetime, namespace: int | None) -> int:
+    """Return how many facts of a namespace, or of all, ended before an instant and are deep."""
+    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def rows(db: Connection, namespace: str | None, batch: int) -> Iterator[Deep]:
+    """Yield the deep facts of a namespace, or of all; at most `batch` are in memory at once."""
+    with db.cursor("export_deep", row_factory=class_row(Deep)) as cursor:
+        cursor.itersize = batch
+        yield from cursor.execute(EXPORT, {"namespace": namespace})
+
+
+def parameters(those: Sequence[Deep]) -> dict[str, Any]:
+    """Return what `UNPACKED` takes."""
+    unpacked = [one.rows() for one in those]
+    return {"facts": Jsonb([fact for fact, _, _ in unpacked]), "activity": Jsonb([state for _, state, _ in unpacked])}
+
+
+def _numbers(given: dict[str, Any]) -> dict[str, list[int]]:
+    return {"reason_numbers": [number for number, one in enumerate(packing.REASONS) if one in given["reasons"]]}
+
+
+def _packed(one: dict[str, Any]) -> bytes:
+    fact = one["fact"]
+    if fact["hash"] == f"\\x{_identity(fact).hex()}":
+        fact["hash"] = None
+    beside = {name: one[name] for name in ("events", "links", "contradictions", "likenesses")}
+    if beside["events"] == [_forgotten(fact)]:
+        beside["events"] = None
+    return packing.pack(fact, one["state"], beside)
+
+
+def _identity(fact: packing.Columns) -> bytes:
+    return identity(fact["kind"], fact["text"], (fact["entity"], fact["key"], fact["value"]), fact["source"])
+
+
+def _forgotten(fact: packing.Columns) -> packing.Columns:
+    """Return the only event of most facts."""
+    run = {"run": fact["forgotten_by"]} if fact["forgotten_by"] else {}
+    details = run | {"reason": fact["forgotten_reason"]}
+    return {"at": fact["forgotten_at"], "what": "forgotten", "details": details}
+
+
+Row: TypeAlias = tuple[packing.Columns, packing.Columns, dict[str, list[packing.Columns]]]
+
+PAIRS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
+"""Tables whose rows name two facts, and by which columns."""
+
+
+def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
+    """Give what lies between facts that surface and others that stay deep to those others."""
+    pairs = [(table, row) for table in PAIRS for row in _beside(rows, table)]
+    ids = {row[end] for table, row in pairs for end in PAIRS[table]}
+    if not ids:
+        return
+    with db.cursor(row_factory=class_row(Deep)) as cursor:
+        others = cursor.execute(OTHERS, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    for one in others:
+        fact, state, beside = packing.unpack(one.body)
+        for table, row in pairs:
+            if str(one.id) in {row[end] for end in PAIRS[table]}:
+                beside[table] = [*beside.get(table, []), row]
+        body = packing.pack(fact, state, beside)
+        db.execute(REWRITE, {"namespace": namespace, "id": one.id, "body": body})
+
+
+def _beside(rows: Sequence[Row], table: str) -> list[packing.Columns]:
+    return [row for _, _, beside in rows for row in beside.get(table, [])]

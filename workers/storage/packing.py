@@ -1,0 +1,165 @@
+"""Packing: a fact that nobody reads takes little room, and unpacks to what it was.
+
+What differs from the usual is written as JSON and compressed (RFC 1951) with a dictionary of frequent words, which
+makes a short text a third smaller; the few numbers that every fact has stand before it in binary.
+"""
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from importlib import resources
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from workers.core import lifetime
+
+Columns: TypeAlias = dict[str, Any]
+"""A row by the names of its columns, as PostgreSQL's `row_to_json` has it."""
+
+HEAD = struct.Struct(">qBHIH16s")
+"""Creation in microseconds since the epoch, reason, segment, base, salience of content, and the run."""
+
+REASONS = ("expired", "faded", "culled", "aged", "merged", "pruned", "crowded")
+"""Why a fact ended, in the order of their numbers."""
+
+WHOLE, WHOLE_BASE, UNKNOWN = 65_534, 2**32 - 1, 65_535
+"""What stands for 1 of the salience and of the base, and for a salience that is not known."""
+EXACT_SECONDS = 1e9
+"""Up to here a floating-point number of seconds is exact to the microsecond."""
+
+NO_RUN = bytes(16)
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+USUAL: Columns = {
+    "kind": "semantic", "summary": None, "category": None, "entity": None, "key": None, "value": None, "source": None,
+    "tags": [], "importance": 0.5, "salience_given": False, "metadata": None, "session": None, "turn": None,
+    "role": None, "source_date": None, "valid_from": 0, "valid_until": None, "hash": None, "superseded_at": None,
+    "superseded_by": None, "supersedes_id": None,
+}  # fmt: skip
+"""What a column of a fact says where nothing is written; instants count seconds since the fact was created."""
+
+USUAL_STATE: Columns = {
+    "branch": 0, "coactivations": 0, "last_seen_at": 0, "confidence": 1, "last_confirmed_at": 0,
+    "decay_class": "stable", "decay_class_source": "auto", "expires_at": None, "recall_count": 0,
+    "last_accessed_at": None, "spells": None, "confirmations": 0, "tier": 2, "stale": False, "pinned_until": None,
+    "kept_lifetime": None, "encoded_at": None, "occurred": None, "outrun_at": None,
+}  # fmt: skip
+"""The same of its activity."""
+
+INSTANTS = {
+    "source_date", "valid_from", "valid_until", "expires_at", "superseded_at", "last_seen_at", "last_confirmed_at",
+    "last_accessed_at", "pinned_until", "encoded_at", "outrun_at", "at", "created_at", "found_at", "accepted_at",
+    "apart_at",
+}  # fmt: skip
+
+SKELETON = (
+    '","decay_class":"session","decay_class":"volatile","decay_class":"stable","decay_class_source":"explicit",'
+    '"role":"assistant","category":"","entity":"","key":"","tags":["","recall_count":1,"last_accessed_at":,'
+    '"importance":0.["",{"session":"session_","turn":1,"role":"user","decay_class_source":"auto"}]'
+)
+"""What is written most often, at the end of the dictionary, where it is cheapest to refer to."""
+
+BITS_A_WORD = 8
+"""Of a fact's marks of words: one in nine words that it does not hold seems to be there."""
+
+MOST_BITS = 16_384
+
+
+def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:
+    """Return a fact, its activity, and rows of other tables that belong to it by their names, as bytes."""
+    created = datetime.fromisoformat(fact["created_at"])
+    head = HEAD.pack(
+        (created - EPOCH) // timedelta(microseconds=1),
+        REASONS.index(fact["forgotten_reason"]),
+        state["segment"],
+        round(state["base"] * WHOLE_BASE),
+        UNKNOWN if fact["content_salience"] is None else round(fact["content_salience"] * WHOLE),
+        UUID(fact["forgotten_by"]).bytes if fact["forgotten_by"] else NO_RUN,
+    )
+    if state["expires_at"] == _expires_at(state):
+        state = state | {"expires_at": None}
+    more = _unusual(fact, USUAL, created) | _unusual(state, USUAL_STATE, created)
+    more |= {name: [_rows(one, created, _written) for one in rows] for name, rows in beside.items() if rows}
+    said = json.dumps([fact["text"], *([more] if more else [])], ensure_ascii=False, separators=(",", ":"))
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, _dictionary())
+    return head + packer.compress(said.encode()) + packer.flush()
+
+
+def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
+    """Return the fact, its activity and what else belongs to it; its salience is exact to four digits."""
+    micros, reason, segment, base, salience, run = HEAD.unpack_from(packed)
+    created = EPOCH + timedelta(microseconds=micros)
+    unpacker = zlib.decompressobj(-15, _dictionary())
+    text, *rest = json.loads(unpacker.decompress(packed[HEAD.size :]) + unpacker.flush())
+    more: Columns = rest[0] if rest else {}
+    fact = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL.items()}
+    state = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL_STATE.items()}
+    fact |= {
+        "text": text,
+        "created_at": created.isoformat(),
+        "forgotten_reason": REASONS[reason],
+        "content_salience": None if salience == UNKNOWN else salience / WHOLE,
+        "forgotten_by": None if run == NO_RUN else str(UUID(bytes=run)),
+    }
+    beside = {name: [_rows(one, created, _column) for one in rows] for name, rows in more.items()}
+    expires_at = state["expires_at"] or _expires_at(state)
+    return (
+        fact,
+        state | {"segment": segment, "base": base / WHOLE_BASE, "expires_at": expires_at, "halvings": 0},
+        beside,
+    )
+
+
+def marks(words: Sequence[str]) -> str:
+    """Return the bits, as text of 0 and 1, in which words are marked: eight for each word."""
+    length = min(BITS_A_WORD * max(len(words), 1), MOST_BITS)
+    marked = {place % length for place in places(words)}
+    return "".join("1" if place in marked else "0" for place in range(length))
+
+
+def places(words: Iterable[str]) -> list[int]:
+    """Return the number of each word that, modulo the number of bits, is where it is marked."""
+    return [zlib.crc32(word.encode()) & 0x7FFFFFFF for word in words]
+
+
+@cache
+def _dictionary() -> bytes:
+    """Return the dictionary, the most frequent last; what is packed depends on it, so it never changes."""
+    words = resources.files(__package__).joinpath("frequent_words.txt").read_text("ascii").split()
+    return (" ".join(reversed(words)) + SKELETON).encode()
+
+
+def _unusual(row: Columns, usual: Columns, created: datetime) -> Columns:
+    written = {name: _written(name, row[name], created) for name in usual}
+    return {name: value for name, value in written.items() if value != usual[name]}
+
+
+def _rows(row: Columns, created: datetime, convert: Callable[[str, Any, datetime], Any]) -> Columns:
+    return {name: convert(name, value, created) for name, value in row.items()}
+
+
+def _written(name: str, value: Any, created: datetime) -> Any:
+    """Return a column's value, an instant as seconds since the fact was created."""
+    if name not in INSTANTS or value in {None, "infinity", "-infinity"}:
+        return value
+    seconds = (datetime.fromisoformat(value) - created).total_seconds()
+    if seconds == int(seconds):
+        return int(seconds)
+    return seconds if abs(seconds) < EXACT_SECONDS else value
+
+
+def _column(name: str, value: Any, created: datetime) -> Any:
+    if name not in INSTANTS or not isinstance(value, int | float):
+        return list(value) if isinstance(value, list) else value
+    return (created + timedelta(seconds=value)).isoformat()
+
+
+def _expires_at(state: Columns) -> str:
+    """Return when a fact expires whose lifetime began when it was last confirmed, as most do."""
+    confirmed = datetime.fromisoformat(state["last_confirmed_at"])
+    expires = lifetime.expiry(state["decay_class"], confirmed.timestamp())
+    return "infinity" if math.isinf(expires) else (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
