@@ -99,6 +99,8 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.clean": (CLEAN_SECONDS, {}),
         "memory.consolidate_all": (86_400.0, {}),
     }
+    if settings.ending_notice_days:
+        entries["memory.notify_endings"] = (86_400.0, {})
     periodic = {
         name: {
             "task": name,

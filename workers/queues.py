@@ -20,6 +20,7 @@ INTERNAL = {
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,
+    "memory.notify_endings": MAINTENANCE,
     "memory.estimate_again": MAINTENANCE,
     "memory.settle_tallies": MAINTENANCE,
     "memory.thin_course": MAINTENANCE,

@@ -107,6 +107,10 @@ class Settings(BaseModel):
     forget_limit_week: float = Field(
         0.5, ge=0, le=1, description="share of a namespace that may end by itself in a week; 1: no limit a week"
     )
+    ending_notice_days: int = Field(
+        0, ge=0, le=366, description="days before facts end that a notice names them; 0: never"
+    )
+    ending_webhook: str = Field("", description="URL that gets these notices as JSON; the Celery event comes anyway")
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
     retention_days: float = Field(
         30.0, ge=0, le=36_525, description="days until what was forgotten on request is purged"

@@ -29,6 +29,7 @@ TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
 EMBEDDER = "ebb:embedder"
 MEASURED = "ebb:measured"
+NOTICED = "ebb:noticed"
 PROBE = "ebb:probe"
 
 ACTIVE_SECONDS = 10
@@ -121,6 +122,18 @@ def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:
     key = f"{BEGUN}:{work}"
     redis.set(key, task_id, nx=True, px=int(seconds * 1000))
     return bool(redis.get(key) == task_id.encode())
+
+
+def noticed_until(redis: Redis, namespace: str) -> datetime | None:
+    """Return until when the endings of a namespace's facts were in a notice, if any was."""
+    noted = redis.hget(NOTICED, namespace)
+    text = noted.decode() if isinstance(noted, bytes) else noted
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def note_noticed(redis: Redis, namespace: str, until: datetime) -> None:
+    """Note that a notice named the facts of a namespace that end until an instant."""
+    redis.hset(NOTICED, namespace, until.isoformat())
 
 
 def starts_first(redis: Redis, task_id: str) -> bool:

@@ -29,13 +29,21 @@ class EndingFact:
 
 
 def ending(
-    context: Context, namespace: str, days: int, now: datetime, *, by_value: bool, most: int = MOST
+    context: Context,
+    namespace: str,
+    days: int,
+    now: datetime,
+    *,
+    by_value: bool,
+    most: int = MOST,
+    after: datetime | None = None,
 ) -> list[EndingFact]:
     """Return the facts that end by themselves within so many days, first what is worth most, or what ends first.
 
-    What is held stays out: it is over already. It reads what is due until then, not what is stored.
+    With `after` it is those that end later than that. What is held stays out: it is over already. It reads what is due
+    until then, not what is stored.
     """
-    until = now + timedelta(days=days)
+    until, begin = now + timedelta(days=days), max(now, after or now)
     with snapshot(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -44,7 +52,7 @@ def ending(
         first: list[tuple[float, UUID, Ending, float]] = []
         for rows in due.coming(db, tenant.id, until, BATCH):
             at, reasons = ends(rows.anchors, rules)
-            places = np.flatnonzero((at > now.timestamp()) & (at <= until.timestamp()) & ~rows.held)
+            places = np.flatnonzero((at > begin.timestamp()) & (at <= until.timestamp()) & ~rows.held)
             order = -rows.value_rank if by_value else at
             found = endings_at(at[places], reasons[places])
             keys = zip(order[places].tolist(), places.tolist(), found, strict=True)

@@ -70,11 +70,23 @@ def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: da
 
 
 def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
-    """Keep held facts, or all that are held, as a restore does: confirmed now, with a whole lifetime before them.
+    """Keep these live facts, or all that are held, as a restore does: confirmed now, with a whole lifetime before them.
 
     It stops at `until`, on the monotonic clock. Repeating it changes nothing.
     """
-    return _decide(context, namespace, ids, until, lambda db, rows: _keep(context, db, rows, now))
+    if ids is None:
+        return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None:
+            return Decided([], 0)
+        activity.lock(db, tenant.id, ids)
+        rows = activity.read_live(db, tenant.id, ids)
+        rows = rows.among(set(rows.ids) - activity.ended(db, tenant.id, rows.ids, now))
+        if rows.ids:
+            _keep(context, db, rows, now)
+        limits.settle_held(db, tenant.id)
+        return Decided(rows.ids, limits.count_held(db, tenant.id))
 
 
 def _decide(

@@ -18,6 +18,7 @@ from workers.celery import app, settings
 from workers.coordination import signals
 from workers.decay import backfill as backfilling
 from workers.decay import held as holding
+from workers.decay import notices
 from workers.decay import passes as decay
 from workers.decay import runs as passes
 from workers.decay.held import Cursor, Decided
@@ -26,7 +27,7 @@ from workers.memory import embed
 from workers.tasks import answers
 from workers.tasks.answers import shown
 from workers.tasks.once import OnceTask, note
-from workers.tasks.operation import Place, internal, task_of
+from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 from workers.validation import cursors
 
@@ -155,6 +156,15 @@ def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
 def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
     """Keep held facts, or with `everything` all that are held; return how many, and how many are left."""
     return _decide(self, asked, holding.keep)
+
+
+@internal("memory.notify_endings", Upkeep, ignore_result=True)
+def notify_endings(self: Task, asked: Upkeep) -> None:
+    """Send a notice of the facts that end soon, to the webhook and as the Celery event `memory-ending`."""
+    for notice in notices.waiting(context, write_instant(self, asked.now)):
+        with self.app.events.default_dispatcher() as dispatcher:
+            dispatcher.send("memory-ending", **notice.document)
+        notices.deliver(context, notice)
 
 
 def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Decide(Timed):
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}, {"everything": True}]})
 
     ids: Annotated[
-        Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None, Field(description="these held facts")
+        Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None, Field(description="these facts")
     ] = None
     everything: Annotated[Flag, Field(description="all that are held")] = False
 
@@ -119,7 +119,10 @@ class LetGo(Decide):
 
 
 class Keep(Decide):
-    """Keep held facts, as if they had been stored now. If `left` is not 0, call again for the rest."""
+    """Keep facts that are held or end soon, as if they had been stored now.
+
+    If `left` is not 0, call again for the rest.
+    """
 
 
 class Purge(Reaching):

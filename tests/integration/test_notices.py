@@ -1,0 +1,50 @@
+"""Notices: what ends soon is named once, with its value, and one call keeps it."""
+
+from collections.abc import Iterator
+from math import inf
+
+import pytest
+from memory import Memory, day
+from stand_in import StandIn, failure, serving
+
+from workers.decay import held, notices
+
+
+@pytest.fixture
+def owner() -> Iterator[StandIn]:
+    with serving(StandIn(lambda handler: handler.send(204, b""))) as server:
+        yield server
+
+
+def test_what_ends_soon_is_in_one_notice_with_its_value_and_the_call_that_keeps_it(
+    memory: Memory, owner: StandIn
+) -> None:
+    memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
+    soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    memory.add("It stays.", decay_class="permanent")
+    assert list(notices.waiting(memory.context, day(30))) == []
+    (notice,) = notices.waiting(memory.context, day(62))
+    notices.deliver(memory.context, notice)
+    assert list(notices.waiting(memory.context, day(63))) == []
+    (said,) = owner.requests
+    assert (said["event"], said["namespace"], [fact["id"] for fact in said["facts"]]) == (
+        "memory.ending", "default", [str(soon)]
+    )  # fmt: skip
+    assert said["keep"]["body"]["ids"] == [str(soon)]
+    assert 0 < said["facts"][0]["value"] < 1
+    assert held.keep(memory.context, "default", [soon], day(63), inf).ids == [soon]
+    assert memory.row(soon)["expires"] == pytest.approx(63 + 90)
+
+
+def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: StandIn) -> None:
+    memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    owner.replies.append(failure(500))
+    (notice,) = notices.waiting(memory.context, day(62))
+    notices.deliver(memory.context, notice)
+    assert [one.facts for one in notices.waiting(memory.context, day(62))] == [notice.facts]
+
+
+def test_without_days_nothing_is_noticed(memory: Memory) -> None:
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    assert list(notices.waiting(memory.context, day(62))) == []
