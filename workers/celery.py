@@ -44,6 +44,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
     return {
         "imports": (
             "workers.tasks.store",
+            "workers.tasks.bulk",
             "workers.tasks.documents",
             "workers.tasks.recall",
             "workers.tasks.reports",

@@ -81,7 +81,15 @@ class OlderWorkersError(UnavailableError):
 
 
 class BusyError(UnavailableError):
-    """More waits for the workers than an operator allows; ask again later."""
+    """More of this namespace waits for the workers than an operator allows; ask again after `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 10.0) -> None:
+        super().__init__(message, retry_after)
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
 
 
 class SystemStateError(EbbError):

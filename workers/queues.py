@@ -29,6 +29,7 @@ INTERNAL = {
     "memory.rebuild_indexes": MAINTENANCE,
     "memory.clean": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
+    "memory.slice": STORE,
     "memory.touch": STORE,
     "memory.regenerate": STORE,
     "decay.apply": MAINTENANCE,

@@ -9,18 +9,22 @@ from celery.signals import heartbeat_sent, worker_init, worker_process_shutdown,
 
 from workers.admin.search_indexes import check_language
 from workers.celery import app
-from workers.coordination import outbox, signals
+from workers.coordination import bulk, outbox, signals
 from workers.coordination.redis import RefusedError
 from workers.decay import forget_limit
 from workers.errors import EbbError, EmbeddingError
 from workers.memory.embed import check_embedder
-from workers.queues import MAINTENANCE
+from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import schema
 from workers.storage.connection import close_pools, transaction
+from workers.tasks.bulk import send_slices
 from workers.tasks.decay import prune
 from workers.tasks.task import context
 
 log = logging.getLogger(__name__)
+
+own = {"children": 1}
+"""What this worker's main process knows of itself."""
 
 
 @worker_init.connect
@@ -56,9 +60,16 @@ def share_with_children(**_: Any) -> None:
 @worker_ready.connect
 def publish_bounds(**_: Any) -> None:
     """Have every sender observe the bounds that the operator set; a full Redis keeps those of before."""
-    own = context.settings
+    given = context.settings
     with suppress(RefusedError):
-        outbox.publish_bounds(context.redis, outbox.Bounds(own.max_outbox_writes, own.max_outbox_bytes))
+        outbox.publish_bounds(context.redis, outbox.Bounds(given.max_outbox_writes, given.max_outbox_bytes))
+
+
+@worker_ready.connect
+def note_children(sender: Any, **_: Any) -> None:
+    """Remember how many children this worker has, for the bulk lane."""
+    own["children"] = int(sender.controller.concurrency or 1)
+    _offer_slots(sender.hostname)
 
 
 @worker_ready.connect
@@ -73,8 +84,17 @@ def leave_mark(sender: Any, **_: Any) -> None:
     """Record that this worker lives, for readiness checks."""
     try:
         signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+        _offer_slots(sender.eventer.hostname)
     except RefusedError as error:
         log.warning("%s", error)
+
+
+def _offer_slots(node: str) -> None:
+    """Offer children to the bulk lane, and send slices again that were lost; one child stays for interactive work."""
+    queues = app.amqp.queues.consume_from
+    if STORE in queues:
+        bulk.note_slots(context.redis, node, own["children"], int(RECALL in queues), context.seconds())
+        send_slices()
 
 
 @worker_process_shutdown.connect

@@ -16,13 +16,15 @@ from ebb.contract.operation import Params
 from workers.admin import import_archive as bringing
 from workers.celery import app, settings
 from workers.coordination import outbox, signals
+from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError
 from workers.memory import store as storing
 from workers.memory.add import Stored
 from workers.queues import VISIBILITY_SECONDS
+from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
-from workers.tasks.once import OnceTask
+from workers.tasks.once import OnceTask, note
 from workers.tasks.operation import internal, plain, task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
@@ -60,7 +62,8 @@ class StoreTask(EbbTask):
 @task_of(contract.STORE, contract.Store, base=StoreTask, soft_time_limit=35, time_limit=40)
 def store(self: Task, asked: contract.Store) -> contract.Stored:
     """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
-    (answer,) = _store(self, asked, [asked])
+    own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
+    (answer,) = _store(self, asked, [asked], at, own_id, use_of(self))
     if isinstance(answer, InvalidInputError):
         raise answer
     return answer.answer
@@ -69,14 +72,27 @@ def store(self: Task, asked: contract.Store) -> contract.Stored:
 @task_of(contract.STORE_MANY, contract.StoreMany, base=StoreTask)
 def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
     """Store many facts; return what each became, in order, or why it was not stored."""
-    outcomes = _store(self, asked, asked.facts)
-    return {"results": [_answer(one, place) for place, one in enumerate(outcomes)]}
+    return in_slices(self, asked.model_copy(update={"now": write_instant(self, asked.now)}))
+
+
+def _store_slice(task: Task, part: Slice) -> list[Any]:
+    """Store a part of a batch, under ids and as a use that follow from the batch's, so that it may be repeated."""
+    asked = contract.StoreMany.model_validate(part.batch.arguments | {"facts": part.content})
+    own_id, first = uuid_of(part.batch.id), part.place * SLICE
+    use = uuid5(own_id, f"slice {part.place}") if part.place else own_id
+    outcomes = _store(task, asked, part.content, asked.now or context.now(), own_id, use, first)
+    return [_answer(one, first + place) for place, one in enumerate(outcomes)]
 
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)
 def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
     """Import lines of an archive, facts with their past and the rest; return what became of each, in order."""
-    at = write_instant(self, asked.now)
+    return in_slices(self, asked.model_copy(update={"now": write_instant(self, asked.now)}))
+
+
+def _import_slice(_: Task, part: Slice) -> list[Any]:
+    asked = ImportRecords.model_validate(part.batch.arguments | {"records": part.content})
+    at = asked.now or context.now()
     checked = [_archived(record) for record in asked.records]
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
     outcomes = bringing.bring_back(context, asked.namespace, good, at)
@@ -84,7 +100,13 @@ def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
     every = [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
-    return {"results": [{"action": one} if isinstance(one, str) else _answer(one, 0) for one in every]}
+    return [{"action": one} if isinstance(one, str) else _answer(one, 0) for one in every]
+
+
+SLICED |= {
+    contract.STORE_MANY.name: Sliced("facts", _store_slice),
+    IMPORT.name: Sliced("records", _import_slice, done=note),
+}
 
 
 @internal("memory.sweep_outbox", Params, ignore_result=True)
@@ -100,19 +122,29 @@ def sweep_outbox(_: Task, _asked: Params) -> None:
             app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 
-def _store(task: Task, asked: contract.Statement, given: Sequence[Any]) -> list[Stored | InvalidInputError]:
-    """Check and store facts; each gets an id from the task's if it has none, so that a second delivery is the same."""
-    own_id, at = uuid_of(task.request.id or ""), write_instant(task, asked.now)
-    checked = [_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given)]
+def _store(
+    task: Task,
+    asked: contract.Statement,
+    given: Sequence[Any],
+    at: datetime,
+    own_id: UUID,
+    use: UUID | None,
+    first: int = 0,
+) -> list[Stored | InvalidInputError]:
+    """Check and store facts; each gets an id from `own_id` if it has none, so that a second delivery is the same.
+
+    `first` is the place of the first of them in their batch.
+    """
+    checked = [_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given, first)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
     flags = {name: getattr(asked, name) for name in contract.Statement.__annotations__}
-    options: dict[str, Any] = flags | {"use": use_of(task)}
+    options: dict[str, Any] = flags | {"use": use}
     stored = iter(storing.store_many(context, asked.namespace, good, at, **options) if good else [])
     if good:
         signals.mark_grown(context.redis, asked.namespace)
         task.request.captured = asked.namespace
     outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
-    _link(outcomes, asked.namespace, at, own_id)
+    _link(outcomes, asked.namespace, at, use or own_id)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     return outcomes
 

@@ -1,0 +1,109 @@
+"""The bulk lane: whose slice is next, how many are at the workers, and what becomes of one that was lost."""
+
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis
+
+from workers.coordination import bulk, outbox
+from workers.coordination.bulk import Batch
+from workers.coordination.redis import own_keys
+from workers.errors import BusyError
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def redis(redis_url: str) -> Iterator[Redis]:
+    with own_keys(redis_url) as redis:
+        yield redis
+
+
+def joined(redis: Redis, id_: str, namespace: str, slices: int = 3) -> Batch:
+    batch = Batch(id_, "memory.store_many", namespace, {"touch": False})
+    bulk.join(redis, batch, [[f"{id_} {place}"] for place in range(slices)])
+    return batch
+
+
+def do(redis: Redis, claimed: tuple[str, str, int]) -> list[object] | None:
+    _, id_, place = claimed
+    part = bulk.find(redis, id_, place)
+    assert part is not None
+    return bulk.advance(redis, part, [{"of": one} for one in part.content])
+
+
+def test_namespaces_take_turns_and_each_finishes_its_first_batch_first(redis: Redis) -> None:
+    for id_, namespace in (("a", "mira"), ("b", "mira"), ("c", "ines")):
+        joined(redis, id_, namespace, 2)
+    order = []
+    while claimed := bulk.claim(redis, NOW):
+        (one,) = claimed
+        order.append(one[1:])
+        do(redis, one)
+    assert order == [("a", 0), ("c", 0), ("a", 1), ("c", 1), ("b", 0), ("b", 1)]
+
+
+def test_the_last_slice_returns_the_answers_of_all_in_order(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    answers = [do(redis, one) for _ in range(3) for one in bulk.claim(redis, NOW)]
+    assert answers == [None, None, [{"of": "a 0"}, {"of": "a 1"}, {"of": "a 2"}]]
+
+
+def test_each_worker_keeps_a_child_only_while_callers_wait(redis: Redis) -> None:
+    for id_ in "abcdef":
+        joined(redis, id_, id_)
+    bulk.note_slots(redis, "one", 3, 1, NOW)
+    bulk.note_slots(redis, "two", 1, 0, NOW)
+    bulk.note_slots(redis, "gone", 8, 0, NOW - 60)
+    bulk.note_asked(redis)
+    assert len(bulk.claim(redis, NOW)) == 3
+    redis.delete(bulk.ASKED)
+    assert len(bulk.claim(redis, NOW)) == 1
+    assert bulk.claim(redis, NOW) == []
+
+
+def test_a_worker_with_one_child_does_interactive_work_and_slices_in_turn(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    bulk.note_slots(redis, "one", 1, 1, NOW)
+    bulk.note_asked(redis)
+    assert bulk.claim(redis, NOW) == [("mira", "a", 0)]
+
+
+def test_a_slice_that_was_lost_is_sent_again_and_its_late_message_finds_nothing_to_do(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    (lost,) = bulk.claim(redis, NOW)
+    assert bulk.claim(redis, NOW + 1) == []
+    assert bulk.claim(redis, NOW + bulk.LEASE_SECONDS + 1) == [lost]
+    found = bulk.find(redis, "a", 0)
+    assert found is not None
+    assert found.tries == 2
+    do(redis, lost)
+    assert bulk.find(redis, "a", 0) is None
+    assert bulk.advance(redis, found, [{"of": "the late one"}]) is None
+    assert [do(redis, one) for _ in range(2) for one in bulk.claim(redis, NOW)][1] == [
+        {"of": f"a {place}"} for place in range(3)
+    ]
+
+
+def test_a_batch_that_is_there_already_stays_as_it_is(redis: Redis) -> None:
+    batch = joined(redis, "a", "mira")
+    do(redis, *bulk.claim(redis, NOW))
+    assert not bulk.join(redis, batch, [["another"]])
+    assert bulk.claim(redis, NOW) == [("mira", "a", 1)]
+
+
+def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redis) -> None:
+    outbox.publish_bounds(redis, outbox.Bounds(10, 1_024))
+    large = [["x" * 1_000]]
+    first = Batch("a", "memory.store_many", "mira", {})
+    bulk.join(redis, first, large)
+    with pytest.raises(BusyError, match=r"1004 bytes .*'mira'.*EBB_MAX_OUTBOX_BYTES=1024") as refused:
+        bulk.join(redis, Batch("b", "memory.store_many", "mira", {}), large)
+    assert refused.value.retry_after == bulk.RETRY_SECONDS
+    bulk.join(redis, Batch("c", "memory.store_many", "ines", {}), large)
+    bulk.join(redis, Batch("d", "memory.store_many", "mira", {}), large, bounded=False)
+    assert bulk.waiting(redis)["bytes"] == 3 * 1_004
+    for id_, namespace in (("a", "mira"), ("c", "ines"), ("d", "mira")):
+        bulk.drop(redis, Batch(id_, "memory.store_many", namespace, {}))
+    assert bulk.waiting(redis)["bytes"] == 0
+    assert bulk.claim(redis, NOW) == []

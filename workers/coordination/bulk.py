@@ -1,0 +1,243 @@
+"""The bulk lane: large batches in slices, of each namespace in turn, so that interactive work always finds a child.
+
+A batch is a hash with its slices and their answers. Each namespace has a list of its batches, and a ring has the
+namespaces that have any. Only as many slices as there are slots are sent to the workers at the same time; the slot of
+one that was lost is free again when its lease ends.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from workers.coordination import outbox
+from workers.errors import BusyError
+
+BATCH = "ebb:bulk:batch:"
+WAITING = "ebb:bulk:waiting:"
+"""Of each namespace the list of its batches that wait for a slot."""
+
+RING = "ebb:bulk:ring"
+RUNNING = "ebb:bulk:running"
+"""Batches with a slice at the workers, by when its lease ends."""
+
+BYTES = "ebb:bulk:bytes"
+"""A hash from each namespace with batches to how many bytes they are."""
+
+SLOTS = "ebb:bulk:slots"
+"""A hash from each worker to its children, how many of them interactive work may need, and when it said so."""
+
+ASKED = "ebb:asked"
+"""Is there while callers wait for interactive work, or did a moment ago."""
+
+ASKED_MS = 2_000
+LEASE_SECONDS = 60.0
+"""Longer than the hard limit of a task, so that no slice is sent again while it runs."""
+
+MOST_TRIES = 6
+WORKER_SECONDS = 15.0
+RETRY_SECONDS = 5
+PARTS = "parts"
+FIELDS = ("task", "namespace", "arguments", "sent_at", "until")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The task that a batch was given to, its id and namespace, and its arguments without what the slices have.
+
+    `sent_at` is in epoch seconds; after `until`, ISO 8601, no caller waits for a batch that was not begun.
+    """
+
+    id: str
+    task: str
+    namespace: str
+    arguments: dict[str, Any]
+    sent_at: float | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of a batch: its place among the others, its content, and how often it was sent."""
+
+    batch: Batch
+    place: int
+    content: list[Any]
+    tries: int
+
+
+JOIN = """
+    if redis.call('exists', KEYS[1]) == 1 then return {'known', 0, 0} end
+    local held = tonumber(redis.call('hget', KEYS[4], ARGV[1]) or 0)
+    local size = tonumber(redis.call('hget', KEYS[5], 'size') or ARGV[5])
+    if ARGV[4] == 'bounded' and held > 0 and held + ARGV[3] > size then return {'size', held, size} end
+    redis.call('hset', KEYS[1], 'next', 0, 'tries', 0, 'bytes', ARGV[3], unpack(ARGV, 6))
+    redis.call('hincrby', KEYS[4], ARGV[1], ARGV[3])
+    if redis.call('rpush', KEYS[2], ARGV[2]) == 1 then redis.call('rpush', KEYS[3], ARGV[1]) end
+    return {'put', 0, 0}
+"""
+
+
+def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded: bool = True) -> bool:
+    """Put a batch behind the others of its namespace; return whether it was not there yet, or else leave it as it is.
+
+    Raises:
+        BusyError: the batches of the namespace have more bytes than it may have; those of others do not count.
+    """
+    parts = {f"slice:{place}": json.dumps(list(content)) for place, content in enumerate(slices)}
+    fields = {
+        "task": batch.task,
+        "namespace": batch.namespace,
+        "arguments": json.dumps(batch.arguments),
+        "sent_at": json.dumps(batch.sent_at),
+        "until": json.dumps(batch.until),
+        PARTS: str(len(parts)),
+    }
+    flat = [one for pair in (fields | parts).items() for one in pair]
+    keys = [BATCH + batch.id, WAITING + batch.namespace, RING, BYTES, outbox.BOUNDS]
+    size = sum(map(len, parts.values()))
+    how = "bounded" if bounded else "kept"
+    given = [batch.namespace, batch.id, size, how, outbox.Bounds().size, *flat]
+    answer: Any = redis.eval(JOIN, len(keys), *keys, *map(str, given))
+    why, held, most = answer
+    if why == b"size":
+        raise BusyError(
+            f"{held} bytes of batches of the namespace {batch.namespace!r} wait for the workers, and "
+            f"EBB_MAX_OUTBOX_BYTES={most} allows no more; send more when they are stored.",
+            RETRY_SECONDS,
+        )
+    return bool(why == b"put")
+
+
+CLAIM = """
+    local now = tonumber(ARGV[1])
+    for _, id in ipairs(redis.call('zrangebyscore', KEYS[2], '-inf', now)) do
+        local name = redis.call('hget', ARGV[4] .. id, 'namespace')
+        if name then
+            if redis.call('lpush', ARGV[5] .. name, id) == 1 then redis.call('rpush', KEYS[1], name) end
+        end
+        redis.call('zrem', KEYS[2], id)
+    end
+    local slots, found = 0, redis.call('hgetall', KEYS[3])
+    local waits = redis.call('exists', KEYS[4]) == 1
+    for i = 2, #found, 2 do
+        local children, kept, at = string.match(found[i], '(%d+) (%d+) ([%d.]+)')
+        if now - tonumber(at) < tonumber(ARGV[3]) then
+            slots = slots + children - (waits and kept or 0)
+        else
+            redis.call('hdel', KEYS[3], found[i - 1])
+        end
+    end
+    local claimed, free = {}, math.max(slots, 1) - redis.call('zcard', KEYS[2])
+    while free > 0 do
+        local name = redis.call('lpop', KEYS[1])
+        if not name then break end
+        local id = redis.call('lpop', ARGV[5] .. name)
+        if redis.call('llen', ARGV[5] .. name) > 0 then redis.call('rpush', KEYS[1], name) end
+        if id and redis.call('exists', ARGV[4] .. id) == 1 then
+            redis.call('zadd', KEYS[2], now + ARGV[2], id)
+            redis.call('hincrby', ARGV[4] .. id, 'tries', 1)
+            table.insert(claimed, {name, id, redis.call('hget', ARGV[4] .. id, 'next')})
+            free = free - 1
+        end
+    end
+    return claimed
+"""
+
+
+def claim(redis: Redis, now: float) -> list[tuple[str, str, int]]:
+    """Return (namespace, batch, slice) of what is to be sent now: the slots that are free go to namespaces in turn.
+
+    While callers wait for interactive work, each worker keeps a child for it.
+    """
+    keys = [RING, RUNNING, SLOTS, ASKED]
+    given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING]
+    claimed: Any = redis.eval(CLAIM, len(keys), *keys, *map(str, given))
+    return [(name.decode(), id_.decode(), int(place)) for name, id_, place in claimed]
+
+
+def note_first(redis: Redis, batch: str) -> None:
+    """Note that the task of the batch does its first slice itself: its second delivery does so again."""
+    redis.hset(BATCH + batch, "first", 1)
+
+
+def does_first(redis: Redis, batch: str) -> bool:
+    """Return whether the task of a batch does its first slice itself."""
+    return bool(redis.hexists(BATCH + batch, "first"))
+
+
+def find(redis: Redis, batch: str, place: int) -> Slice | None:
+    """Return a slice that is next in its batch; none where it was done before."""
+    named = (*FIELDS, "next", "tries", f"slice:{place}")
+    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    if found["next"] is None or int(found["next"]) != place or found[f"slice:{place}"] is None:
+        return None
+    own = Batch(
+        batch,
+        found["task"].decode(),
+        found["namespace"].decode(),
+        json.loads(found["arguments"]),
+        json.loads(found["sent_at"]),
+        json.loads(found["until"]),
+    )
+    return Slice(own, place, json.loads(found[f"slice:{place}"]), int(found["tries"]))
+
+
+# The batch goes on before the others of its namespace, and its namespace behind all others. Deleting comes first: a
+# full Redis takes what follows from a script that has begun to write.
+ADVANCE = """
+    if redis.call('hget', KEYS[1], 'next') ~= ARGV[3] then return 0 end
+    redis.call('hdel', KEYS[1], 'slice:' .. ARGV[3])
+    redis.call('zrem', KEYS[4], ARGV[2])
+    redis.call('hset', KEYS[1], 'next', ARGV[3] + 1, 'tries', 0, 'answer:' .. ARGV[3], ARGV[4])
+    local left = redis.call('hget', KEYS[1], 'parts') - ARGV[3] - 1
+    if left > 0 and redis.call('lpush', KEYS[2], ARGV[2]) == 1 then redis.call('rpush', KEYS[3], ARGV[1]) end
+    return left > 0 and 1 or 2
+"""
+
+
+def advance(redis: Redis, done: Slice, answers: Sequence[Any]) -> list[Any] | None:
+    """Note the answers of a slice; return those of the whole batch after its last one, else none."""
+    batch = done.batch
+    keys = [BATCH + batch.id, WAITING + batch.namespace, RING, RUNNING]
+    given = [batch.namespace, batch.id, done.place, json.dumps(list(answers))]
+    if redis.eval(ADVANCE, len(keys), *keys, *map(str, given)) != 2:  # noqa: PLR2004 - nothing is left
+        return None
+    every = redis.hmget(BATCH + batch.id, [f"answer:{place}" for place in range(done.place + 1)])
+    return [one for part in every if part is not None for one in json.loads(part)]
+
+
+DROP = """
+    local size = redis.call('hget', KEYS[1], 'bytes')
+    if size and redis.call('hincrby', KEYS[2], ARGV[1], -size) <= 0 then redis.call('hdel', KEYS[2], ARGV[1]) end
+    redis.call('zrem', KEYS[3], ARGV[2])
+    redis.call('del', KEYS[1])
+"""
+
+
+def drop(redis: Redis, batch: Batch) -> None:
+    """Forget a batch, which is done or failed."""
+    redis.eval(DROP, 3, BATCH + batch.id, BYTES, RUNNING, batch.namespace, batch.id)
+
+
+def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
+    """Note how many children a worker has, and how many of them interactive work may need."""
+    redis.hset(SLOTS, node, f"{children} {kept} {now}")
+
+
+def note_asked(redis: Redis) -> None:
+    """Note that a caller waits for interactive work."""
+    redis.set(ASKED, 1, px=ASKED_MS)
+
+
+def waiting(redis: Redis) -> Mapping[str, int]:
+    """Return how many batches are in the lane, and how many bytes they have."""
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.zcard(RUNNING)
+        names: Any = redis.lrange(RING, 0, -1)
+        for name in names:
+            pipeline.llen(WAITING + name.decode())
+        batches = sum(pipeline.execute())
+    return {"batches": batches, "bytes": sum(map(int, redis.hvals(BYTES)))}

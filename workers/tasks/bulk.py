@@ -1,0 +1,176 @@
+"""The tasks of the bulk lane: a large batch is done slice by slice, and its last slice answers."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import uuid5
+
+from celery import Task
+from ebb.contract.operation import Params, Timed
+from ebb.contract.values import Namespace
+from pydantic import Field
+from redis.exceptions import RedisError
+
+from workers.celery import app
+from workers.clock import UNTIL, has_passed
+from workers.coordination import bulk, outbox, timings
+from workers.coordination.bulk import Batch, Slice
+from workers.coordination.redis import RefusedError, trouble
+from workers.errors import TaskFailedError, UnavailableError
+from workers.queues import SENT_AT
+from workers.tasks.decay import leave_answer_to_others
+from workers.tasks.operation import internal
+from workers.tasks.task import EbbTask, context, uuid_of
+
+SLICE = 200
+"""Facts in a slice: so long, some tenth of a second, does a free child wait at most."""
+
+SMALL = 20
+"""Batches up to this many facts are done at once, as single facts are."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """How batches of one task are done: what parameter the slices have a part of, by what, and what is noted after."""
+
+    items: str
+    act: Callable[[Task, Slice], list[Any]]
+    done: Callable[[str, dict[str, Any]], None] = lambda _task_id, _answer: None
+
+
+SLICED: dict[str, Sliced] = {}
+"""The tasks whose batches are sliced, by name."""
+
+
+class OneSlice(Params):
+    """A slice of a batch."""
+
+    namespace: Namespace
+    batch: str
+    place: Annotated[int, Field(ge=0)]
+
+
+class SliceTask(EbbTask):
+    """A task whose failure is that of its batch."""
+
+    def on_failure(self, exc: Exception, _task_id: str, _args: Any, kwargs: Any, _einfo: Any) -> None:
+        """Answer the caller of the batch, and leave the lane to others."""
+        part = bulk.find(context.redis, str(kwargs.get("batch")), kwargs.get("place", 0))
+        if part is not None:
+            bulk.drop(context.redis, part.batch)
+            app.backend.mark_as_failure(part.batch.id, exc)
+        send_slices()
+
+
+def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
+    """Do a batch slice by slice: the first one at once where a slot is free. Return its answers after the last one.
+
+    Raises:
+        BusyError: the namespace has as many bytes of batches as it may.
+    """
+    items = getattr(asked, SLICED[task.name].items)
+    batch = _batch(task, asked)
+    if len(items) <= SMALL or not batch.id:
+        return {"results": _at_once(task, batch, [items])}
+    slices = [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
+    try:
+        part = _first(task, batch, slices)
+    except RefusedError:  # a full Redis must not keep workers from working off what it holds
+        return {"results": _at_once(task, batch, slices)}
+    answer = None if part is None else _perform(task, part)
+    if answer is None:
+        leave_answer_to_others(task, f"{len(slices)} slices")
+    return answer
+
+
+def _batch(task: Task, asked: Timed) -> Batch:
+    items, request = SLICED[task.name].items, task.request
+    arguments = asked.model_dump(mode="json", exclude={items}, exclude_unset=True)
+    waits = request.get(SENT_AT), request.get(UNTIL)
+    return Batch(request.id or "", task.name, asked.namespace, arguments, *waits)
+
+
+def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]:
+    act = SLICED[batch.task].act
+    return [answer for place, items in enumerate(slices) for answer in act(task, Slice(batch, place, items, 0))]
+
+
+def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | None:
+    """Put a batch into the lane; return its first slice if that is to be done by the batch's own task."""
+    accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
+    try:
+        is_new = bulk.join(context.redis, batch, slices, bounded=not accepted)
+        if send_slices(but=batch.id):
+            bulk.note_first(context.redis, batch.id)
+        elif is_new or not bulk.does_first(context.redis, batch.id):
+            return None
+        return bulk.find(context.redis, batch.id, 0)
+    except RefusedError:
+        raise
+    except RedisError as error:
+        raise task.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
+
+
+@internal("memory.slice", OneSlice, base=SliceTask)
+def slice_of_batch(self: Task, asked: OneSlice) -> None:
+    """Do one slice of a batch; the last one answers the caller."""
+    with _redis_needed(self):
+        part = bulk.find(context.redis, asked.batch, asked.place)
+    if part is None or _is_abandoned(part):
+        return
+    if part.tries > bulk.MOST_TRIES:
+        raise TaskFailedError(f"A slice of {len(part.content)} facts ended {part.tries} workers; send them one by one.")
+    answer = _perform(self, part)
+    if answer is None:
+        return
+    batch = part.batch
+    SLICED[batch.task].done(batch.id, answer)
+    app.backend.mark_as_done(batch.id, answer)
+    with suppress(RedisError):  # for want of a figure nothing fails
+        outbox.remove(context.redis, batch.namespace, batch.id)
+        if batch.sent_at is not None:
+            timings.observe(context.redis, [(timings.WRITE, context.seconds() - batch.sent_at)])
+
+
+def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
+    """Do a slice and send those that are next; return the answer of the whole batch after its last slice."""
+    done = SLICED[part.batch.task].act(task, part)
+    with _redis_needed(task):
+        every = bulk.advance(context.redis, part, done)
+        if every is not None:
+            bulk.drop(context.redis, part.batch)
+        send_slices()
+    return None if every is None else {"results": every}
+
+
+def send_slices(but: str = "") -> bool:
+    """Send the slices that have a slot now, except of the batch `but`; return whether that has one."""
+    claimed = bulk.claim(context.redis, context.seconds())
+    for namespace, batch, place in claimed:
+        if batch != but:
+            given = {"namespace": namespace, "batch": batch, "place": place}
+            app.send_task("memory.slice", kwargs=given, task_id=str(uuid5(uuid_of(batch), f"slice {place}")))
+    return any(batch == but for _, batch, _ in claimed)
+
+
+def _is_abandoned(part: Slice) -> bool:
+    """Drop a batch of which nothing is done and whose caller no longer waits; return whether that is so."""
+    batch = part.batch
+    if part.place or not batch.until or not has_passed(batch.until, app.server_clock):
+        return False
+    bulk.drop(context.redis, batch)
+    send_slices()
+    return True
+
+
+@contextmanager
+def _redis_needed(task: Task) -> Iterator[None]:
+    """Try the task again where Redis does not answer."""
+    try:
+        yield
+    except RedisError as error:
+        raise task.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
