@@ -1,8 +1,8 @@
 """The transport: how a task reaches the workers behind a Redis, and its result the caller that waits for it."""
 
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 from api.older_workers import refusal
 from workers import redaction
 from workers.clock import Clock, with_deadline
-from workers.coordination import idempotency, outbox
+from workers.coordination import idempotency, outbox, shares
 from workers.coordination.redis import RefusedError, own_keys, refused, trouble
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
@@ -50,8 +50,29 @@ class Sender:
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that is of no use after `seconds`, or after the client's own deadline; return its result."""
-        most = self.deadline or seconds
-        return self.wait(self.send(task, arguments, expires=most, task_id=task_id or str(uuid7())), most)
+        most, own_id = self.deadline or seconds, task_id or str(uuid7())
+        if "namespace" not in arguments:
+            return self.wait(self.send(task, arguments, expires=most, task_id=own_id), most)
+        with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
+            priority = shares.priority(others)
+            return self.wait(self.send(task, arguments, expires=most, task_id=own_id, priority=priority), most)
+
+    @contextmanager
+    def _under_way(self, task: str, task_id: str, seconds: float, *, interactive: bool) -> Iterator[int]:
+        """Count a request among those of its namespace while the block runs; give how many others there are."""
+        own = self.namespace, task_id
+        others: int = self._reach(
+            lambda: shares.enter(self._own_keys, *own, self.seconds(), seconds, interactive=interactive)
+        )
+        try:
+            self.admit(task, others)
+            yield others
+        finally:
+            with suppress(*AWAY):  # then it counts until its deadline
+                shares.leave(self._own_keys, *own)
+
+    def admit(self, task: str, others: int) -> None:
+        """Let a task through, of whose namespace so many others are under way; a door may refuse it."""
 
     def perform(
         self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True, seconds: float | None = None
@@ -89,12 +110,14 @@ class Sender:
         own_id = task_id or str(uuid7())
         if "now" in arguments:
             arguments |= {"now": arguments["now"] or self.clock()}
+        others: int = self._reach(lambda: outbox.held(self._own_keys, self.namespace))
+        self.admit(task, others)
         entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace)
         self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
-            _stop_listening(self.send(task, outbox.message(entry), **message))
+            _stop_listening(self.send(task, outbox.message(entry), priority=shares.priority(others), **message))
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)
             raise

@@ -4,11 +4,16 @@ from typing import Any
 
 from ebb.contract.operation import find
 from kombu.entity import Exchange, Queue
+from redis import Redis
 
 from workers.coordination.redis import results_url
+from workers.coordination.shares import CLASSES
 
 RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
+SEPARATOR = "\x06\x16"
+"""What Celery on Redis puts between a queue's name and a priority."""
+
 SENT_AT = "ebb_sent_at"
 """The header that says when a task was sent, in epoch seconds."""
 
@@ -43,6 +48,14 @@ def queues() -> tuple[Queue, ...]:
     return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
 
 
+def length_of(broker: Redis, queue: str) -> int:
+    """Return how many tasks wait in a queue, which has a list for each priority."""
+    with broker.pipeline(transaction=False) as pipeline:
+        for priority in CLASSES:
+            pipeline.llen(f"{queue}{SEPARATOR}{priority}" if priority else queue)
+        return sum(pipeline.execute())
+
+
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
     """Return where a task goes: to the queue of its operation, or else to that of internal tasks.
 
@@ -65,6 +78,7 @@ def configuration(redis_url: str) -> dict[str, Any]:
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
+        "priority_steps": list(CLASSES),
     }
     return {
         "broker_url": redis_url,

@@ -177,7 +177,16 @@ class Settings(BaseModel):
     # the HTTP API
     host: str = Field("127.0.0.1", min_length=1, description="where the API listens; other than loopback needs keys")
     port: int = Field(5556, ge=1, le=65_535, description="the API's port, where it is started by itself")
-    max_queue: int = Field(1_000, ge=1, description="tasks that may wait in a queue; past that the API answers 429")
+    max_queue: int = Field(
+        1_000,
+        ge=1,
+        description="tasks that may wait in a queue; past that the API answers 429 to namespaces with several of them",
+    )
+    max_requests: int = Field(
+        256,
+        ge=1,
+        description="requests of a namespace that may wait for answers at the same time; past that it gets 429",
+    )
     max_outbox_writes: int = Field(
         100_000, ge=1, description="writes accepted without waiting that a namespace may have until they are stored"
     )

@@ -61,8 +61,9 @@ def share_with_children(**_: Any) -> None:
 def publish_bounds(**_: Any) -> None:
     """Have every sender observe the bounds that the operator set; a full Redis keeps those of before."""
     given = context.settings
+    bounds = outbox.Bounds(given.max_outbox_writes, given.max_outbox_bytes, given.max_requests)
     with suppress(RefusedError):
-        outbox.publish_bounds(context.redis, outbox.Bounds(given.max_outbox_writes, given.max_outbox_bytes))
+        outbox.publish_bounds(context.redis, bounds)
 
 
 @worker_ready.connect

@@ -127,7 +127,7 @@ def _redis(settings: "Settings", _: "Client") -> str:
     from workers.coordination import signals  # noqa: PLC0415
     from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
     from workers.coordination.redis import own_keys  # noqa: PLC0415
-    from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415
+    from workers.queues import MAINTENANCE, RECALL, STORE, length_of  # noqa: PLC0415
 
     with (
         _answering(),
@@ -135,7 +135,7 @@ def _redis(settings: "Settings", _: "Client") -> str:
         own_keys(settings.redis_url) as keys,
     ):
         condition = condition_of(server)
-        waiting = ", ".join(f"{server.llen(queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
+        waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
         said = f"{condition}; waiting are {waiting}"
         try:
             signals.try_write(keys)

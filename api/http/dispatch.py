@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 from api.client import Client
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
-from workers.coordination import idempotency
+from workers.coordination import idempotency, shares
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, LateError
 
@@ -100,7 +100,6 @@ class Session(Client):
             known = self._reach(lambda: idempotency.answered(self._own_keys, self.task_id))
             if known is not None:
                 return dict(known)
-        self._door.refuse_backlog(task)
         if not self._waits:
             raise WriteAccepted(self.accept(task, arguments, own_id), self.new_fact)
         try:
@@ -111,6 +110,11 @@ class Session(Client):
         if self._key:
             answer = self._reach(lambda: idempotency.remember(self._own_keys, own_id, answer))
         return answer
+
+    def admit(self, task: str, others: int) -> None:
+        """Refuse a task if its queue is too long and its namespace has a part in that."""
+        if shares.priority(others):
+            self._door.refuse_backlog(task)
 
     def _give_up(self, late: LateError) -> None:
         """Make workers drop the task if they have not started it, and record that it was late.

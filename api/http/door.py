@@ -14,7 +14,7 @@ from workers.coordination import key_ring
 from workers.coordination.key_ring import Found
 from workers.coordination.redis import own_keys, trouble
 from workers.errors import BusyError, SettingsError, UnavailableError
-from workers.queues import route
+from workers.queues import length_of, route
 from workers.settings import Settings
 
 
@@ -81,10 +81,10 @@ class Door:
             BusyError: it is.
         """
         queue = route(task)["queue"]
-        waiting = self.waiting(queue)
-        if waiting > self.settings.max_queue:
+        length = self.waiting(queue)
+        if length > self.settings.max_queue:
             raise BusyError(
-                f"{waiting} tasks wait in the queue {queue!r}, more than EBB_MAX_QUEUE={self.settings.max_queue}; "
+                f"{length} tasks wait in the queue {queue!r}, more than EBB_MAX_QUEUE={self.settings.max_queue}; "
                 "ask again later, and start more workers if this lasts."
             )
 
@@ -94,7 +94,7 @@ class Door:
         at, length = self.lengths.get(queue, (float("-inf"), 0))
         if now - at > LENGTH_SECONDS:
             try:
-                length = int(self.broker.llen(queue))
+                length = length_of(self.broker, queue)
             except AWAY as error:
                 raise UnavailableError(trouble(error)) from None
             self.lengths[queue] = (now, length)

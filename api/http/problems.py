@@ -1,5 +1,6 @@
 """Problems: the one place where every error becomes a problem detail (RFC 9457)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -83,6 +84,8 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
         **more,
     )
     headers = headers_of(status)
+    if "retry_after" in more:
+        headers["Retry-After"] = str(more["retry_after"])
     return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 
@@ -110,7 +113,9 @@ def status_of(error: EbbError) -> HTTPStatus:
 def _domain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, EbbError)  # noqa: S101  it is registered for no other
     status = status_of(error)
-    more = {"task": error.task} if isinstance(error, LateError) else {}
+    more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) else {}
+    if isinstance(error, BusyError):
+        more["retry_after"] = max(1, math.ceil(error.retry_after))
     return answer(status, str(error), request, **more)
 
 

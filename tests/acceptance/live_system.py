@@ -24,7 +24,7 @@ from psycopg import sql
 from api.client import Client
 from workers.coordination import outbox
 from workers.coordination.redis import own_keys
-from workers.queues import configuration
+from workers.queues import configuration, length_of
 
 ROOT = Path(__file__).parents[2]
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance", "all": "recall,store,maintenance"}
@@ -170,7 +170,7 @@ class LiveSystem:
 
     def _idle(self) -> bool:
         with redis.Redis.from_url(self.redis_url) as queues:
-            if any(queues.llen(queue) for queue in ("recall", "store", "maintenance")):
+            if any(length_of(queues, queue) for queue in ("recall", "store", "maintenance")):
                 return False
         answers = [self.ask(question) for question in ("active", "reserved", "scheduled")]
         return all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)

@@ -29,7 +29,7 @@ from workers.context import Context
 from workers.coordination import outbox
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
-from workers.queues import configuration
+from workers.queues import configuration, length_of
 from workers.settings import Settings
 from workers.storage import schema
 
@@ -270,7 +270,7 @@ class System:
     def waiting(self) -> dict[str, int]:
         """Return what waits anywhere: messages, deliveries without acknowledgement, accepted writes."""
         with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
-            queues = {queue: int(keys.llen(queue)) for queue in launch.QUEUES}
+            queues = {queue: length_of(keys, queue) for queue in launch.QUEUES}
             return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": outbox.size(own)}
 
     def lost_children(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ import redis
 from tests.soak.system import System
 from workers.coordination import outbox
 from workers.coordination.redis import own_keys, results_url
-from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 
 PROC = Path("/proc")
 KIB = 1024
@@ -153,7 +153,7 @@ def waiting(system: System) -> float:
 
 
 def _waiting(messages: redis.Redis, own: redis.Redis) -> dict[str, float]:
-    found = {f"queue {name}": float(messages.llen(name)) for name in (RECALL, STORE, MAINTENANCE)}
+    found = {f"queue {name}": float(length_of(messages, name)) for name in (RECALL, STORE, MAINTENANCE)}
     return found | {"unacknowledged": float(messages.hlen("unacked")), "outbox": float(outbox.size(own))}
 
 

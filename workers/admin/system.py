@@ -12,7 +12,7 @@ from workers.coordination import embedder_pause, signals, timings
 from workers.core import fidelity
 from workers.core.tiers import Tier
 from workers.errors import EbbError
-from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 from workers.storage import due, schema, server, time_series
 from workers.storage.connection import connect, transaction
 
@@ -84,10 +84,10 @@ QUEUES = (RECALL, STORE, MAINTENANCE)
 def note(context: Context, now: datetime) -> None:
     """Note how many tasks wait in each queue now, and how long writes have taken so far."""
     with Redis.from_url(context.settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as broker:
-        waiting = {queue: int(broker.llen(queue)) for queue in QUEUES}
+        lengths = {queue: length_of(broker, queue) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
     with transaction(context.database_url) as db:
-        time_series.note_system(db, waiting, writes, now)
+        time_series.note_system(db, lengths, writes, now)
 
 
 def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:

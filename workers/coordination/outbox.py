@@ -39,10 +39,11 @@ FULL_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many writes a namespace may have in the outbox, and of how many bytes together."""
+    """How many writes a namespace may have in the outbox, of how many bytes together, and how many open requests."""
 
     writes: int = 100_000
     size: int = 67_108_864
+    requests: int = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,12 @@ def remove(redis: Redis, namespace: str, task_id: str) -> None:
 
 def publish_bounds(redis: Redis, bounds: Bounds) -> None:
     """Have all senders observe these bounds, wherever they run."""
-    redis.hset(BOUNDS, mapping={"writes": bounds.writes, "size": bounds.size})
+    redis.hset(BOUNDS, mapping=asdict(bounds))
+
+
+def held(redis: Redis, namespace: str) -> int:
+    """Return how many writes of a namespace are accepted and neither committed nor refused."""
+    return int(redis.hlen(WAITING + namespace))
 
 
 def find(redis: Redis, namespace: str, task_id: str) -> Entry | None:
