@@ -185,7 +185,7 @@ class Settings(BaseModel):
     max_requests: int = Field(
         256,
         ge=1,
-        description="requests of a namespace that may wait for answers at the same time; past that it gets 429",
+        description="requests of a namespace that may wait at the same time; past that it alone gets 429",
     )
     max_outbox_writes: int = Field(
         100_000, ge=1, description="writes accepted without waiting that a namespace may have until they are stored"
