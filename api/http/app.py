@@ -23,6 +23,7 @@ from api.http import (
 from api.http.door import Door
 from api.http.limits import BodyLimit
 from api.http.monitoring import Watch
+from api.http.turns import THREADS
 from workers.errors import EbbError
 from workers.settings import Settings
 
@@ -37,9 +38,6 @@ GROUPS = (
 """Modules of routes, in the order of the OpenAPI document."""
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-THREADS = 64
-"""Most requests that may wait for workers at the same time."""
-
 DESCRIPTION = """
 Long-term memory for AI agents that fades unless it is used. Every route of `/memory` is about one namespace: that of
 the key, or of the header `X-Ebb-Namespace` where no key is needed. Writes answer when they are committed, or with

@@ -9,6 +9,7 @@ from fastapi import Request
 from redis import Redis
 
 from api.client import Client
+from api.http.turns import Turns
 from api.transport import AWAY
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Found
@@ -43,6 +44,11 @@ class Door:
     settings: Settings
     lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
     known_health: tuple[float, dict[str, str]] = field(default=(float("-inf"), {}))
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Return who may use a thread."""
+        return Turns(self.settings.max_requests, self.settings.max_outbox_bytes)
 
     @cached_property
     def client(self) -> Client:

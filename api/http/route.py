@@ -15,7 +15,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
+from api.http.door import door_of
 from api.http.problems import NO_JSON, InvalidBodyError
+from api.http.turns import Turns
 
 KEY_CHECKS = 16
 """Threads that check keys; they are separate, so that a refusal does not wait for threads that wait for workers."""
@@ -35,23 +37,34 @@ class Route(APIRoute):
     def get_route_handler(self) -> Handler:
         """Return the handler of a request."""
         answer = super().get_route_handler()
-        field = self.body_field
-        if field is None or isinstance(field.field_info, params.Form):
-            return answer
-        shape: Any = Annotated[field.field_info.annotation, field.field_info]
-        adapter: TypeAdapter[Any] = TypeAdapter(shape)
-        known = _known_fields(field.field_info.annotation)
         limits: list[CapacityLimiter] = []
 
-        async def checked(request: Request) -> Response:
+        async def identified(request: Request) -> Turns:
             if not limits:  # they belong to the event loop, which is not there before
                 limits[:] = CapacityLimiter(KEY_CHECKS), CapacityLimiter(PARSERS)
             await to_thread.run_sync(_identify, request, limiter=limits[0])
+            return door_of(request).turns
+
+        async def bare(request: Request) -> Response:
+            turns = await identified(request)
+            async with turns.turn(request.state.caller.namespace, 0):
+                return await answer(request)
+
+        field = self.body_field
+        if field is None or isinstance(field.field_info, params.Form):
+            return bare
+        shape: Any = Annotated[field.field_info.annotation, field.field_info]
+        adapter: TypeAdapter[Any] = TypeAdapter(shape)
+        known = _known_fields(field.field_info.annotation)
+
+        async def checked(request: Request) -> Response:
+            turns = await identified(request)
             body = await request.body()
             given = None
-            if body and _is_json(request):
-                given = await to_thread.run_sync(_parsed, body, adapter, known, limiter=limits[1])
-            return await answer(_Read(request, body, given))
+            async with turns.turn(request.state.caller.namespace, len(body)):
+                if body and _is_json(request):
+                    given = await to_thread.run_sync(_parsed, body, adapter, known, limiter=limits[1])
+                return await answer(_Read(request, body, given))
 
         return checked
 

@@ -15,11 +15,11 @@ import redis
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.http.app import THREADS
+from api.http.turns import SHARE, THREADS
 from api.up import servers, supervision
 from api.up.home import Home
-from workers.coordination import outbox
-from workers.queues import length_of, signals
+from workers.coordination import outbox, signals
+from workers.queues import length_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -142,7 +142,7 @@ def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSys
         ]
         try:
             with redis.Redis.from_url(idle.redis_url) as queues:
-                eventually(lambda: length_of(queues, "recall") >= THREADS, "all threads wait")
+                eventually(lambda: length_of(queues, "recall") >= SHARE, "all threads of the namespace wait")
             assert api.get("/health/live").json() == {"status": "live"}
             assert not any(one.done() for one in pending)
         finally:
