@@ -191,6 +191,11 @@ class Settings(BaseModel):
         100_000, ge=1, description="writes accepted without waiting that a namespace may have until they are stored"
     )
     max_outbox_bytes: int = Field(67_108_864, ge=1_024, description="bytes that these may have together")
+    max_recall_cost: int = Field(
+        5_000,
+        ge=10,
+        description="most that one recall may cost: its facts, four times with `explain`, once more for 4 kB of query",
+    )
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a batch sent to the API, in bytes")
     flower_url: str = Field(

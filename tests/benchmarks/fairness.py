@@ -14,7 +14,7 @@ from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.queued import FACTS, NAMESPACE
 from tests.benchmarks.scale import Size
-from workers.queues import RECALL, STORE
+from workers.queues import RECALL, STORE, length_of
 from workers.storage.connection import close_pools
 
 NAME = "bench_fairness"
@@ -33,7 +33,7 @@ UNACKED = "unacked"
 LOADS: dict[load.Kind, tuple[str, float, float | None]] = {
     "batches": ("4 clients of store_many of 1,000", 1.5, 2.5),
     "heavy": ("16 heavy recalls (60 kB, limit 1,000, explain)", 3.0, None),
-    "allowed": ("16 recalls of the greatest cost that is allowed", 3.0, None),
+    "allowed": ("16 recalls of the greatest cost allowed (limit 1,000, explain)", 3.0, None),
     "crowd": ("80 clients", 4.0, None),
 }
 """What runs beside the recalls, and the targets of their p50 and p95 as multiples of those alone."""
@@ -156,5 +156,7 @@ def _drained(machine: Machine) -> None:
     """Wait until what the load has left in the queues is done."""
     until = time.monotonic() + DRAIN_SECONDS
     with Redis.from_url(machine.redis.url()) as broker:
-        while time.monotonic() < until and (broker.llen(RECALL) or broker.llen(STORE) or broker.hlen(UNACKED)):
+        while time.monotonic() < until and (
+            length_of(broker, RECALL) or length_of(broker, STORE) or broker.hlen(UNACKED)
+        ):
             time.sleep(PROBE_SECONDS)

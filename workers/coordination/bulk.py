@@ -40,7 +40,7 @@ MOST_TRIES = 6
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
-FIELDS = ("task", "namespace", "arguments", "sent_at", "until")
+FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "tries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +170,23 @@ def does_first(redis: Redis, batch: str) -> bool:
 
 def find(redis: Redis, batch: str, place: int) -> Slice | None:
     """Return a slice that is next in its batch; none where it was done before."""
-    named = (*FIELDS, "next", "tries", f"slice:{place}")
+    named = (*FIELDS, "next", f"slice:{place}")
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
     if found["next"] is None or int(found["next"]) != place or found[f"slice:{place}"] is None:
         return None
-    own = Batch(
-        batch,
-        found["task"].decode(),
-        found["namespace"].decode(),
-        json.loads(found["arguments"]),
-        json.loads(found["sent_at"]),
-        json.loads(found["until"]),
-    )
-    return Slice(own, place, json.loads(found[f"slice:{place}"]), int(found["tries"]))
+    return Slice(_batch(batch, found), place, json.loads(found[f"slice:{place}"]), int(found["tries"]))
+
+
+def whole(redis: Redis, batch: str) -> Slice | None:
+    """Return a task that is done as a whole, with no slices; none where the batch has some, or is done."""
+    named = (*FIELDS, PARTS)
+    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    return Slice(_batch(batch, found), 0, [], int(found["tries"])) if found[PARTS] == b"0" else None
+
+
+def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
+    known = [json.loads(found[name]) for name in ("arguments", "sent_at", "until")]
+    return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 
 # The batch goes on before the others of its namespace, and its namespace behind all others. Deleting comes first: a

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import uuid5
 
 from celery import Task
-from ebb.contract.operation import Params, Timed
+from ebb.contract.operation import Params, Scoped, Timed
 from ebb.contract.values import Namespace
 from pydantic import Field
 from redis.exceptions import RedisError
@@ -52,6 +52,22 @@ class OneSlice(Params):
     namespace: Namespace
     batch: str
     place: Annotated[int, Field(ge=0)]
+
+
+LANE = "ebb_lane"
+"""The header of a task that has a slot of the lane."""
+
+
+class LaneTask(EbbTask):
+    """A task that may take a slot of the lane, which is free again when it ends."""
+
+    def after_return(self, status: str, retval: Any, task_id: str, *rest: Any) -> None:
+        """Give the slot to the next."""
+        super().after_return(status, retval, task_id, *rest)
+        if self.request.get(LANE):
+            with suppress(RedisError):  # its lease ends
+                bulk.drop(context.redis, Batch(task_id, self.name, "", {}))
+                send_slices()
 
 
 class SliceTask(EbbTask):
@@ -147,14 +163,43 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     return None if every is None else {"results": every}
 
 
+def take_slot(task: Task, asked: Scoped) -> None:
+    """Take a slot of the lane, or leave this task to a later message, which has one."""
+    if not task.request.id or task.request.get(LANE):
+        return
+    batch = Batch(task.request.id, task.name, asked.namespace, asked.given(), None, task.request.get(UNTIL))
+    with suppress(RedisError):  # then it does without
+        is_new = bulk.join(context.redis, batch, [], bounded=False)
+        if send_slices(but=batch.id):
+            bulk.note_first(context.redis, batch.id)
+        elif is_new or not bulk.does_first(context.redis, batch.id):
+            leave_answer_to_others(task, "waits for a slot")
+        task.request.update({LANE: True})
+
+
 def send_slices(but: str = "") -> bool:
     """Send the slices that have a slot now, except of the batch `but`; return whether that has one."""
     claimed = bulk.claim(context.redis, context.seconds())
     for namespace, batch, place in claimed:
-        if batch != but:
+        if batch != but and not _send_whole(batch):
             given = {"namespace": namespace, "batch": batch, "place": place}
             app.send_task("memory.slice", kwargs=given, task_id=str(uuid5(uuid_of(batch), f"slice {place}")))
     return any(batch == but for _, batch, _ in claimed)
+
+
+def _send_whole(id_: str) -> bool:
+    """Send a task that is done as a whole, unless no caller waits for it any more; return whether it is one."""
+    part = bulk.whole(context.redis, id_)
+    if part is None:
+        return False
+    batch = part.batch
+    if part.tries > bulk.MOST_TRIES or (batch.until and has_passed(batch.until, app.server_clock)):
+        bulk.drop(context.redis, batch)
+        send_slices()
+    else:
+        headers = {LANE: True} | ({UNTIL: batch.until} if batch.until else {})
+        app.send_task(batch.task, kwargs=batch.arguments, task_id=batch.id, headers=headers)
+    return True
 
 
 def _is_abandoned(part: Slice) -> bool:

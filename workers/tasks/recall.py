@@ -16,26 +16,27 @@ from pydantic import Field
 from workers.celery import settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
-from workers.core import repeats
-from workers.errors import EmbeddingError, NoConnectionError
+from workers.core import cost, repeats
+from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import touch as touching
 from workers.memory.recall import Preferences, Question
 from workers.tasks import answers
+from workers.tasks.bulk import SMALL, LaneTask, take_slot
 from workers.tasks.operation import Facts, internal, task_of
-from workers.tasks.task import EbbTask, context, use_of, uuid_of, write_instant
+from workers.tasks.task import context, use_of, uuid_of, write_instant
 from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
 
 
-class RecallTask(EbbTask):
+class RecallTask(LaneTask):
     """A task that sends the touch of what it returned once the answer is out."""
 
     # Its caller waits: to hear that no connection is free is worth more to them than another attempt.
-    dont_autoretry_for = (*EbbTask.dont_autoretry_for, NoConnectionError)
+    dont_autoretry_for = (*LaneTask.dont_autoretry_for, NoConnectionError)
 
     # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
     resultrepr_maxsize = 200
@@ -46,6 +47,19 @@ class RecallTask(EbbTask):
         if returned:
             own = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
             self.request.touch_after = own | {"question": repeats.key(question)}
+
+    def weigh(self, asked: contract.Recall | contract.Context) -> None:
+        """Refuse a recall of too great a cost; one that is not light takes a slot of the bulk lane, or waits for it.
+
+        Raises:
+            InvalidInputError: it costs more than EBB_MAX_RECALL_COST.
+        """
+        size, most = len(asked.query.encode()), settings.max_recall_cost
+        own = cost.of_recall(asked.limit, size, explain=asked.explain)
+        if own > most:
+            raise InvalidInputError(_too_costly(asked.limit, size, own, most, explain=asked.explain))
+        if own > cost.LIGHT:
+            take_slot(self, asked)
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context in which other processes see that this task is at work."""
@@ -58,6 +72,18 @@ class RecallTask(EbbTask):
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
             use = str(uuid5(uuid_of(task_id), "touch"))
             touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
+
+
+def _too_costly(limit: int, size: int, own: int, most: int, *, explain: bool) -> str:
+    ways = [
+        f"at most {facts} facts{' without `explain`' if explain and not how else ''}"
+        for how in ([True, False] if explain else [False])
+        if (facts := cost.most_facts(most, size, explain=how))
+    ]
+    return (
+        f"limit: {limit} facts{', each explained,' * explain} for a query of {size} bytes cost {own}, and "
+        f"EBB_MAX_RECALL_COST={most} is the most; ask for {', or '.join([*ways, 'the same with a shorter query'])}."
+    )
 
 
 LIMITS: dict[str, Any] = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
@@ -80,6 +106,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
         explain=asked.explain,
         why=asked.why,
     )
+    self.weigh(asked)
     with self.active(), timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
     if asked.touch and asked.why is None and not asked.is_past:
@@ -109,9 +136,11 @@ class Touched(Params):
     question: Annotated[int, Field(ge=0, le=repeats.LATEST)] | None = None
 
 
-@internal("memory.touch", Touched, ignore_result=True)
+@internal("memory.touch", Touched, base=LaneTask, ignore_result=True)
 def touch(self: Task, asked: Touched) -> None:
     """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
+    if len(asked.ids) > SMALL:
+        take_slot(self, asked)
     seen_at = write_instant(self, asked.at, refuse=False)
     touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self), asked.question)
     regenerate_used(asked.namespace, touched.faded)
@@ -158,6 +187,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         ),
         entities=_entities(asked),
     )
+    self.weigh(asked)
     with self.active():
         done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
