@@ -208,6 +208,12 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")
 
     @property
+    def limits(self) -> dict[str, int]:
+        """Return what each namespace may have under way, by the names of the variables."""
+        names = ("max_requests", "max_queue", "max_outbox_writes", "max_outbox_bytes", "max_recall_cost")
+        return {f"{PREFIX}{name.upper()}": getattr(self, name) for name in names}
+
+    @property
     def hygiene_defaults(self) -> Defaults:
         """Return what holds in namespaces that have no settings of their own, in the documents' names."""
         fields = {

@@ -139,6 +139,7 @@ def settings(call: Call) -> None:
         return
     own = dict(_leaves(answer["own"]))
     rows = [[path, _plain(value), MARK if path in own else ""] for path, value in _leaves(answer["settings"])]
+    rows += [[name, _plain(value), ""] for name, value in (answer.get("limits") or {}).items()]
     output.print_table(["setting", "value", ""], rows)
 
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from api.transport import AWAY
-from workers.coordination import embedder_pause, outbox, signals, timings
+from workers.coordination import bulk, embedder_pause, outbox, signals, timings
 from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
@@ -175,6 +175,17 @@ class _System:
         yield _gauge(
             "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
         )
+        lane = bulk.waiting(self._door.redis)
+        yield _gauge("ebb_bulk_batches", "Large batches that wait in slices", [], {(): lane["batches"]})
+        yield _gauge("ebb_bulk_bytes", "Their bytes", [], {(): lane["bytes"]})
+        yield _gauge(
+            "ebb_http_waiting",
+            "Requests that wait here for a thread",
+            [],
+            {(): self._door.turns.waiting},
+        )
+        limits = {(name,): float(most) for name, most in self._door.settings.limits.items()}
+        yield _gauge("ebb_limit", "What each namespace may have under way", ["setting"], limits)
         alive = signals.alive(self._door.redis, self._door.client.seconds())
         workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
         yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)

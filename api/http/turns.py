@@ -52,6 +52,11 @@ class Turns:
             if not self._bytes[namespace]:
                 del self._bytes[namespace]
 
+    @property
+    def waiting(self) -> int:
+        """Return how many requests wait for their turn."""
+        return sum(map(len, self._waiting.values()))
+
     def _check(self, namespace: str, size: int) -> None:
         waiting, held = len(self._waiting.get(namespace, ())), self._bytes[namespace]
         if waiting + self._held[namespace] >= self._most_requests:

@@ -94,8 +94,10 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
 def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
     """Set and unset settings of a namespace; return the effective ones, and which of them are its own."""
     if not asked.set and not asked.unset:
-        return asdict(namespace_settings.settings_of(context, asked.namespace))
-    return asdict(namespace_settings.change(context, asked, write_instant(self, asked.now)))
+        found = namespace_settings.settings_of(context, asked.namespace)
+    else:
+        found = namespace_settings.change(context, asked, write_instant(self, asked.now))
+    return asdict(found) | {"limits": context.settings.limits}
 
 
 @task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)

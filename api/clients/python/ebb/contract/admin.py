@@ -127,6 +127,7 @@ class NamespaceSettings(Answer):
     settings: dict[str, Any]
     own: dict[str, Any]
     changed: bool
+    limits: dict[str, int] | None = Field(None, description="what the operator allows each namespace, by setting")
 
 
 class SystemTimeSeries(Answer):
