@@ -167,7 +167,8 @@ def remove(redis: Redis, namespace: str, task_id: str) -> None:
 
 def publish_bounds(redis: Redis, bounds: Bounds) -> None:
     """Have all senders observe these bounds, wherever they run."""
-    redis.hset(BOUNDS, mapping=asdict(bounds))
+    fields: dict[Any, Any] = asdict(bounds)
+    redis.hset(BOUNDS, mapping=fields)
 
 
 def held(redis: Redis, namespace: str) -> int:

@@ -1,5 +1,7 @@
 """Shares: how many requests of each namespace are under way, so that one with many waits behind all others."""
 
+from typing import Any
+
 from redis import Redis
 
 from workers.coordination import bulk
@@ -40,8 +42,8 @@ def enter(redis: Redis, namespace: str, task_id: str, now: float, seconds: float
     """
     keys = [UNDER_WAY + namespace, BOUNDS, bulk.ASKED]
     given = [now, now + seconds, task_id, Bounds().requests, bulk.ASKED_MS if interactive else 0]
-    answer = redis.eval(ENTER, len(keys), *keys, *map(str, given))
-    held, most = map(int, answer)  # type: ignore[arg-type]  # as Lua answers
+    answer: Any = redis.eval(ENTER, len(keys), *keys, *map(str, given))
+    held, most = map(int, answer)
     if most:
         raise BusyError(
             f"{held} requests of the namespace {namespace!r} wait for answers, and EBB_MAX_REQUESTS={most} allows no "

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import uuid5
 
 from celery import Task
-from ebb.contract.operation import Params, Scoped, Timed
+from ebb.contract.operation import Params, Timed
 from ebb.contract.values import Namespace
 from pydantic import Field
 from redis.exceptions import RedisError
@@ -163,11 +163,11 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     return None if every is None else {"results": every}
 
 
-def take_slot(task: Task, asked: Scoped) -> None:
+def take_slot(task: Task, asked: Params, namespace: str) -> None:
     """Take a slot of the lane, or leave this task to a later message, which has one."""
     if not task.request.id or task.request.get(LANE):
         return
-    batch = Batch(task.request.id, task.name, asked.namespace, asked.given(), None, task.request.get(UNTIL))
+    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, task.request.get(UNTIL))
     with suppress(RedisError):  # then it does without
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):

@@ -59,7 +59,7 @@ class RecallTask(LaneTask):
         if own > most:
             raise InvalidInputError(_too_costly(asked.limit, size, own, most, explain=asked.explain))
         if own > cost.LIGHT:
-            take_slot(self, asked)
+            take_slot(self, asked, asked.namespace)
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context in which other processes see that this task is at work."""
@@ -140,7 +140,7 @@ class Touched(Params):
 def touch(self: Task, asked: Touched) -> None:
     """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
     if len(asked.ids) > SMALL:
-        take_slot(self, asked)
+        take_slot(self, asked, asked.namespace)
     seen_at = write_instant(self, asked.at, refuse=False)
     touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self), asked.question)
     regenerate_used(asked.namespace, touched.faded)
