@@ -176,7 +176,7 @@ class _System:
             "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
         )
         lane = bulk.waiting(self._door.redis)
-        yield _gauge("ebb_bulk_batches", "Large batches that wait in slices", [], {(): lane["batches"]})
+        yield _gauge("ebb_bulk_batches", "Large batches and costly tasks in the bulk lane", [], {(): lane["batches"]})
         yield _gauge("ebb_bulk_bytes", "Their bytes", [], {(): lane["bytes"]})
         yield _gauge(
             "ebb_http_waiting",

@@ -33,7 +33,7 @@ ASKED = "ebb:asked"
 """Is there while callers wait for interactive work, or did a moment ago."""
 
 ASKED_MS = 2_000
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = 75.0
 """Longer than the hard limit of a task, so that no slice is sent again while it runs."""
 
 MOST_TRIES = 6
