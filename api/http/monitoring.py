@@ -180,7 +180,7 @@ class _System:
         yield _gauge("ebb_bulk_bytes", "Their bytes", [], {(): lane["bytes"]})
         yield _gauge(
             "ebb_http_waiting",
-            "Requests that wait here for a thread",
+            "Requests that wait for a thread",
             [],
             {(): self._door.turns.waiting},
         )
