@@ -33,6 +33,7 @@ OWN_AFFAIRS = {
     "memory.clean": "upkeep, by beat",
     "memory.settle_tallies": "upkeep, by beat",
     "memory.thin_course": "upkeep, by beat",
+    "memory.slice": "follows a large batch",
     "memory.autolink": "follows storing, if that is wanted",
     "memory.consolidate_all": "upkeep, by beat",
     "memory.prune_by_llm": "follows a clean-up",

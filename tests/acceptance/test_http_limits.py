@@ -116,12 +116,14 @@ def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_b
 def test_a_queue_that_is_too_long_and_workers_that_are_away_are_distinguished(idle: LiveSystem) -> None:
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle, EBB_MAX_QUEUE="2") as api:
-        for place in range(3):
+        for place in range(4):
             assert api.post("/memory/facts", params={"wait": "false"}, json={"text": f"{place}."}).status_code == 202
         time.sleep(0.3)
-        busy = api.post("/memory/facts", json={"text": "One more."})
+        one_more = {"url": "/memory/facts", "params": {"wait": "false"}, "json": {"text": "One more."}}
+        busy = api.post(**one_more)
         assert "EBB_MAX_QUEUE=2" in problem(busy, 429)
-        assert int(busy.headers["retry-after"]) > 0
+        assert int(busy.headers["retry-after"]) == busy.json()["retry_after"] > 0
+        assert api.post(**one_more, headers={"X-Ebb-Namespace": "other"}).status_code == 202
         ready = api.get("/health/ready")
         assert ready.status_code == 503
         assert ready.json()["status"] == "down"
@@ -129,6 +131,22 @@ def test_a_queue_that_is_too_long_and_workers_that_are_away_are_distinguished(id
         assert "no worker" in ready.json()["checks"]["recall"]
         assert api.get("/health/live").json() == {"status": "live"}
         assert {entry.task for entry in outbox.entries(idle.own_keys)} == {"memory.store"}
+
+
+def test_a_namespace_with_too_many_requests_is_refused_and_others_are_served(idle: LiveSystem) -> None:
+    """No worker runs: each request waits until its deadline."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    idle.own_keys.hset("ebb:outbox:bounds", "requests", 2)
+    question = {"url": "/memory/recall", "params": {"timeout": 2}, "json": {"query": "key"}}
+    with serving(idle) as api, ThreadPoolExecutor(2) as waiting:
+        pending = [waiting.submit(api.post, **question) for _ in range(2)]
+        eventually(lambda: idle.own_keys.zcard("ebb:requests:default") == 2, "both wait")
+        refused = api.post(**question)
+        assert "EBB_MAX_REQUESTS=2" in problem(refused, 429)
+        assert refused.json()["retry_after"] == int(refused.headers["retry-after"])
+        assert api.post(**question, headers={"X-Ebb-Namespace": "other"}).status_code == 504
+        assert {one.result().status_code for one in pending} == {504}
+    assert idle.own_keys.zcard("ebb:requests:default") == 0
 
 
 def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSystem) -> None:

@@ -75,14 +75,11 @@ class RecallTask(LaneTask):
 
 
 def _too_costly(limit: int, size: int, own: int, most: int, *, explain: bool) -> str:
-    ways = [
-        f"at most {facts} facts{' without `explain`' if explain and not how else ''}"
-        for how in ([True, False] if explain else [False])
-        if (facts := cost.most_facts(most, size, explain=how))
-    ]
+    facts = cost.most_facts(most, size, explain=explain)
+    ways = [f"for at most {facts} facts"] * bool(facts) + ["with a shorter query"] + ["without `explain`"] * explain
     return (
         f"limit: {limit} facts{', each explained,' * explain} for a query of {size} bytes cost {own}, and "
-        f"EBB_MAX_RECALL_COST={most} is the most; ask for {', or '.join([*ways, 'the same with a shorter query'])}."
+        f"EBB_MAX_RECALL_COST={most} is the most; ask {', or '.join(ways)}."
     )
 
 

@@ -1,0 +1,63 @@
+"""The bulk lane in a running system: large batches in slices, costly recalls in turn, whatever is killed between."""
+
+from uuid import uuid4
+
+import pytest
+from live_system import LiveSystem, eventually, kill_child
+
+from workers.coordination import bulk
+from workers.errors import InvalidInputError
+
+pytestmark = pytest.mark.acceptance
+
+
+def stones(count: int) -> list[dict[str, str]]:
+    return [{"id": str(uuid4()), "text": f"Stone number {i} of {uuid4()} is grey."} for i in range(count)]
+
+
+def test_batches_of_two_namespaces_are_answered_in_order_and_leave_nothing_behind(
+    live: LiveSystem, namespace: str
+) -> None:
+    facts = {name: stones(650) for name in (namespace, f"{namespace}-b")}
+    with live.client(namespace) as client:
+        sent = {name: client.send_many(own, namespace=name) for name, own in facts.items()}
+        for name, own in facts.items():
+            answers = client.wait(sent[name], 120)["results"]
+            assert [one["id"] for one in answers] == [one["id"] for one in own]
+            assert {one["action"] for one in answers} == {"added"}
+    eventually(lambda: bulk.waiting(live.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
+
+
+def test_a_bad_fact_of_a_later_slice_is_named_by_its_place_in_the_batch(live: LiveSystem, namespace: str) -> None:
+    facts = [*stones(450), {"text": ""}]
+    with live.client(namespace) as client:
+        answers = client.store_many(facts)["results"]
+    assert answers[450]["index"] == 450
+    assert [i for i, one in enumerate(answers) if "error" in one] == [450]
+
+
+def test_a_child_killed_at_each_slice_loses_and_doubles_none(idle: LiveSystem) -> None:
+    idle.start("worker")
+    facts = stones(1_000)
+    with idle.client() as client:
+        sent = client.send_many(facts)
+        for _ in range(3):
+            found = eventually(lambda: idle.active("memory.slice"), "a child works on a slice")
+            kill_child(int(found[0]["worker_pid"]))
+        answers = client.wait(sent, 120)["results"]
+    assert [one["id"] for one in answers] == [one["id"] for one in facts]
+    assert idle.rows("select count(*), count(distinct text) from facts") == [(1_000, 1_000)]
+
+
+def test_costly_recalls_take_turns_and_one_that_costs_too_much_says_what_is_allowed(
+    live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as client:
+        client.store_many(stones(300))
+        found = client.recall("Which stone is grey?", limit=300, explain=True, touch=True)
+        assert len(found["results"]) > 60
+        with pytest.raises(
+            InvalidInputError, match=r"limit: 1000 facts, each explained.*EBB_MAX_RECALL_COST=5000.*416"
+        ):
+            client.recall("grey " * 1_600, limit=1_000, explain=True)
+    eventually(lambda: bulk.waiting(live.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
