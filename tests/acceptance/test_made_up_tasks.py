@@ -81,6 +81,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.unindex": {"namespace": NAME, "paths": ["folder/a.md"]},
     "memory.link": HERE | {"source": ONE, "target": TWO, "type": "PART_OF", "strength": 0.5},
     "memory.unlink": {"namespace": NAME, "source": ONE, "target": TWO, "type": "PART_OF"},
+    "memory.slice": {"namespace": NAME, "batch": "none", "place": 0},
     "memory.autolink": HERE | {"ids": [ONE]},
     "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False},
     "memory.unrelate": {"namespace": NAME, "source": "a", "target": "b", "type": "t"},
@@ -189,7 +190,8 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
-    "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all", "memory.embed_pending",
+    "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all",
+    "memory.embed_pending",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """Tasks without a waiting caller; their outcome is in the log."""

@@ -131,7 +131,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
         raise task.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
 
 
-@internal("memory.slice", OneSlice, base=SliceTask)
+@internal("memory.slice", OneSlice, base=SliceTask, ignore_result=True)
 def slice_of_batch(self: Task, asked: OneSlice) -> None:
     """Do one slice of a batch; the last one answers the caller."""
     with _redis_needed(self):
