@@ -14,6 +14,8 @@ from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.queued import FACTS, NAMESPACE
 from tests.benchmarks.scale import Size
+from workers.coordination import bulk
+from workers.coordination.redis import own_keys
 from workers.queues import RECALL, STORE, length_of
 from workers.storage.connection import close_pools
 
@@ -155,8 +157,11 @@ def _probing(url: str) -> Iterator[list[float]]:
 def _drained(machine: Machine) -> None:
     """Wait until what the load has left in the queues is done."""
     until = time.monotonic() + DRAIN_SECONDS
-    with Redis.from_url(machine.redis.url()) as broker:
-        while time.monotonic() < until and (
-            length_of(broker, RECALL) or length_of(broker, STORE) or broker.hlen(UNACKED)
-        ):
+    with Redis.from_url(machine.redis.url()) as broker, own_keys(machine.redis.url()) as own:
+
+        def is_busy() -> bool:
+            queued = length_of(broker, RECALL) + length_of(broker, STORE) + broker.hlen(UNACKED)
+            return bool(queued or bulk.waiting(own)["batches"])
+
+        while time.monotonic() < until and is_busy():
             time.sleep(PROBE_SECONDS)
