@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (18, 'snapshot');
+    insert into schema_migrations (number, name) values (19, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -765,6 +765,9 @@ create index facts_forgotten on facts (forgotten_at) where forgotten_at is not n
 
 -- deep memory: a fact by its id; a hash of that is enough, and takes half of the room
 create index deep_facts on deep (namespace, uuid_hash(id));
+
+-- purge: what was superseded long ago, oldest first
+create index facts_superseded on facts (superseded_at) where superseded_at is not null and forgotten_at is null;
 
 -- forgetting again what is purged already
 create index forgotten_hashes_fact on forgotten_hashes (namespace, fact);

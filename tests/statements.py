@@ -25,6 +25,7 @@ ACROSS_TENANTS = {
     "relations.RELATION": "the same",
     "visible.VISIBLE": "the same",
     "limits.HELD_BY_NAMESPACE": "tells the operator in which namespaces facts wait for a decision",
+    "facts.SIZES": "reads how large the tables are, and how many facts are in them",
     "facts.NEXT_UNESTIMATED": "finds the tenant whose facts are estimated next",
     "vectors.PENDING": "one task embeds what is pending of all tenants; each row says whose",
     "vectors.COUNT_PENDING": "counts what that task has still to do",

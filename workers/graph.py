@@ -51,7 +51,7 @@ BATCH = 5_000
 MOST_PREVIEWED = 1_000
 """How many relations a dry run names."""
 
-NOTHING = RelationsPreviewed(processed=0, decayed=0, below_minimum=0, pinned=0, edges=[])
+NOTHING = RelationsPreviewed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
 
 
 def link(context: Context, asked: Link, now: datetime) -> Linked:
@@ -232,6 +232,7 @@ def decay(
             processed=done.processed + step.processed,
             decayed=done.decayed + step.decayed,
             below_minimum=done.below_minimum + step.below_minimum,
+            newly_below=done.newly_below + step.newly_below,
             pinned=done.pinned + step.pinned,
             edges=[*done.edges, *step.edges],
         )
@@ -254,9 +255,8 @@ def _step(
             decayed = table.materialise(db, tenant, after, step.last, now, by)
     edges = [_edge(one) for one in changed]
     rest = step.last if step.processed == BATCH else None
-    return rest, RelationsPreviewed(
-        processed=step.processed, decayed=decayed, below_minimum=step.below_minimum, pinned=step.pinned, edges=edges
-    )
+    counted = {name: getattr(step, name) for name in ("processed", "below_minimum", "newly_below", "pinned")}
+    return rest, RelationsPreviewed(**counted, decayed=decayed, edges=edges)
 
 
 def fading(context: Context) -> Fading:

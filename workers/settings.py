@@ -115,6 +115,9 @@ class Settings(BaseModel):
     retention_days: float = Field(
         30.0, ge=0, le=36_525, description="days until what was forgotten on request is purged"
     )
+    history_days: float | None = Field(
+        None, ge=0, le=36_525, description="days until superseded and retracted facts are purged; empty: never"
+    )
     deep_days: float | None = Field(
         None, ge=0, le=36_525, description="days until what ended by itself is purged from deep memory; not set: never"
     )

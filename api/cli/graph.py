@@ -11,7 +11,13 @@ from api.cli.connection import NamespaceName, client
 from api.cli.operations import command
 
 COLUMNS = ("from", "type", "to", "weight", "lastObserved")
-PASSED = {"processed": "processed", "decayed": "decayed", "belowMinimum": "below minimum", "pinned": "pinned"}
+PASSED = {
+    "processed": "processed",
+    "decayed": "decayed",
+    "belowMinimum": "below minimum",
+    "newlyBelow": "newly below",
+    "pinned": "pinned",
+}
 
 
 def none_removed(done: dict[str, Any]) -> bool:

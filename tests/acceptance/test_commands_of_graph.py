@@ -33,9 +33,16 @@ def test_relations_are_observed_shown_and_fade(live: LiveSystem, namespace: str)
     assert faded["edges"][0].keys() == EDGE.keys()
     assert faded["edges"][0]["weight"] < 0.1
     dry = live.ebb_json("relations", "--decay", "--dry-run", *own)
-    assert dry == {"processed": 2, "decayed": 1, "belowMinimum": 1, "pinned": 1, "edges": faded["edges"]}
+    assert dry == {
+        "processed": 2,
+        "decayed": 1,
+        "belowMinimum": 1,
+        "newlyBelow": 1,
+        "pinned": 1,
+        "edges": faded["edges"],
+    }
     done = live.ebb_json("relations", "--decay", *own)
-    assert done == {"processed": 2, "decayed": 1, "belowMinimum": 1, "pinned": 1}
+    assert done == {"processed": 2, "decayed": 1, "belowMinimum": 1, "newlyBelow": 1, "pinned": 1}
     assert live.ebb_json("relations", "--decay", *own) == done | {"decayed": 0}
     again = live.ebb_json("relate", "alex", "works_on", "projectalpha", "--weight", "0.8", *own)
     assert (again["from"], again["weight"]) == ("Alex", 0.8)

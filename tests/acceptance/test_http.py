@@ -115,7 +115,7 @@ def test_edges_are_written_listed_and_decayed_as_documented(api: httpx2.Client) 
     preview = api.post("/memory/graph/decay", json={"dryRun": True}).json()
     assert (preview["processed"], preview["belowMinimum"], preview["pinned"]) == (2, 1, 1)
     done = api.post("/memory/graph/decay", json={"dryRun": False}).json()
-    assert list(done) == ["processed", "decayed", "belowMinimum", "pinned"]
+    assert list(done) == ["processed", "decayed", "belowMinimum", "newlyBelow", "pinned"]
 
 
 def test_facts_are_linked(api: httpx2.Client) -> None:

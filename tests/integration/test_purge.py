@@ -43,6 +43,17 @@ def test_a_fact_is_purged_when_its_time_is_over_and_not_before(memory: Memory) -
     assert memory.purge(at=40.1) == purge.waiting(memory.context, day(500), None) == 0
 
 
+def test_what_was_superseded_is_purged_after_the_days_of_history_or_never(memory: Memory) -> None:
+    old = memory.add("Mira lives in Rome.", at=0)
+    (new,) = (one.id for one in memory.store({"text": "Mira lives in Leipzig.", "supersedes": old}, at=1))
+    assert memory.purge(at=1000) == 0
+    brief = memory.having(history_days=60.0)
+    assert brief.purge(at=60) == 0
+    assert purge.waiting(brief.context, day(62), None) == brief.purge(at=62) == 1
+    assert memory.rows("select id from facts") == [(new,)]
+    assert brief.purge(at=62) == 0
+
+
 def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memory: Memory) -> None:
     id_ = secret(memory)
     assert len(traces(memory, id_)) > 6

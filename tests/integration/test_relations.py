@@ -51,7 +51,7 @@ def passed(memory: Memory, at: float, *, namespace: str | None = None, **options
 
 
 def counters(done: RelationsDecayed) -> tuple[int, ...]:
-    return done.processed, done.decayed, done.below_minimum, done.pinned
+    return done.processed, done.decayed, done.below_minimum, done.newly_below, done.pinned
 
 
 def stored(memory: Memory) -> list[Any]:
@@ -117,7 +117,7 @@ def test_an_observation_that_comes_late_changes_nothing(memory: Memory) -> None:
 def test_a_pinned_relation_keeps_its_weight_until_it_is_no_longer_pinned(memory: Memory) -> None:
     relate(memory, weight=0.6, pinned=True)
     assert weights(memory, 5_000) == {"ProjectAlpha": 0.6}
-    assert counters(passed(memory, 5_000)) == (1, 0, 0, 1)
+    assert counters(passed(memory, 5_000)) == (1, 0, 0, 0, 1)
     assert (relate(memory, at=5_000).weight, relate(memory, at=5_000).pinned) == (0.6, True)
     assert relate(memory, at=5_000, pinned=False).weight == 0.6
     assert weights(memory, 5_090) == {"ProjectAlpha": pytest.approx(0.3)}
@@ -126,7 +126,7 @@ def test_a_pinned_relation_keeps_its_weight_until_it_is_no_longer_pinned(memory:
 def test_a_pinned_relation_below_the_minimum_is_out_of_use_and_can_be_seen(memory: Memory) -> None:
     relate(memory, weight=0.05, pinned=True)
     assert (weights(memory, 1), weights(memory, 1, decayed=True)) == ({}, {"ProjectAlpha": 0.05})
-    assert counters(passed(memory, 1)) == (1, 0, 1, 1)
+    assert counters(passed(memory, 1)) == (1, 0, 1, 0, 1)
 
 
 def test_a_pass_counts_all_what_changed_what_is_below_and_what_is_pinned(memory: Memory) -> None:
@@ -134,8 +134,8 @@ def test_a_pass_counts_all_what_changed_what_is_below_and_what_is_pinned(memory:
     relate(memory, target="recent", at=399.9999)
     relate(memory, target="middle", at=350)
     relate(memory, target="fixed", pinned=True)
-    assert counters(passed(memory, 400)) == (4, 2, 1, 1)
-    assert counters(passed(memory, 400)) == (4, 0, 1, 1)
+    assert counters(passed(memory, 400)) == (4, 2, 1, 1, 1)
+    assert counters(passed(memory, 400)) == (4, 0, 1, 0, 1)
 
 
 def test_a_dry_run_names_what_would_change_and_changes_nothing(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_a_dry_run_names_what_would_change_and_changes_nothing(memory: Memory, m
     relate(memory, target="fixed", pinned=True)
     before = stored(memory)
     done = passed(memory, 400, dry_run=True)
-    assert (counters(done), [one.target for one in done.edges]) == ((2, 1, 1, 1), ["old"])
+    assert (counters(done), [one.target for one in done.edges]) == ((2, 1, 1, 1, 1), ["old"])
     monkeypatch.setattr(graph, "MOST_PREVIEWED", 0)
     assert passed(memory, 400, dry_run=True).edges == []
     assert stored(memory) == before
@@ -181,9 +181,9 @@ def test_a_pass_goes_on_batch_by_batch(memory: Memory, monkeypatch: pytest.Monke
     monkeypatch.setattr(graph, "BATCH", 3)
     for place in range(10):
         relate(memory, target=str(place), namespace="ab"[place % 2])
-    assert counters(passed(memory, 90)) == (10, 10, 0, 0)
-    assert counters(passed(memory, 180, namespace="a")) == (5, 5, 0, 0)
-    assert counters(passed(memory, 180, namespace="unknown")) == (0, 0, 0, 0)
+    assert counters(passed(memory, 90)) == (10, 10, 0, 0, 0)
+    assert counters(passed(memory, 180, namespace="a")) == (5, 5, 0, 0, 0)
+    assert counters(passed(memory, 180, namespace="unknown")) == (0, 0, 0, 0, 0)
 
 
 def test_what_is_observed_while_a_pass_writes_keeps_its_new_weight(memory: Memory) -> None:

@@ -46,6 +46,7 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
         claimed = tombstones.claim_old(
             db, before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
         )
+        claimed += tombstones.claim_superseded(db, history_before(context, now), BATCH, own, in_gaps=in_gaps)
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
         tenants += deep.erase(db, deep_before(context, now), BATCH, own, in_gaps=in_gaps)
@@ -79,12 +80,18 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
             return 0
         own, simulated = tenant.id if tenant else None, context.settings.time_travel
         asked = tombstones.count_old(db, before(context, now), own, simulated=simulated)
-        return asked + deep.count_old(db, deep_before(context, now), own)
+        superseded = tombstones.count_superseded(db, history_before(context, now), own)
+        return asked + superseded + deep.count_old(db, deep_before(context, now), own)
 
 
 def before(context: Context, now: datetime) -> datetime:
     """Return the instant before which something must be forgotten on request to be purged at `now`."""
     return _earlier(now, context.settings.retention_days)
+
+
+def history_before(context: Context, now: datetime) -> datetime:
+    """Return the instant before which something must have been superseded to be purged at `now`: mostly the first."""
+    return _earlier(now, context.settings.history_days)
 
 
 def deep_before(context: Context, now: datetime) -> datetime:

@@ -1,5 +1,6 @@
 """Touch and reinforce: each use of a fact counts once, in any order, and revives it if a pass forgot it meanwhile."""
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -72,6 +73,8 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
     return Reached(rows, np.array(forgotten, dtype=np.float64), [found[id_][1] for id_ in rows.ids])
 
 
+log = logging.getLogger(__name__)
+
 QUERY_BOOST = 0.5
 """What a recall adds to the strength of what it returned, and an agent's use to that of what it used."""
 
@@ -137,6 +140,7 @@ def reinforce(
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
+            log.info("reinforced %s of %s by %g", id_, namespace, boost)
         anchors = activity.read(db, tenant.id, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
 

@@ -74,7 +74,9 @@ EXAMINE = """
         limit %(limit)s
     )
     select count(*) as processed, count(*) filter (where not pinned and abs(weight - was) > %(changed)s) as decayed,
-        count(*) filter (where weight < %(minimum)s) as below_minimum, count(*) filter (where pinned) as pinned,
+        count(*) filter (where weight < %(minimum)s) as below_minimum,
+        count(*) filter (where weight < %(minimum)s and was >= %(minimum)s) as newly_below,
+        count(*) filter (where pinned) as pinned,
         (select array[namespace, id] from batch order by namespace desc, id desc limit 1) as last
     from batch
 """
@@ -147,11 +149,12 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How many relations a part of a pass examined, and how many changed, are below the minimum, or pinned."""
+    """How many relations a part of a pass examined, and how many changed, are below the minimum, newly, or pinned."""
 
     processed: int
     decayed: int
     below_minimum: int
+    newly_below: int
     pinned: int
     last: Place | None
 

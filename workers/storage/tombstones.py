@@ -92,11 +92,34 @@ COUNT_OLD = """
 """
 
 
+# Superseded or retracted, and not forgotten besides.
+CLAIM_SUPERSEDED = """
+    select activity.namespace, activity.fact
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where superseded_at < %(before)s and forgotten_at is null
+        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+        and (%(in_gaps)s or not exists (
+            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
+        ))
+    order by superseded_at
+    limit %(limit)s
+    for no key update of activity skip locked
+"""
+
+
+COUNT_SUPERSEDED = """
+    select count(*) from facts
+    where superseded_at < %(before)s and forgotten_at is null
+        and (%(namespace)s::int is null or namespace = %(namespace)s)
+"""
+
+
 # All other tables' rows of a fact go with it.
 ERASE = """
     delete from facts
     using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
-    where facts.namespace = gone.namespace and facts.id = gone.id and forgotten_at is not null
+    where facts.namespace = gone.namespace and facts.id = gone.id and coalesce(forgotten_at, superseded_at) is not null
 """
 
 
@@ -246,8 +269,22 @@ def count_old(db: Connection, before: datetime, namespace: int | None, *, simula
     return int(row[0]) if row else 0
 
 
+def claim_superseded(
+    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool
+) -> list[tuple[int, UUID]]:
+    """Return (namespace, fact) of what was superseded or retracted before an instant, oldest first, locked."""
+    given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
+    return db.execute(CLAIM_SUPERSEDED, given).fetchall()
+
+
+def count_superseded(db: Connection, before: datetime, namespace: int | None) -> int:
+    """Return how many facts of a namespace, or of all, were superseded or retracted before an instant."""
+    row = db.execute(COUNT_SUPERSEDED, {"before": before, "namespace": namespace}).fetchone()
+    return int(row[0]) if row else 0
+
+
 def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
-    """Remove forgotten facts for good, with all that belongs to them; return how many there were."""
+    """Remove forgotten and superseded facts for good, with all that belongs to them; return how many there were."""
     return db.execute(ERASE, {"namespaces": list(namespaces), "ids": list(ids)}).rowcount
 
 

@@ -1,5 +1,6 @@
 """The tasks of the two graphs: links between facts, relations between entities, and how those fade."""
 
+import logging
 from time import monotonic
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from workers.tasks.decay import answered, leave_answer_to_others
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
+
+log = logging.getLogger(__name__)
 
 NamespaceNumber = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 RelationNumber = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
@@ -88,4 +91,9 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
         going_on = {"after": rest, "so_far": answer, "asked_by": asked.asked_by or self.request.id or ""}
         decay.apply_async(kwargs=asked.given() | going_on | {"now": at.isoformat()})
         leave_answer_to_others(self, f"{done.processed} relations so far")
+    if not asked.dry_run:
+        log.info(
+            "relations: %d/%d decayed, %d below the minimum, %d newly", done.decayed, done.processed,
+            done.below_minimum, done.newly_below,
+        )  # fmt: skip
     return answered(asked.asked_by, answer)

@@ -150,16 +150,19 @@ class Relations(Page):
 
 
 class RelationsDecayed(Answer):
-    """What a pass over relations did."""
+    """What a pass over relations did; those newly below the minimum were not so after the pass before."""
 
     model_config = ConfigDict(
         validate_by_name=True,
-        json_schema_extra={"examples": [{"processed": 843, "decayed": 31, "belowMinimum": 9, "pinned": 12}]},
+        json_schema_extra={
+            "examples": [{"processed": 843, "decayed": 31, "belowMinimum": 9, "newlyBelow": 2, "pinned": 12}]
+        },
     )
 
     processed: int
     decayed: int
     below_minimum: int = Field(alias="belowMinimum")
+    newly_below: int = Field(0, alias="newlyBelow")
     pinned: int
 
 
