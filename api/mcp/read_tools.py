@@ -15,7 +15,6 @@ from api.transport import Answer
 Limit = Annotated[int, Field(description="How many facts at most.", ge=1, le=100)]
 Query = Annotated[str, Field(description="A question or topic in your own words.", min_length=1)]
 
-
 FEW = {"limit": Annotated[int, Field(ge=1, le=100)]}
 """Each fact costs an agent tokens."""
 

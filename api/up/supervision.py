@@ -108,7 +108,6 @@ stdout_logfile_backups = 2
 environment = {environment}
 """
 
-
 # Supervisord stops group after group, the last one first, and the programs of one group together: so workers,
 # beat, Flower and API are gone before Redis and PostgreSQL are asked to end.
 GROUP = """

@@ -92,7 +92,6 @@ LONGEST = max(identifier.count("_") + 1 for rule in RULES for identifier in rule
 SEPARATORS = re.compile(r"[\s_.-]+")
 HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-
 NO_RULE = "no rule matched"
 """Why a fact has the class that is left when no rule gives one."""
 

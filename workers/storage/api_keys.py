@@ -31,7 +31,6 @@ OF_NAMESPACE = f"""
     order by api_keys.created_at, api_keys.id
 """
 
-
 PUBLISHING = 0x0EBB + 3
 """Key of the advisory lock that lets one process at a time copy the keys, so that no older copy replaces a newer."""
 

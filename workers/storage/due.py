@@ -22,7 +22,6 @@ Work: TypeAlias = Literal[
 A janitor takes what decay takes, of one namespace.
 """
 
-
 # Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
 # planner from reading all of a namespace for what is due of it.
 CLAIM = f"""
@@ -33,7 +32,6 @@ CLAIM = f"""
     limit %(limit)s
     for no key update skip locked
 """
-
 
 # What a transaction held may still be due when it ends: a store that is delivered twice changes nothing, and a touch
 # may be dated before the pass. One row only: two that wait for several in different orders could deadlock.
@@ -46,9 +44,7 @@ DUE_LOCKED = """
     for no key update
 """
 
-
 WAIT = "set local lock_timeout = '5s'"
-
 
 PREVIEW = f"""
     {ANCHORS}
@@ -60,13 +56,11 @@ PREVIEW = f"""
     limit %(limit)s
 """
 
-
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 COMING = f"""
     {ANCHORS}
     where namespace = %(namespace)s and (due_at <= %(until)s or (%(all)s and not retired))
 """
-
 
 WRITE_FADED = """
     update activity
@@ -77,7 +71,6 @@ WRITE_FADED = """
         as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held, stale)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
-
 
 # One probe of the index a segment; counting costs only what is due.
 SEGMENTS = """
@@ -93,12 +86,10 @@ SEGMENTS = """
     where due.facts > 0
 """
 
-
 TAKE_UP_HELD = """
     update activity set due_at = ends_at
     where held and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
-
 
 MAKE_DUE = """
     update activity set due_at = least(due_at, %(now)s)
@@ -202,12 +193,10 @@ def _as_of(now: datetime, work: Work) -> dict[str, Any]:
 
 RULES = "select rules from fading_rules"
 
-
 REPLACE_RULES = """
     insert into fading_rules (rules) values (%(rules)s)
     on conflict (only_row) do update set rules = excluded.rules
 """
-
 
 # Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
 # which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.

@@ -11,14 +11,12 @@ from workers.storage.connection import Connection
 
 Pair = tuple[UUID, UUID]
 
-
 # Facts without a signature wait for it.
 UNCOMPARED = """
     select fact from activity
     where namespace = %(namespace)s and not compared and fidelity <> 0
     limit %(limit)s
 """
-
 
 # Those who lock several do so in order, or two would wait for each other.
 MARK_COMPARED = """
@@ -33,9 +31,7 @@ MARK_COMPARED = """
     where activity.namespace = %(namespace)s and activity.fact = mine.fact
 """
 
-
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
-
 
 # Only what is about the same can be the same: another value of a key contradicts, another entity is another subject.
 ABOUT_THE_SAME = """
@@ -51,7 +47,6 @@ ABOUT_THE_SAME = """
         and lower(one.value) is not distinct from lower(two.value)
 """
 
-
 # Both facts are locked against being purged meanwhile.
 ADD = """
     insert into likenesses (namespace, fact, other, similarity, found_at)
@@ -63,7 +58,6 @@ ADD = """
     for key share of one, two
     on conflict do nothing
 """
-
 
 OPEN = """
     select fact, other, similarity
@@ -77,12 +71,10 @@ OPEN = """
     limit %(limit)s
 """
 
-
 SET_APART = """
     update likenesses set apart_at = %(now)s
     where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
 """
-
 
 # As readers see them: what has ended is not there any more, unless a pass held it back.
 MEMBERS = """
@@ -95,7 +87,6 @@ MEMBERS = """
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-
 # Tags go in as one string a fact, for arrays of arrays must all be of one length.
 TAKE_OVER = """
     update facts set tags = string_to_array(new.tags, ','), importance = new.importance
@@ -103,7 +94,6 @@ TAKE_OVER = """
     where facts.namespace = %(namespace)s and facts.id = new.id
         and (facts.tags <> string_to_array(new.tags, ',') or facts.importance <> new.importance)
 """
-
 
 # From each entry of the index to the next namespace's: a namespace without new facts costs nothing.
 UNCOMPARED_NAMESPACES = """

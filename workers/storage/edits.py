@@ -21,7 +21,6 @@ READ = """
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
 """
 
-
 # As json, not jsonb, so that metadata stay as they came.
 WRITE = """
     update facts
@@ -31,7 +30,6 @@ WRITE = """
     from json_populate_recordset(null::facts, %(rows)s) as new
     where facts.namespace = %(namespace)s and facts.id = new.id
 """
-
 
 # A pin without end keeps the lifetime of the new class back.
 WRITE_LIVES = """
@@ -117,7 +115,6 @@ def write_lives(
 Said: TypeAlias = tuple[str | None, str | None, str | None, str]
 """Entity, key, value and text of a fact."""
 
-
 # What is over already stays so: no other class brings it back. What is pinned keeps its lifetime meanwhile, and what
 # episodes live is said by their durability. Locked in the order in which a touch locks.
 UNCHOSEN = f"""
@@ -131,7 +128,6 @@ UNCHOSEN = f"""
     for no key update
 """
 
-
 # Read once the activity is locked, so that no fact is forgotten between the two.
 SAID = """
     select facts.namespace, facts.id, entity, key, value, text
@@ -140,14 +136,12 @@ SAID = """
     where forgotten_at is null and superseded_at is null and kind <> 'chunk'
 """
 
-
 CLASSED = """
     select id, kind, decay_class_source as source, entity, key, value, text
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
 """
-
 
 WRITE_CLASSES = """
     update activity

@@ -12,7 +12,6 @@ from workers.storage.relations import Fading
 MOST_RELATED = 20
 """Of how many related entities facts are brought, the closest first."""
 
-
 # Facts of the entities named, and of those related to them, with what each counts.
 ABOUT = f"""
     with phrase as materialized (
@@ -99,7 +98,6 @@ OF_ENTITY = """
         and (%(key)s::text is null
             or left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s))
 """
-
 
 # What was superseded or forgotten since stands in no index of entities, but its words are still in that of texts, which
 # has those of entities, too; `+ 0` as in `candidates.MATCHES`.

@@ -16,7 +16,6 @@ FOLLOWING = """
     limit %(limit)s
 """
 
-
 PARTS = """
     select facts.namespace, facts.id, forgotten_at is not null or superseded_at is not null as ended,
         activity.fidelity, coalesce(due_at < 'infinity', false) as due, retired, signatures.live, full_dims,
@@ -27,7 +26,6 @@ PARTS = """
     left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
-
 
 # What a fact without activity was is lost, so it begins again from when it was stored, and the next pass looks at it.
 ADD_ACTIVITY = """
@@ -41,20 +39,17 @@ ADD_ACTIVITY = """
     on conflict do nothing
 """
 
-
 AWAIT_VECTOR = """
     update activity set fidelity = 0
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
-
 COUNT_OR_NOT = """
     update activity set retired = not retired
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
-
 
 SHOW_OR_HIDE = """
     update signatures set live = not live
@@ -116,7 +111,6 @@ def show_or_hide(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID])
 Range = tuple[int, UUID, UUID]
 """A namespace, and behind which fact of it to look, up to which."""
 
-
 # Every table is read by an index on namespace and fact, and each range is as short as what the doctor takes at once.
 LEFTOVERS = """
     with wanted as materialized (
@@ -159,7 +153,6 @@ LEFTOVERS = """
     order by namespace, fact
 """
 
-
 DELETE_LEFTOVERS = """
     with gone as (select * from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)),
     of_vectors as (
@@ -183,7 +176,6 @@ DELETE_LEFTOVERS = """
     )
     delete from activity using gone where activity.namespace = gone.namespace and fact = gone.id
 """
-
 
 EMPTY = """
     select id from namespaces

@@ -23,7 +23,6 @@ ADD_FACTS = """
     returning id
 """
 
-
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
@@ -38,13 +37,11 @@ ADD_ACTIVITY = """
     order by fact
 """
 
-
 ADD_EVENTS = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, at, what, details
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
-
 
 # Only between facts that are there: an archive of one namespace has all of them, but its reader may have refused some.
 ADD_LINKS = """
@@ -58,12 +55,10 @@ ADD_LINKS = """
     returning source, target, type
 """
 
-
 LINKED = """
     select source, target, type from links
     where namespace = %(namespace)s and source = any(%(sources)s)
 """
-
 
 ADD_CONTRADICTIONS = """
     insert into contradictions (namespace, fact, other, found_at, accepted_at)
@@ -75,7 +70,6 @@ ADD_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-
 ADD_LIKENESSES = """
     insert into likenesses (namespace, fact, other, similarity, found_at, apart_at)
     select %(namespace)s, new.fact, new.other, new.similarity, new.found_at, new.apart_at
@@ -86,7 +80,6 @@ ADD_LIKENESSES = """
     on conflict do nothing
 """
 
-
 ADD_DOCUMENTS = """
     insert into documents (namespace, path, folder, digest, read_at)
     select %(namespace)s, path, folder, digest, read_at
@@ -94,7 +87,6 @@ ADD_DOCUMENTS = """
     order by path
     on conflict do nothing
 """
-
 
 ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
@@ -104,7 +96,6 @@ ADD_RELATIONS = """
     on conflict do nothing
 """
 
-
 # Digests are of use only with the salt that made them, so a namespace takes that on as long as it has none of its own.
 TAKE_SALT = """
     update namespaces set salt = %(salt)s
@@ -112,9 +103,7 @@ TAKE_SALT = """
         and not exists (select from forgotten_hashes where namespace = %(namespace)s)
 """
 
-
 SALT = "select salt from namespaces where id = %(namespace)s"
-
 
 ADD_DELETION_REQUESTS = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
@@ -124,12 +113,9 @@ ADD_DELETION_REQUESTS = """
     on conflict do nothing
 """
 
-
 TAKE_TURNS = "update namespaces set turns = greatest(turns, %(turns)s) where id = %(namespace)s"
 
-
 DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
-
 
 TAKE_OWN = """
     update namespaces

@@ -14,12 +14,9 @@ from workers.storage.connection import Connection
 # Each transaction that lets facts of a namespace end waits here for the others, after it has locked the facts.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
-
 LOCK_FAMILY = (0x0EBB + 4) << 32
 
-
 ROOM = "select forget_room(%(namespace)s, %(now)s)"
-
 
 SPEND = """
     insert into endings (namespace, at, facts, asked)
@@ -28,12 +25,9 @@ SPEND = """
     set facts = endings.facts + excluded.facts, asked = endings.asked + excluded.asked
 """
 
-
 SHARES = "select a_day, a_week from forget_limits"
 
-
 SET_SHARES = "update forget_limits set a_day = %(a_day)s, a_week = %(a_week)s"
-
 
 # No more are counted than it takes to answer; the index on segment and due time serves without a segment as well.
 COUNT_DUE = """
@@ -42,21 +36,17 @@ COUNT_DUE = """
     ) as few
 """
 
-
 SPENT = """
     select date_part('epoch', at), facts, asked from endings
     where namespace = %(namespace)s and at > %(now)s::timestamptz - interval '7 days'
 """
 
-
 PASSED = "select last_pass(%(namespace)s)"
-
 
 CUTOFF = """
     select coalesce(last_rank, 'infinity'), last_fact from decay_allowances
     where run = %(run)s and namespace = %(namespace)s
 """
-
 
 SET_CUTOFF = """
     insert into decay_allowances (run, namespace, allowed, last_rank, last_fact)
@@ -64,9 +54,7 @@ SET_CUTOFF = """
     on conflict do nothing
 """
 
-
 DROP_OLD_ENDINGS = "delete from endings where at < clock_timestamp() - interval '30 days'"
-
 
 Cutoff = tuple[float, UUID | None]
 """The last fact in order that may go: the rank of its value, and its id; infinite where all may."""
@@ -144,9 +132,7 @@ HELD_PAGE = """
     limit %(limit)s
 """
 
-
 COUNT_HELD = "select count(*) from activity where namespace = %(namespace)s and held and not retired"
-
 
 HELD_BY_NAMESPACE = """
     select name, count(*) from activity
@@ -156,14 +142,12 @@ HELD_BY_NAMESPACE = """
     order by name
 """
 
-
 HELD_AMONG = """
     select fact from activity
     where namespace = %(namespace)s and held and not retired and (%(ids)s::uuid[] is null or fact = any(%(ids)s))
     order by fact
     limit %(limit)s
 """
-
 
 SETTLE_HELD = """
     update namespaces set held_since = null

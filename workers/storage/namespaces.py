@@ -31,21 +31,16 @@ FIND = """
     where namespaces.name = %(name)s
 """
 
-
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
-
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
-
 
 RELEASE = """
     update namespaces set held_since = null, gap_from = null, gap_until = null
     where (held_since is not null or gap_until is not null) and (%(namespace)s::int is null or id = %(namespace)s)
 """
 
-
 ALL_NAMES = "select name from namespaces order by id"
-
 
 BEGINNING = """
     select name from namespaces
@@ -54,9 +49,7 @@ BEGINNING = """
     limit %(limit)s
 """
 
-
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
-
 
 NEARLY_ALL = 0.99
 """The share of all facts from which a namespace counts as the only one.
@@ -130,25 +123,20 @@ def release(db: Connection, namespace: int | None = None) -> None:
 
 SETTINGS_OF = "select id, settings, turns from namespaces where id = any(%(ids)b)"
 
-
 LOCK_SETTINGS = "select settings, chosen_at from namespaces where id = %(namespace)s for no key update"
-
 
 PUT_SETTINGS = """
     update namespaces set settings = %(settings)s, chosen_at = %(now)s, settings_changed_at = clock_timestamp()
     where id = %(namespace)s
 """
 
-
 WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
-
 
 # A transaction that began before the change may still write by the old settings, for as long as a task may take.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
     where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
 """
-
 
 # Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
 # which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.

@@ -18,14 +18,12 @@ BEGIN = """
     returning id
 """
 
-
 ADD_PARTS = """
     insert into decay_parts (run, segment, part, quota)
     select %(run)s, segment, part, quota
     from unnest(%(segments)s::int[], %(parts)s::int[], %(quotas)s::bigint[]) as new (segment, part, quota)
     on conflict do nothing
 """
-
 
 # Locked, so that a task that was delivered twice works one after the other.
 LOCK_PART = """
@@ -35,7 +33,6 @@ LOCK_PART = """
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
 """
-
 
 COUNT = """
     update decay_parts
@@ -48,12 +45,10 @@ COUNT = """
     where run = %(run)s and segment = %(segment)s and part = %(part)s
 """
 
-
 FINISH_PART = """
     update decay_parts set done_at = clock_timestamp()
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
 """
-
 
 # The transaction that closes the last part closes the run; the row lock makes that one of them.
 FINISH = """
@@ -62,7 +57,6 @@ FINISH = """
         and not exists (select from decay_parts where run = %(run)s and done_at is null)
     returning id
 """
-
 
 TOTALS = """
     select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
@@ -77,15 +71,11 @@ TOTALS = """
     from decay_parts where run = %(run)s
 """
 
-
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
-
 
 STATE = "select finished_at is not null as finished, asked_by, work, dry_run from decay_runs where id = %(run)s"
 
-
 BEGUN_FOR = "select work, namespace from decay_runs where id = %(run)s"
-
 
 OPEN_PARTS = """
     select run, segment, part
@@ -248,7 +238,6 @@ LATEST = """
     order by started_at desc
     limit %(limit)s
 """
-
 
 # With their parts and allowances, but never the last, by which a pause is noticed. They began by this clock, whatever
 # instant they were for.

@@ -14,7 +14,6 @@ from workers.storage.connection import Connection, connect
 
 COMPATIBILITY = "select max(version) from schema_version"
 
-
 SERVERS = """
     select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
         || case when current_setting('transaction_timeout', true) is null
@@ -22,7 +21,6 @@ SERVERS = """
             else '' end
     from pg_extension where extname = 'vector'
 """
-
 
 STATED = {
     "version": r"insert into schema_migrations \(number, name\) values \((\d+), 'snapshot'\)",
@@ -187,9 +185,7 @@ OBJECTS = """
     where cfgnamespace = current_schema()::regnamespace
 """
 
-
 MAJOR = "select current_setting('server_version_num')::int / 10000"
-
 
 STABLE = ("table ", "column ", "text search configuration ")
 """What every major version of PostgreSQL describes in the same words; the rest is compared within one only."""

@@ -33,7 +33,6 @@ def now(db: Connection) -> datetime:
 # A record in the write-ahead log that nothing reads, flushed by the commit: the least that a write does.
 PROBE = "select pg_logical_emit_message(true, 'ebb', 'probe')"
 
-
 READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
 
 
@@ -64,7 +63,6 @@ FACT_TOTALS = """
     having sum(facts) <> 0
 """
 
-
 # One probe of the index a segment.
 OLDEST_DUE = """
     select min(first.due_at)
@@ -74,7 +72,6 @@ OLDEST_DUE = """
     ) as first
     where first.due_at <= %(now)s
 """
-
 
 NEWEST_RUN = """
     select finished_at, date_part('epoch', finished_at - started_at),

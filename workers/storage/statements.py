@@ -36,14 +36,11 @@ class Stated:
 TEXTUAL = ("semantic", "episodic")
 """Kinds of facts that are distinguished by their texts, not by where they are kept."""
 
-
 LAST = b"\xff" * (text.MARK * text.MARKS + 1)
 """What no identity that begins with the digest of a text goes beyond."""
 
-
 MOST_OF_ONE_TEXT = 1_000
 """Statements with one text that are compared with a new one."""
-
 
 # All statements with one text lie side by side in the index, for their identities begin with its digest. The texts are
 # for those that an earlier version stored, whose identities say no more than that.
@@ -60,12 +57,10 @@ KNOWN_BY_HASH = """
     ) as known
 """
 
-
 EARLIER = """
     select id, hash, created_at, kind, text, entity, key, value from facts
     where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
 """
-
 
 # A live fact that makes the same statement keeps its identity for itself.
 IDENTIFY = """
@@ -141,14 +136,12 @@ def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
 MORE = b"+"
 """Follows the identity of a text where a statement with it was forgotten that says what it is about."""
 
-
 HASHES = """
     select facts.namespace, facts.id, hash
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
     join facts on facts.namespace = gone.namespace and facts.id = gone.id
     where forgotten_reason = any(%(wished)s)
 """
-
 
 # Of two facts with one hash the one forgotten last is named; in the order of the key, so that no two deadlock.
 ADD_FORGOTTEN = """
@@ -163,7 +156,6 @@ ADD_FORGOTTEN = """
     set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
 """
 
-
 FORGOTTEN_AMONG = """
     select said.place - 1, fact
     from unnest(%(hashes)s::bytea[]) with ordinality as said (hash, place)
@@ -173,12 +165,10 @@ FORGOTTEN_AMONG = """
     where forgotten_hashes.namespace = %(namespace)s
 """
 
-
 FORGOTTEN_OF = """
     select fact, forgotten_at, reason from forgotten_hashes
     where namespace = %(namespace)s and fact = any(%(facts)s)
 """
-
 
 LIFT_FORGOTTEN = """
     delete from forgotten_hashes

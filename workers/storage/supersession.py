@@ -19,20 +19,17 @@ CLOSE = """
     where facts.namespace = %(namespace)s and facts.id = old.id and superseded_at is null
 """
 
-
 LINK_OLD = """
     update facts set superseded_by = pair.new
     from unnest(%(old)s::uuid[], %(new)s::uuid[]) as pair (old, new)
     where facts.namespace = %(namespace)s and facts.id = pair.old
 """
 
-
 LINK_NEW = """
     update facts set supersedes_id = pair.old
     from unnest(%(old)s::uuid[], %(new)s::uuid[]) as pair (old, new)
     where facts.namespace = %(namespace)s and facts.id = pair.new and supersedes_id is null
 """
-
 
 # The events keep what the columns said. The newer fact keeps `supersedes_id`: a store that comes twice must find it.
 REOPEN = """
@@ -106,7 +103,6 @@ def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -
 MOST_OF_ONE = 10
 """How many others a new fact is compared with, the newest first: a key may have thousands of values."""
 
-
 # Of two that store about the same at once neither sees the other's fact, unless the second waits for the first's
 # commit. A topic's lock is one of 64 of its namespace: a batch may have more topics than a server has locks.
 LOCK_TOPICS = """
@@ -118,7 +114,6 @@ LOCK_TOPICS = """
         order by lock
     ) as topic
 """
-
 
 FIND_CONTRADICTIONS = """
     insert into contradictions (namespace, fact, other, found_at)
@@ -139,7 +134,6 @@ FIND_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-
 CONTRADICTIONS = """
     select one.entity, one.key, found_at, array[one.id, two.id] as ids, array[one.value, two.value] as values,
         array[one.text, two.text] as texts, array[one.created_at, two.created_at] as created_at
@@ -155,7 +149,6 @@ CONTRADICTIONS = """
     limit %(limit)s
 """
 
-
 COUNT_CONTRADICTIONS = """
     select count(*) from contradictions
     join remembered as one on one.namespace = contradictions.namespace and one.id = fact
@@ -164,7 +157,6 @@ COUNT_CONTRADICTIONS = """
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
-
 
 ACCEPT_CONTRADICTION = """
     update contradictions set accepted_at = coalesce(accepted_at, %(now)s)

@@ -11,17 +11,14 @@ from workers.storage.connection import Connection
 STEP = timedelta(minutes=5)
 """Changes nearer to each other than this are one."""
 
-
 LEVELS = (
     (timedelta(days=1), timedelta(hours=1)),
     (timedelta(days=14), timedelta(days=1)),
 )
 """From which age on only the last row of so long a time is kept."""
 
-
 KEPT = timedelta(days=366)
 """What is older is let go, but for the row that says how it was then."""
-
 
 # Named as in `tallies`, each count once for each of the four ways to tell facts apart.
 NOTE_TALLIES = """
@@ -55,7 +52,6 @@ NOTE_TALLIES = """
     on conflict (namespace, at) do update set counts = excluded.counts
 """
 
-
 # One probe of the index a segment, and whatever is due. What was due when it was last noted may be so no more.
 DUE = """
     with due as (
@@ -74,13 +70,11 @@ DUE = """
     where coalesce(due.facts, 0) <> coalesce(namespaces.due_noted, 0) or due.namespace = any(%(namespaces)s)
 """
 
-
 NOTE_DUE = """
     update namespaces set due_noted = new.due
     from unnest(%(namespaces)s::int[], %(due)s::bigint[]) as new (namespace, due)
     where id = new.namespace and due_noted <> new.due
 """
-
 
 # What was before the first instant holds at it.
 TALLIES_SINCE = """
@@ -97,7 +91,6 @@ TALLIES_SINCE = """
     )
 """
 
-
 THIN_TALLIES = """
     delete from tally_history as old
     where at < %(before)s
@@ -107,7 +100,6 @@ THIN_TALLIES = """
                 and date_bin(%(step)s, newer.at, timestamptz 'epoch') = date_bin(%(step)s, old.at, timestamptz 'epoch')
         )
 """
-
 
 DROP_OLD_TALLIES = """
     delete from tally_history as old
@@ -156,9 +148,7 @@ NOTE_SYSTEM = """
         )
 """
 
-
 SYSTEM_SINCE = "select at, waiting, writes from system_history where at > %(since)s and at <= %(now)s order by at"
-
 
 THIN_SYSTEM = """
     delete from system_history as old
@@ -169,7 +159,6 @@ THIN_SYSTEM = """
                 and date_bin(%(step)s, newer.at, timestamptz 'epoch') = date_bin(%(step)s, old.at, timestamptz 'epoch')
         )
 """
-
 
 DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
 

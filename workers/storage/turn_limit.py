@@ -10,9 +10,7 @@ from workers.storage.connection import Connection
 # A transaction that stores a turn waits here for others that do, so that each turn is counted once, by the first.
 LOCK_TURNS = "select turns from namespaces where id = %(namespace)s for no key update"
 
-
 TURNS = "select turns from namespaces where id = %(namespace)s"
-
 
 # A turn is new if no other fact has it, live or not; of many that have it, no more are read than were just added.
 ADVANCE = """
@@ -38,7 +36,6 @@ ADVANCE = """
     select session, turn from new
 """
 
-
 # What another transaction has locked is skipped; the next turn finds it.
 OUTRUN = f"""
     {ANCHORS}
@@ -48,7 +45,6 @@ OUTRUN = f"""
     for no key update skip locked
 """
 
-
 WRITE = """
     update activity set occurred = new.occurred, outrun_at = nullif(to_timestamp(new.outrun_at), 'infinity')
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(occurred)b::bigint[], %(outrun_at)b::float8[])
@@ -56,14 +52,12 @@ WRITE = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
-
 RESTART_COUNT = """
     update activity set occurred = turns, outrun_at = null
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as new (namespace, fact)
     join namespaces on namespaces.id = new.namespace
     where activity.namespace = new.namespace and activity.fact = new.fact and branch = 1
 """
-
 
 ENCODE_AGAIN = """
     update activity set encoded_at = %(now)s, occurred = turns, outrun_at = null

@@ -14,7 +14,6 @@ from workers.storage.connection import Connection
 
 HALFVEC_HEADER = 4
 
-
 WRITE = """
     insert into vectors (namespace, fact, full_dims, embedding)
     select namespace, fact, full_dims, embedding
@@ -24,13 +23,11 @@ WRITE = """
     on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
 """
 
-
 READ = """
     select wanted.place::int, halfvec_send(embedding)
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) with ordinality as wanted (namespace, fact, place)
     join vectors on vectors.namespace = wanted.namespace and vectors.fact = wanted.fact
 """
-
 
 DROP = """
     delete from vectors
@@ -94,18 +91,15 @@ PENDING = """
     limit %(limit)s
 """
 
-
 COUNT_PENDING = """
     select count(*) from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
     where fidelity = 0 and forgotten_at is null and superseded_at is null
 """
 
-
 PENDING_AMONG = """
     select fact from activity where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0
 """
-
 
 MARK_ALL_PENDING = "update activity set fidelity = 0, compared = false where fidelity <> 0"
 

@@ -11,14 +11,11 @@ from workers.storage.connection import Connection
 
 LANGUAGE = "select name from languages"
 
-
 LANGUAGE_LOCKED = "select name from languages for update"
-
 
 INSTALLED_LANGUAGES = """
     select cfgname from pg_ts_config where pg_ts_config_is_visible(oid) and cfgname <> 'ebb_written' order by cfgname
 """
-
 
 # The language's own list of stop words, if it has one, stands among the options of its dictionary for ASCII words.
 STOP_WORDS = """
@@ -30,7 +27,6 @@ STOP_WORDS = """
     limit 1
 """
 
-
 CHOOSE_LANGUAGE = """
     create or replace function stemmed(body text) returns tsvector language sql immutable parallel safe
         return to_tsvector({name}, body);
@@ -38,9 +34,7 @@ CHOOSE_LANGUAGE = """
     update languages set name = {name};
 """
 
-
 HOLDS_FACTS = "select exists (select from only facts)"
-
 
 # The table is rewritten as a whole, and so are its indexes; readers and writers wait meanwhile.
 REBUILD = """
@@ -106,7 +100,6 @@ COUNT = """
     returning counted_facts
 """
 
-
 # The query's words are stemmed as the index stems, and stop words are gone.
 OF_QUERY = """
     select word as lexeme, coalesce(facts, 0) as facts, word = any(stems) as stem
@@ -115,9 +108,7 @@ OF_QUERY = """
     left join lexemes on lexemes.namespace = %(namespace)s and lexeme = word
 """
 
-
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
-
 
 GROWN_TENFOLD = """
     select name from namespaces
@@ -125,9 +116,7 @@ GROWN_TENFOLD = """
     order by name
 """
 
-
 NOTE_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
-
 
 COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
 

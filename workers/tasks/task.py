@@ -28,7 +28,6 @@ WORK_SECONDS = 30.0
 
 context = Context(settings)
 
-
 STORES = ("memory.store", "memory.store_many")
 
 

@@ -98,7 +98,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
 }
 
-
 log = logging.getLogger(__name__)
 
 KEY = "ebb_key"

@@ -49,7 +49,6 @@ Tier = Literal["hot", "warm", "cold"]
 Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
 """Why a fact was forgotten; `asked` and `retracted` are requests, the others ended it without one."""
 
-
 LOGGED = "mem_"
 """What the log writes before the 32 hexadecimal digits of an id."""
 
