@@ -40,6 +40,7 @@ from workers.validation.archived import (
 from workers.validation.facts import digest
 
 Imported = Stored | InvalidInputError | str
+Writer = Callable[[Connection, int, Sequence[Any]], list[Imported]]
 
 CONTENT = (
     "kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "importance", "metadata",
@@ -240,24 +241,14 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[I
     ]
 
 
-def _contradictions(db: Connection, tenant: int, given: Sequence[ArchivedContradiction]) -> list[Imported]:
-    imports.add_contradictions(db, tenant, [one.model_dump(mode="json") for one in given])
-    return ["contradicting"] * len(given)
+def _adding(add: Callable[[Connection, int, Sequence[dict[str, Any]]], object], outcome: str) -> Writer:
+    """Return the function that adds records as they are, all with the same outcome."""
 
+    def write(db: Connection, tenant: int, given: Sequence[Any]) -> list[Imported]:
+        add(db, tenant, [one.model_dump(mode="json") for one in given])
+        return [outcome] * len(given)
 
-def _likenesses(db: Connection, tenant: int, given: Sequence[ArchivedLikeness]) -> list[Imported]:
-    imports.add_likenesses(db, tenant, [one.model_dump(mode="json") for one in given])
-    return ["alike"] * len(given)
-
-
-def _documents(db: Connection, tenant: int, given: Sequence[ArchivedDocument]) -> list[Imported]:
-    imports.add_documents(db, tenant, [one.model_dump(mode="json") for one in given])
-    return ["documented"] * len(given)
-
-
-def _relations(db: Connection, tenant: int, given: Sequence[ArchivedRelation]) -> list[Imported]:
-    imports.add_relations(db, tenant, [one.model_dump(mode="json") for one in given])
-    return ["related"] * len(given)
+    return write
 
 
 def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Imported]:
@@ -277,12 +268,12 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
 
 
-WRITERS: tuple[tuple[type[Any], Callable[[Connection, int, Sequence[Any]], list[Imported]]], ...] = (
+WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedNamespace, _own),
     (ArchivedLink, _links),
-    (ArchivedContradiction, _contradictions),
-    (ArchivedLikeness, _likenesses),
-    (ArchivedDocument, _documents),
-    (ArchivedRelation, _relations),
+    (ArchivedContradiction, _adding(imports.add_contradictions, "contradicting")),
+    (ArchivedLikeness, _adding(imports.add_likenesses, "alike")),
+    (ArchivedDocument, _adding(imports.add_documents, "documented")),
+    (ArchivedRelation, _adding(imports.add_relations, "related")),
     (ArchivedWish, _wishes),
 )

@@ -1,7 +1,7 @@
 """Figures of a namespace: what it holds, what it is about to lose, and how that changed over time."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
 from workers.storage import branches, limits, namespaces, supersession, tallies, time_series
 from workers.storage.connection import Connection, transaction
+from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
 FIDELITIES = ("full", "pooled", "fingerprint")
@@ -51,13 +52,15 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
-    """What depends on the instant: how many facts are due, over but not forgotten yet, pinned, and contradictory."""
+class State:
+    """What is counted of a namespace: its tallies, and what is due, over, pinned and contradictory at an instant."""
 
+    counted: Sequence[Tally] = ()
     due: int = 0
     ended: int = 0
     pinned: int = 0
     contradictions: int = 0
+    gap: dict[str, str] | None = None
 
 
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
@@ -67,48 +70,49 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        counted = [] if tenant is None else tallies.read(db, tenant.id)
-        coming = Coming() if tenant is None else _coming(db, tenant.id, now)
-        gap = None if tenant is None else limits.gaps(db, [tenant.id]).get(tenant.id)
+        state = State() if tenant is None else _state(db, tenant.id, now)
         own = branches.find(db, namespace)
-    live = [one for one in counted if one.forgotten_reason is None]
-    tiers = _sums((Tier(one.tier or 0).name.lower(), one.facts) for one in live)
-    kept = _sums((fidelity.name(one.fidelity or 0), one.facts) for one in live)
-    durabilities = _sums((durability(one.branch or 0) or UNCLASSED, one.facts) for one in live)
-    sources = _sums((one.decay_class_source or UNCLASSED, one.facts) for one in live)
-    forgotten = _sums((one.forgotten_reason, one.facts) for one in counted if one.forgotten_reason)
+    live = [one for one in state.counted if one.forgotten_reason is None]
+    forgotten = _sums([one for one in state.counted if one.forgotten_reason], lambda one: one.forgotten_reason)
+    tiers = _sums(live, lambda one: Tier(one.tier or 0).name.lower())
+    kept = _sums(live, lambda one: fidelity.name(one.fidelity or 0))
+    durabilities = _sums(live, lambda one: durability(one.branch or 0))
+    sources = _sums(live, lambda one: one.decay_class_source)
     return Stats(
         facts=tiers.total(),
         tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
         fidelity={name: kept[name] for name in FIDELITIES},
-        decay_classes=dict(sorted(_sums((one.decay_class or UNCLASSED, one.facts) for one in live).items())),
+        decay_classes=dict(sorted(_sums(live, lambda one: one.decay_class).items())),
         decay_class_sources={source: sources[source] for source in SOURCES},
-        expired_pending=coming.ended,
+        expired_pending=state.ended,
         forgotten=forgotten.total(),
         forgotten_by_reason=dict(sorted(forgotten.items())),
         pending_embeddings=kept["pending"],
-        due=coming.due,
+        due=state.due,
         held=sum(one.facts for one in live if one.held),
-        contradictions=coming.contradictions,
-        pinned=coming.pinned,
-        turns=0 if tenant is None else tenant.turns,
+        contradictions=state.contradictions,
+        pinned=state.pinned,
+        turns=tenant.turns if tenant else 0,
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
-        gap=None if gap is None else {"from": gap.began.isoformat(), "until": gap.ended.isoformat()},
-        branch_of=None if own is None else own.original,
+        gap=state.gap,
+        branch_of=own.original if own else None,
     )
 
 
-def _coming(db: Connection, tenant: int, now: datetime) -> Coming:
+def _state(db: Connection, tenant: int, now: datetime) -> State:
     due, ended = tallies.due(db, tenant, now)
-    return Coming(due, ended, tallies.pinned(db, tenant, now), supersession.count_contradictions(db, tenant, now))
+    contradictions = supersession.count_contradictions(db, tenant, now)
+    gap = limits.gaps(db, [tenant]).get(tenant)
+    shown = {"from": gap.began.isoformat(), "until": gap.ended.isoformat()} if gap else None
+    return State(tallies.read(db, tenant), due, ended, tallies.pinned(db, tenant, now), contradictions, shown)
 
 
-def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
-    """Return the sum of the counts of each name."""
+def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Counter[str]:
+    """Return how many facts each name of tallies has in all."""
     sums = Counter[str]()
-    for name, facts in counts:
-        sums[name] += facts
+    for one in counted:
+        sums[name(one) or UNCLASSED] += one.facts
     return sums
 
 
