@@ -14,7 +14,7 @@ from workers.admin import keys, system
 from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
-from workers.tasks.decay import answered, leave_answer_to_others
+from workers.tasks.decay import answered, hand_over
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Upkeep, internal, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
@@ -44,9 +44,7 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
     while True:
         if time.monotonic() > until:
-            going_on = {"pairs": pairs, "after": str(place), "asked_by": asked.asked_by or self.request.id or ""}
-            branch.apply_async(kwargs=asked.given() | going_on)
-            leave_answer_to_others(self, "goes on in another task")
+            hand_over(self, asked, {"pairs": pairs, "after": str(place)}, "goes on in another task")
         copied = branching.copy(context, made, place, pairs=pairs)
         if pairs and copied is None:
             break
@@ -83,9 +81,7 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
     for one in found:
         while branching.drop_facts(context, one):
             if time.monotonic() > until:
-                going_on = {"asked_by": asked.asked_by or self.request.id or ""}
-                drop_branch.apply_async(kwargs=asked.given() | going_on)
-                leave_answer_to_others(self, "goes on in another task")
+                hand_over(self, asked, {}, "goes on in another task")
         branching.drop(context, one)
     return answered(asked.asked_by, {"dropped": [one.name for one in found]})
 

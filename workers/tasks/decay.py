@@ -119,10 +119,8 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
     answer = {"examined": done.examined, "changes": changes, "overdue": done.overdue}
     if place is not None:
-        waiting = asked.asked_by or self.request.id or ""
-        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        backfill.apply_async(kwargs=asked.given() | going_on)
-        leave_answer_to_others(self, f"{done.examined} facts so far")
+        rest = {"after": [place[0], str(place[1])], "so_far": answer, "now": at.isoformat()}
+        hand_over(self, asked, rest, f"{done.examined} facts so far")
     return answered(asked.asked_by, answer)
 
 
@@ -223,6 +221,12 @@ def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
         return backfilling.Backfilled()
     changes = Counter({(change.was, change.to): change.facts for change in done.changes})
     return backfilling.Backfilled(done.examined, changes, done.overdue)
+
+
+def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoReturn:
+    """End a task whose successor takes the same parameters and the rest, and answers in its place."""
+    task.apply_async(kwargs=asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""})
+    leave_answer_to_others(task, said)
 
 
 def leave_answer_to_others(task: Task, said: str) -> NoReturn:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from workers import graph
 from workers.storage.relations import START
-from workers.tasks.decay import answered, leave_answer_to_others
+from workers.tasks.decay import answered, hand_over
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
@@ -88,9 +88,8 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
     rest, done = graph.decay(context, asked, at, after=asked.after or START, so_far=asked.so_far, until=until)
     answer = plain(done)
     if rest is not None:
-        going_on = {"after": rest, "so_far": answer, "asked_by": asked.asked_by or self.request.id or ""}
-        decay.apply_async(kwargs=asked.given() | going_on | {"now": at.isoformat()})
-        leave_answer_to_others(self, f"{done.processed} relations so far")
+        going_on = {"after": rest, "so_far": answer, "now": at.isoformat()}
+        hand_over(self, asked, going_on, f"{done.processed} relations so far")
     if not asked.dry_run:
         log.info(
             "relations: %d/%d decayed, %d below the minimum, %d newly", done.decayed, done.processed,

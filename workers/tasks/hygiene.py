@@ -20,7 +20,7 @@ from workers.decay import review as reviewing
 from workers.decay.consolidate import Group
 from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown
-from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
+from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.decay import apply as apply_part
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Upkeep, internal, task_of
@@ -79,9 +79,8 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
         regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in done.merged.faded]})
     so_far = _added(asked.so_far or Merged(), done, asked.limit)
     if done.more:
-        going_on = {"run": str(run), "so_far": so_far, "asked_by": asked.asked_by or task_id, "now": at.isoformat()}
-        consolidate.apply_async(kwargs=asked.given() | going_on)
-        leave_answer_to_others(self, f"{so_far['compared']} facts compared, {so_far['merged']} merged so far")
+        rest = {"run": str(run), "so_far": so_far, "now": at.isoformat()}
+        hand_over(self, asked, rest, f"{so_far['compared']} facts compared, {so_far['merged']} merged so far")
     left = consolidating.near_duplicates(context, name, at)
     if asked.scheduled:
         _follow_consolidation(name)
@@ -113,9 +112,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
         elif time.monotonic() < until:
             passes.apply(context, (part_run, segment, part), yield_to_users)
         else:
-            going_on = {"run": str(run), "asked_by": asked.asked_by or task_id, "now": at.isoformat()}
-            janitor.apply_async(kwargs=asked.given() | going_on)
-            leave_answer_to_others(self, "goes on in another task")
+            hand_over(self, asked, {"run": str(run), "now": at.isoformat()}, "goes on in another task")
     answer = _snapshot(name, tidying.conclude(context, name, run, at))
     if asked.scheduled and settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": name})

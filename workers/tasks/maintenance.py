@@ -21,7 +21,7 @@ from workers.errors import EmbeddingError, InvalidInputError
 from workers.memory import embed, estimate
 from workers.memory import touch as touching
 from workers.tasks.answers import shown
-from workers.tasks.decay import answered, leave_answer_to_others
+from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
@@ -193,10 +193,8 @@ def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
         found += more
     answer = {"examined": found.examined, "faults": _faults(found), "mended": asked.mend}
     if place is not None:
-        waiting = asked.asked_by or self.request.id or ""
-        going_on = {"after": [place[0], str(place[1])], "so_far": answer, "asked_by": waiting, "now": at.isoformat()}
-        examine.apply_async(kwargs=asked.given() | going_on)
-        leave_answer_to_others(self, f"{found.examined} facts so far")
+        rest = {"after": [place[0], str(place[1])], "so_far": answer, "now": at.isoformat()}
+        hand_over(self, asked, rest, f"{found.examined} facts so far")
     if asked.mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
     return answered(asked.asked_by, answer | {"redis": redis.condition(context.redis).answer()})
