@@ -3,7 +3,7 @@
 import os
 import re
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeAlias
@@ -170,6 +170,12 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
         raise UnavailableError(f"PostgreSQL does not answer: {_cause(error)}. Is it running at that address?") from None
     _configure(db)
     return db
+
+
+def number(db: Connection, statement: str, given: Mapping[str, Any] | None = None) -> int:
+    """Return the number, or the truth as 1 or 0, that a statement asks for; 0 if it returns no row."""
+    row = db.execute(statement, given).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def close_pools() -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
 
@@ -59,8 +59,7 @@ class Known:
 
 def any_chunk(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has chunks of documents."""
-    row = db.execute(ANY_CHUNK, {"namespace": namespace}).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, ANY_CHUNK, {"namespace": namespace}))
 
 
 def known(db: Connection, namespace: int, name: str) -> list[Known]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 ADD = """
     insert into events (namespace, fact, at, what, details)
@@ -163,5 +163,4 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:
     """Return how often an LLM's review forgot a fact of a namespace since an instant; restored ones count too."""
-    row = db.execute(PRUNED_SINCE, {"namespace": namespace, "since": since}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, PRUNED_SINCE, {"namespace": namespace, "since": since})

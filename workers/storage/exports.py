@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from workers.storage import deep
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 from workers.storage.deep import Deep
 
 ROWS = """
@@ -72,8 +72,7 @@ def events(
 
 def without_activity(db: Connection, namespace: str | None) -> int:
     """Return how many facts of a namespace, or of all, `rows` leaves out, as they have no activity."""
-    row = db.execute(WITHOUT_ACTIVITY, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, WITHOUT_ACTIVITY, {"namespace": namespace})
 
 
 def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:

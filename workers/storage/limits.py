@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workers.core.forget_limit import Ending
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 # Each transaction that lets facts of a namespace end waits here for the others, after it has locked the facts.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
@@ -90,8 +90,7 @@ def set_shares(db: Connection, a_day: float, a_week: float) -> None:
 
 def count_due(db: Connection, namespace: int, now: datetime, limit: int) -> int:
     """Return how many facts of a namespace a pass at `now` would look at, as far as `limit`."""
-    row = db.execute(COUNT_DUE, {"namespace": namespace, "now": now, "limit": limit}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_DUE, {"namespace": namespace, "now": now, "limit": limit})
 
 
 def spent(db: Connection, namespace: int, now: datetime) -> list[Ending]:
@@ -177,8 +176,7 @@ def held_page(db: Connection, namespace: int, limit: int, after: tuple[datetime,
 
 def count_held(db: Connection, namespace: int) -> int:
     """Return how many facts of a namespace are held."""
-    row = db.execute(COUNT_HELD, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_HELD, {"namespace": namespace})
 
 
 def held_by_namespace(db: Connection) -> dict[str, int]:

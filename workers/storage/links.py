@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 from workers.storage.facts import WISHED
 
 # In the order of their keys, so that two that link the same wait for each other instead of deadlocking. A forgotten
@@ -287,8 +287,7 @@ def strongest(db: Connection, namespace: int, fact: UUID, most: int) -> list[Lin
 
 def count(db: Connection, namespace: int, fact: UUID) -> int:
     """Return how many links a fact has, those to forgotten facts too."""
-    row = db.execute(COUNT, {"namespace": namespace, "fact": fact}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT, {"namespace": namespace, "fact": fact})
 
 
 def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:

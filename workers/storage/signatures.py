@@ -9,7 +9,7 @@ from psycopg import sql
 
 from workers.core.arrays import Bytes
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 BIT_HEADER = 4
 
@@ -186,8 +186,7 @@ def large_namespaces(db: Connection, threshold: int) -> list[int]:
 
 def claim_building(db: Connection) -> bool:
     """Return whether this connection may build indexes; only one may, until it closes."""
-    row = db.execute(CLAIM_BUILDING, {"key": BUILDING_LOCK}).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, CLAIM_BUILDING, {"key": BUILDING_LOCK}))
 
 
 def indexes(db: Connection) -> dict[str, bool]:

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 # Nothing is superseded before it was stored, and an end of validity that lies before the beginning means: never true.
 CLOSE = """
@@ -207,8 +207,7 @@ def contradictions(
 
 def count_contradictions(db: Connection, namespace: int, now: datetime) -> int:
     """Return how many such pairs there are."""
-    row = db.execute(COUNT_CONTRADICTIONS, {"namespace": namespace, "now": now}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_CONTRADICTIONS, {"namespace": namespace, "now": now})
 
 
 def accept_contradiction(db: Connection, namespace: int, one: UUID, two: UUID, now: datetime) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 # One statement, so that changes are read either as such or as part of the totals.
 READ = """
@@ -144,8 +144,7 @@ def read(db: Connection, namespace: int) -> list[Tally]:
 
 def live(db: Connection, namespace: int) -> int:
     """Return how many facts of a namespace are neither forgotten nor superseded."""
-    row = db.execute(LIVE, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, LIVE, {"namespace": namespace})
 
 
 def due(db: Connection, namespace: int, now: datetime) -> tuple[int, int]:
@@ -156,8 +155,7 @@ def due(db: Connection, namespace: int, now: datetime) -> tuple[int, int]:
 
 def pinned(db: Connection, namespace: int, now: datetime) -> int:
     """Return how many live facts of a namespace are pinned at `now`."""
-    row = db.execute(PINNED, {"namespace": namespace, "now": now}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, PINNED, {"namespace": namespace, "now": now})
 
 
 def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:

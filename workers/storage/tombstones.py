@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
 from workers.storage import deep
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 from workers.storage.facts import WISHED
 
 STANDINGS = """
@@ -265,8 +265,7 @@ def claim_old(
 def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
     """Return how many facts of a namespace, or of all, were forgotten on request before an instant."""
     given = {"before": before, "namespace": namespace, "simulated": simulated, "wished": list(WISHED)}
-    row = db.execute(COUNT_OLD, given).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_OLD, given)
 
 
 def claim_superseded(

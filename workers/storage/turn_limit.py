@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.storage.activity import ANCHORS, Activity, rows_of
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 # A transaction that stores a turn waits here for others that do, so that each turn is counted once, by the first.
 LOCK_TURNS = "select turns from namespaces where id = %(namespace)s for no key update"
@@ -69,14 +69,12 @@ ENCODE_AGAIN = """
 
 def lock_turns(db: Connection, namespace: int) -> int:
     """Return how many turns a namespace has, while no other transaction adds any before the commit."""
-    row = db.execute(LOCK_TURNS, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, LOCK_TURNS, {"namespace": namespace})
 
 
 def turns(db: Connection, namespace: int) -> int:
     """Return how many turns a namespace has."""
-    row = db.execute(TURNS, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, TURNS, {"namespace": namespace})
 
 
 def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[str | int, int]]:

@@ -10,7 +10,7 @@ from pgvector import HalfVector
 from psycopg.rows import class_row
 
 from workers.core.arrays import Ints, Vectors
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 HALFVEC_HEADER = 4
 
@@ -111,8 +111,7 @@ def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[i
 
 def count_pending(db: Connection) -> int:
     """Return how many live facts of all namespaces have no vector yet."""
-    row = db.execute(COUNT_PENDING).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_PENDING)
 
 
 def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
@@ -172,8 +171,7 @@ def replace_embedder(db: Connection, embedder: StoredEmbedder) -> None:
 
 def is_embedder(db: Connection, name: str) -> bool:
     """Return whether vectors of embedder `name` may be written now; it is not replaced before the commit."""
-    row = db.execute(IS_EMBEDDER, {"name": name}).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, IS_EMBEDDER, {"name": name}))
 
 
 def clear(db: Connection) -> None:

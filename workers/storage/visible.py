@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workers.core.fading import REASONS
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 VISIBLE = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
@@ -121,8 +121,7 @@ def following(
 
 def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
     """Return how many facts of a kind are remembered at `now`."""
-    row = db.execute(COUNT, {"namespace": namespace, "kind": kind, "now": now}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT, {"namespace": namespace, "kind": kind, "now": now})
 
 
 def reached(

@@ -7,7 +7,7 @@ from datetime import datetime
 from psycopg import sql
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 
 LANGUAGE = "select name from languages"
 
@@ -64,8 +64,7 @@ def choose_language(db: Connection, name: str) -> None:
 
 def holds_facts(db: Connection) -> bool:
     """Return whether anything is stored at all."""
-    row = db.execute(HOLDS_FACTS).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, HOLDS_FACTS))
 
 
 def rebuild(db: Connection) -> None:
@@ -135,8 +134,7 @@ class Term:
 
 def count(db: Connection, namespace: int, now: datetime) -> int:
     """Count a namespace's words again; return how many live facts it has."""
-    row = db.execute(COUNT, {"namespace": namespace, "now": now}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT, {"namespace": namespace, "now": now})
 
 
 def of_query(db: Connection, namespace: int, query: str) -> list[Term]:
@@ -152,8 +150,7 @@ def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]
 
 def counted_facts(db: Connection, namespace: int) -> int:
     """Return how many live facts a namespace had when its words were last counted."""
-    row = db.execute(COUNTED_FACTS, {"namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNTED_FACTS, {"namespace": namespace})
 
 
 def grown_tenfold(db: Connection) -> list[str]:
