@@ -86,6 +86,7 @@ COMMANDS: dict[str, list[str]] = {
     "index": ["/absent"],
     "consolidate": ["--limit", "3"],
     "janitor": [],
+    "list": ["--limit", "3", "--tier", "hot"],
     "stats": [],
     "doctor": [],
     "backfill-decay": ["--dry-run"],

@@ -101,7 +101,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.curve": HERE | {"id": ONE},
     "memory.neighbours": HERE | {"id": ONE, "most": 3},
     "memory.fact": HERE | {"id": ONE},
-    "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1} | FILTERS,
+    "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": None} | FILTERS,
     "memory.forecast": HERE | {"days": 3, "shown": 2},
     "memory.contradictions": HERE | {"limit": 3},
     "memory.resolve": HERE | {"ids": [ONE, TWO], "keep": ONE, "both": False},
@@ -114,7 +114,9 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.prune_by_llm": HERE,
     "memory.embed_pending": {},
     "memory.lexemes": {},
+    "memory.estimate_again": {"namespace": NAME},
     "memory.settle_tallies": {},
+    "memory.notify_endings": {"now": AT},
     "memory.ann": {},
     "memory.rebuild_indexes": {},
     "memory.clean": {},
@@ -191,7 +193,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
     "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all",
-    "memory.embed_pending",
+    "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """Tasks without a waiting caller; their outcome is in the log."""
