@@ -8,7 +8,8 @@ import pytest
 from memory import Memory, day
 
 from workers.admin import branches, purge
-from workers.memory import embed
+from workers.coordination import regrets
+from workers.memory import embed, restore
 from workers.memory.add import Stored
 from workers.storage import packing
 
@@ -39,7 +40,7 @@ def test_every_column_is_packed_or_follows_from_others(memory: Memory) -> None:
     assert facts - set(packing.USUAL) == own | {"search", "content_salience"}
     again = {"namespace", "fact", "segment", "base", "fidelity", "ends_at", "held", "retired", "due_at", "worth"}
     state = {name for (name,) in memory.rows(columns, "activity")}
-    assert state - set(packing.USUAL_STATE) == again | {"halvings", "compared"}
+    assert state - set(packing.USUAL_STATE) == again | {"halvings", "compared", "asked"}
 
 
 def test_what_was_asked_to_be_forgotten_never_sinks(memory: Memory, sunk: UUID) -> None:
@@ -140,3 +141,43 @@ def test_another_embedder_leaves_what_is_deep_to_its_words(memory: Memory, sunk:
     assert memory.value("select fidelity from activity") == 0
     embed.embed_pending(memory.context, embed.START, day(5))
     assert memory.value("select fidelity from activity") == 1
+
+
+def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk: UUID) -> None:
+    found = memory.ask("Where does Mira hide the spare key?", at=20)
+    assert (found.results, found.deep) == ([], 1)
+    assert memory.ask("zqx vvkp", at=20).deep == 0
+    assert memory.value("select id from deep") == sunk
+    assert regrets.read(memory.context.redis, "default") == regrets.total(memory.context.redis) == 1
+    memory.add("The oboe is in its case.", at=20)
+    assert memory.ask("Where is the oboe?", at=20).deep is None
+
+
+def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_be_forgotten(
+    memory: Memory, sunk: UUID
+) -> None:
+    recent, asked = memory.add("Mira's spare key is red.", at=20, decay_class="session"), memory.add("The key is mine.")
+    memory.forget(asked, at=20)
+    live = memory.add("Mira has a key ring.", at=25)
+    memory.decay(25)
+    found = memory.ask("Where does Mira hide the spare key?", at=26, deep=True)
+    assert {one.id: one.deep for one in found.results} == {sunk: "faded", recent: "faded", live: None}
+    assert memory.ids("Where does Mira hide the spare key?", at=26, deep=True, tag="home") == [sunk]
+    assert memory.ids("Where does Mira hide the spare key?", at=26) == [live]
+
+
+def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory: Memory, sunk: UUID) -> None:
+    other = memory.add("Mira waters the blue flower.", at=3, decay_class="session")
+    memory.decay(5)
+    memory.sink(at=7)
+    assert set(memory.ids("Where is the key behind the flower?", at=20, deep=True)) == {sunk, other}
+    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], [sunk])
+    assert memory.sink(at=20) == 1
+    assert memory.ids("Where is the spare key?", at=20) == [sunk]
+    assert memory.value("select details ->> 'by' from events where what = 'restored'") == "recall"
+    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([], [])
+
+
+def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:
+    embed.reset(memory.context)
+    assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]

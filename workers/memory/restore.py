@@ -127,6 +127,18 @@ def restore_ended_within(
     return _restore(context, db, tenant, ids, now, by=by)
 
 
+def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> tuple[list[UUID], list[UUID]]:
+    """Restore those of some facts that ended by themselves, since a recall used them; leave the others as they are.
+
+    Returns those restored, and which of these have less than the full vector. It does not count as a restoration on
+    request, of which the second pins.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        outcomes, faded = ({}, []) if tenant is None else _restore(context, db, tenant, ids, at, by="recall")
+    return [id_ for id_, one in outcomes.items() if isinstance(one, Outcome) and one.action == "restored"], faded
+
+
 def _restore(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:

@@ -63,8 +63,9 @@ WEIGH = r"""
         ) end as signature,
         coalesce(
             hidden_because(
-                forgotten_at, forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until,
-                activity.expires_at, ends_at, is_held(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
+                case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
+                forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until, activity.expires_at,
+                ends_at, %(deep)s or is_held(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),
             case
@@ -91,7 +92,7 @@ WEIGH = r"""
 
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
-        role, source_date, created_at, decay_class,
+        role, source_date, created_at, decay_class, forgotten_reason as deep,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         coalesce(
             branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until) < %(silent_since)s, false
@@ -146,13 +147,17 @@ SHARED = """
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a recall may see: the instant, and the filters that hold in every arm; `ever` finds hidden facts as well."""
+    """What a recall may see: the instant, and the filters that hold in every arm.
+
+    `ever` finds hidden facts as well, and `deep` shows those of them that ended by themselves.
+    """
 
     now: datetime
     filters: Filters = NO_FILTERS
     as_of: datetime | None = None
     known_as_of: datetime | None = None
     ever: bool = False
+    deep: bool = False
 
     @property
     def looks_back(self) -> bool:
@@ -160,7 +165,7 @@ class Scope:
 
         Reads as of the present or later do not: they find and score what any read at `now` does.
         """
-        return self.ever or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
+        return self.ever or self.deep or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
 
     @property
     def selects(self) -> bool:
@@ -170,6 +175,7 @@ class Scope:
     def parameters(self) -> dict[str, Any]:
         """Return what statements take of a scope."""
         own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
+        own |= {"deep": self.deep}
         tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
         return own | self.filters.filters() | {"tier": tier, "sessions": _as_stored(self.filters.session)}
 
@@ -241,6 +247,7 @@ class Description:
     source_date: datetime | None
     created_at: datetime
     decay_class: str | None
+    deep: str | None
     durability: str | None
     stale: bool
 

@@ -6,14 +6,19 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from pgvector import Bit
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import imports, packing
 from workers.storage.connection import Connection
 
 FINGERPRINT = 32767
+
+MOST_WORDS = 8
+"""Of a question so many stems are looked for in what is deep, the rarest."""
 
 # Activity first, as in every transaction. What another transaction has locked is left for the next batch. A superseded
 # fact has ended by more than itself, and stays.
@@ -130,6 +135,38 @@ UNPACKED = """
     vectors as (select * from vectors where false)
 """
 
+ANY = "select exists (select from deep where namespace = %(namespace)s)"
+
+# The namespace is read once; by each of both measures the best come out. What was merged says nothing of its own.
+SEARCH = """
+    with measured as materialized (
+        select id, signature <~> %(query)s as bits, marked(words, %(places)s, %(weights)s) as said
+        from deep where namespace = %(namespace)s and get_byte(body, 8) <> 4
+    )
+    select distinct id, bits, said
+    from (
+        (select * from measured where bits is not null order by bits limit %(limit)s)
+        union all
+        (select * from measured where said > 0 order by said desc limit %(limit)s)
+    ) as best
+"""
+
+HOLDING = """
+    select array(
+        select (stem = any(held.lexemes))::int from unnest(%(stems)s::text[]) with ordinality as asked (stem, place)
+        order by place
+    )
+    from unnest(%(texts)s::text[]) with ordinality as given (body, number)
+    cross join lateral (select tsvector_to_array(stemmed(readable(body))) as lexemes) as held
+    order by number
+"""
+
+BODIES = """
+    select namespace, id, forgotten_at, body, signature is not null as signed from deep
+    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
+"""
+
 OTHERS = """
     select namespace, id, forgotten_at, body, signature is not null as signed from deep
     where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
@@ -239,6 +276,44 @@ def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     imports.add_contradictions(db, namespace, _beside(rows, "contradictions"))
     imports.add_likenesses(db, namespace, _beside(rows, "likenesses"))
     return len(rows)
+
+
+def any_in(db: Connection, namespace: int) -> bool:
+    """Return whether anything of a namespace is deep."""
+    row = db.execute(ANY, {"namespace": namespace}).fetchone()
+    return bool(row and row[0])
+
+
+def search(
+    db: Connection, namespace: int, query: Bytes | None, stems: Sequence[str], weights: Sequence[float], limit: int
+) -> list[tuple[UUID, float | None, float]]:
+    """Return the facts of a namespace that are nearest to the (128,) query, and those that seem to hold most stems.
+
+    Each has the bits in which its signature differs, if there are both, and the sum of the weights of the stems that
+    it seems to hold; of these at most `MOST_WORDS`.
+    """
+    missing = MOST_WORDS - len(stems)
+    given = {
+        "namespace": namespace,
+        "query": None if query is None else Bit(query.tobytes()),
+        "places": [*packing.places(stems), *[0] * missing],
+        "weights": [*weights, *[0.0] * missing],
+        "limit": limit,
+    }
+    return db.execute(SEARCH, given).fetchall()
+
+
+def holding(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
+    """Return for each fact which of n stems its text holds, as 0 and 1."""
+    with db.cursor(row_factory=class_row(Deep)) as cursor:
+        bodies = cursor.execute(BODIES, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    said = {one.id: packing.unpack(one.body)[0] for one in bodies}
+    texts = [_said(said[id_]) if id_ in said else "" for id_ in ids]
+    return [held for (held,) in db.execute(HOLDING, {"texts": texts, "stems": list(stems)})]
+
+
+def _said(fact: packing.Columns) -> str:
+    return " ".join(fact[name] or "" for name in ("text", "category", "entity", "key", "value"))
 
 
 def found(db: Connection, given: dict[str, Any]) -> list[Deep]:

@@ -46,6 +46,8 @@ def recalled(found: Recalled) -> dict[str, Any]:
         "results": [_result(result) for result in found.results],
         "by_meaning": found.by_meaning,
     }
+    if found.deep is not None:
+        answer["deep"] = found.deep
     if found.left_out is not None:
         answer["left_out"] = found.left_out
     if found.why is not None:
@@ -67,6 +69,8 @@ def injected(done: Injection) -> dict[str, Any]:
         "facts": [_injected(line) | _why(line.fact) for line in done.lines],
         "by_meaning": done.recalled.by_meaning,
     }
+    if done.recalled.deep is not None:
+        answer["deep"] = done.recalled.deep
     if done.recalled.left_out is not None:
         cut = [_cut(line, rank) for rank, line in enumerate(done.cut, start=len(done.lines) + 1)]
         answer["left_out"] = cut + done.recalled.left_out

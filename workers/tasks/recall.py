@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from celery import Task
 from ebb.contract import recall as contract
 from ebb.contract.operation import Params
-from ebb.contract.values import FactIds, Instant, Namespace
+from ebb.contract.values import FactIds, Flag, Instant, Namespace
 from pydantic import Field
 
 from workers.celery import settings
@@ -21,6 +21,7 @@ from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
+from workers.memory import restore as restoring
 from workers.memory import touch as touching
 from workers.memory.recall import Preferences, Question
 from workers.tasks import answers
@@ -41,12 +42,14 @@ class RecallTask(LaneTask):
     # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
     resultrepr_maxsize = 200
 
-    def touch_afterwards(self, namespace: str, ids: Iterable[UUID], at: datetime, question: str) -> None:
+    def touch_afterwards(
+        self, namespace: str, ids: Iterable[UUID], at: datetime, question: str, *, deep: bool = False
+    ) -> None:
         """Note on this request what its answer returns, if that is anything, and which question it answers."""
         returned = [str(id_) for id_ in ids]
         if returned:
             own = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
-            self.request.touch_after = own | {"question": repeats.key(question)}
+            self.request.touch_after = own | {"question": repeats.key(question)} | ({"deep": True} if deep else {})
 
     def weigh(self, asked: contract.Recall | contract.Context) -> None:
         """Refuse a recall of too great a cost; one that is not light takes a slot of the bulk lane, or waits for it.
@@ -102,12 +105,14 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
         known_as_of=asked.known_as_of,
         explain=asked.explain,
         why=asked.why,
+        deep=asked.deep,
     )
     self.weigh(asked)
     with self.active(), timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
     if asked.touch and asked.why is None and not asked.is_past:
-        self.touch_afterwards(asked.namespace, (result.id for result in found.results), at, asked.query)
+        ids = [result.id for result in found.results]
+        self.touch_afterwards(asked.namespace, ids, at, asked.query, deep=asked.deep)
     return answers.recalled(found)
 
 
@@ -125,12 +130,16 @@ def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
 
 
 class Touched(Params):
-    """Facts that were recalled at an instant; `question` is the key of the question that they answered."""
+    """Facts that were recalled at an instant; `question` is the key of the question that they answered.
+
+    With `deep` those that had ended by themselves live again.
+    """
 
     ids: FactIds
     at: Instant
     namespace: Namespace
     question: Annotated[int, Field(ge=0, le=repeats.LATEST)] | None = None
+    deep: Flag = False
 
 
 @internal("memory.touch", Touched, base=LaneTask, ignore_result=True)
@@ -139,8 +148,10 @@ def touch(self: Task, asked: Touched) -> None:
     if len(asked.ids) > SMALL:
         take_slot(self, asked, asked.namespace)
     seen_at = write_instant(self, asked.at, refuse=False)
-    touched = touching.touch(context, asked.namespace, asked.ids, seen_at, use_of(self), asked.question)
-    regenerate_used(asked.namespace, touched.faded)
+    revived, faded = restoring.revive(context, asked.namespace, asked.ids, seen_at) if asked.deep else ([], [])
+    ids = [id_ for id_ in asked.ids if id_ not in revived]
+    touched = touching.touch(context, asked.namespace, ids, seen_at, use_of(self), asked.question)
+    regenerate_used(asked.namespace, [*faded, *touched.faded])
 
 
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
@@ -183,12 +194,14 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
             importance_recency=_chosen(asked.use_importance_recency, settings.importance_recency),
         ),
         entities=_entities(asked),
+        deep=asked.deep,
     )
     self.weigh(asked)
     with self.active():
         done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
-        self.touch_afterwards(asked.namespace, (line.fact.id for line in done.lines), at, asked.query)
+        ids = [line.fact.id for line in done.lines]
+        self.touch_afterwards(asked.namespace, ids, at, asked.query, deep=asked.deep)
     return answers.injected(done)
 
 

@@ -47,6 +47,7 @@ class Result:
     tags: list[str]
     importance: float
     decay_class: str | None
+    deep: str | None
     durability: str | None
     stale: bool
     source_date: datetime | None
@@ -58,12 +59,16 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a recall found, best first; whether meaning was searched too; and what it left out, if that was asked."""
+    """What a recall found, best first; whether meaning was searched too; and what it left out, if that was asked.
+
+    `deep` says, where it found nothing, how much that fits there is in deep memory.
+    """
 
     results: list[Result]
     by_meaning: bool
     left_out: list[dict[str, Any]] | None = None
     why: dict[str, Any] | None = None
+    deep: int | None = None
 
 
 def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:

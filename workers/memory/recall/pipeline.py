@@ -41,7 +41,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     with timed("recall embed"):
         query = None if question.filters.tag else _embed(context, question.text)
     as_of = question.as_of or question.known_as_of
-    scope = Scope(now, question.filters, as_of, question.known_as_of)
+    scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:

@@ -26,7 +26,7 @@ class Question:
 
     Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
     looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
-    of a fact, change nothing of the results.
+    of a fact, change nothing of the results. `deep` also finds what ended by itself.
     """
 
     text: str
@@ -39,3 +39,9 @@ class Question:
     preferences: Preferences = UNSCALED
     why: UUID | None = None
     entities: tuple[str, ...] | None = None
+    deep: bool = False
+
+    @property
+    def looks_back(self) -> bool:
+        """Return whether it asks what was true or known as of an instant."""
+        return self.as_of is not None or self.known_as_of is not None

@@ -28,6 +28,7 @@ from ebb.contract.values import (
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
 )
+DEEP = "where nothing fits: how many facts in deep memory do; ask with `deep` to get them"
 AS_OF = "what was true at this instant, ISO 8601 with zone or a date, superseded facts included"
 KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
 
@@ -90,6 +91,9 @@ class Recall(Filters, Explained):
     )
 
     query: Annotated[Query, Field(description="a question or topic in your own words")]
+    deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
+        False
+    )
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
 
 
@@ -114,6 +118,9 @@ class Context(Filters, Timed):
     )
 
     query: Annotated[Query, Field(description="what the next prompt is about, such as the user's message")]
+    deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
+        False
+    )
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
     max_tokens: Annotated[
         Annotated[int, Field(ge=1, le=1_000_000), Whole] | None,
@@ -166,6 +173,7 @@ class Result(Answer):
     fidelity: str
     ends_at: datetime | None = None
     ends_for: str | None = None
+    deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
     role: Annotated[Role | None, Field(description="who said it")] = None
 
 
@@ -174,6 +182,7 @@ class Recalled(Answer):
 
     results: list[Result]
     by_meaning: bool | None = Field(None, description=BY_MEANING)
+    deep: int | None = Field(None, description=DEEP)
 
 
 class Known(Answer):
@@ -201,6 +210,7 @@ class Injected(Answer):
     context: str
     tokens: int
     by_meaning: bool | None = Field(None, description=BY_MEANING)
+    deep: int | None = Field(None, description=DEEP)
 
 
 RECALL = Operation("memory.recall", Recall, Recalled, "recall", route="POST /memory/recall")

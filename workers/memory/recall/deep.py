@@ -1,0 +1,118 @@
+"""Deep memory in a recall: what ended by itself comes up to be searched, or is only counted where nothing else fits."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from workers.context import Context
+from workers.coordination import regrets
+from workers.core import ranking, relevance, signature
+from workers.core.arrays import Vectors
+from workers.errors import EmbeddingError
+from workers.memory.recall import pipeline, text_arm
+from workers.memory.recall.answer import Recalled
+from workers.memory.recall.question import Question
+from workers.storage import deep, namespaces, words
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
+from workers.storage.namespaces import Namespace
+
+FITTING = 0.1
+"""The relevance from which a fact in deep memory is one that fits."""
+
+COMING_UP = 100
+"""How many facts come up for a question, the most promising by words and meaning."""
+
+
+def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
+    """Return the facts that fit a question best, as `pipeline.recall` does, on request also of deep memory.
+
+    What comes up to be searched stays a tombstone until it is used, and sinks again with the next purge. Where an
+    ordinary recall finds nothing, it counts how much there is in deep memory that fits. Questions whose best answer
+    lies there are counted.
+    """
+    if question.deep:
+        _come_up(context, namespace, question)
+    found = pipeline.recall(context, namespace, question, now)
+    if not (question.deep or found.results or question.looks_back or question.why):
+        found = replace(found, deep=_fitting(context, namespace, question))
+    if found.deep or (found.results and found.results[0].deep):
+        regrets.count(context.redis, namespace)
+    return found
+
+
+def _come_up(context: Context, namespace: str, question: Question) -> None:
+    with _searched(context, namespace, question) as (db, tenant, found):
+        if found.ids:
+            by_words = np.array(found.words)
+            similar = np.array(found.similarities)
+            promise = ranking.fuse(by_words, similar, context.embedder.weight)
+            best = np.argsort(-promise, kind="stable")[:COMING_UP]
+            deep.surface(db, tenant, [found.ids[place] for place in best])
+
+
+def _fitting(context: Context, namespace: str, question: Question) -> int:
+    """Return how many of the most promising facts in deep memory are relevant enough for an answer."""
+    with _searched(context, namespace, question) as (db, tenant, found):
+        if not found.ids:
+            return 0
+        holding = np.array(deep.holding(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
+    known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
+    asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words)
+    similar = np.nan_to_num(np.array(found.similarities))
+    weights = relevance.of_embedder(context.embedder.name)
+    return int((relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= FITTING).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Promising:
+    """Facts in deep memory: how much of the question's words each seems to hold, and its similarity.
+
+    Beside them what the namespace knows of the question: its stems, in how many live facts each stands, how many facts
+    there are, and how many words these have.
+    """
+
+    ids: list[UUID] = field(default_factory=list)
+    words: list[float] = field(default_factory=list)
+    similarities: list[float] = field(default_factory=list)
+    stems: list[str] = field(default_factory=list)
+    facts_of_stems: list[int] = field(default_factory=list)
+    facts: int = 0
+    mean_words: float = 1.0
+
+
+@contextmanager
+def _searched(context: Context, namespace: str, question: Question) -> Iterator[tuple[Connection, int, Promising]]:
+    """Search deep memory by words and meaning; give what is promising, and the open transaction."""
+    query = None
+    with suppress(EmbeddingError):
+        query = context.queries.embed(question.text)
+    with transaction(context.database_url, wait=READ_WAIT_SECONDS) as db:
+        tenant = namespaces.find(db, namespace)
+        if tenant is None or not deep.any_in(db, tenant.id):
+            yield db, 0, Promising()
+        else:
+            usable = query if tenant.embedder == context.embedder.name else None
+            yield db, tenant.id, _promising(db, tenant, question.text, usable)
+
+
+def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None) -> Promising:
+    terms = [term for term in words.of_query(db, tenant.id, text) if term.stem]
+    rarest = text_arm.informative(terms, deep.MOST_WORDS)
+    frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
+    weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
+    own = None if query is None else signature.encode(query[None, :])[0]
+    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), COMING_UP)
+    bits = np.array([signature.BITS if one is None else one for _, one, _ in rows], dtype=np.float64)
+    return Promising(
+        [id_ for id_, _, _ in rows],
+        [said for _, _, said in rows],
+        signature.cosines(bits).tolist() if query is not None else [0.0] * len(rows),
+        [term.lexeme for term in rarest],
+        [term.facts for term in rarest],
+        tenant.counted_facts,
+        tenant.counted_words / max(tenant.counted_facts, 1) or 1.0,
+    )
