@@ -89,7 +89,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def ending(fact: dict[str, Any]) -> str | None:
-    """Return the day on which a fact ends if it is never used, and why; nothing if it never does."""
+    """Return when a fact ends if it is never used, and why; why it ended, if that is over; nothing if it never does."""
+    if fact.get("deep"):
+        return f"deep: {fact['deep']}"
     at = fact.get("ends_at")  # absent in answers of older workers
     return f"{at[:10]} {fact['ends_for']}" if at else None
 

@@ -45,11 +45,19 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
         output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
     else:
         output.console().print(f"Nothing in {namespace!r} fits. Store facts with `ebb store` or `ebb import`.")
+    _say_deep(answer)
     if "tag" not in asked:
         output.say_words_alone(answer)
     if asked["explain"]:
         _print_parts(answer["results"])
         _print_left_out(answer["left_out"])
+
+
+def _say_deep(answer: dict[str, Any]) -> None:
+    """Say how much that fits there is in deep memory."""
+    if count := answer.get("deep"):
+        facts = "1 fact that fits" if count == 1 else f"{count} facts that fit"
+        output.console(stderr=True).print(f"{facts} ended by themselves: ask again with --deep.", style="yellow")
 
 
 def _text(one: dict[str, Any]) -> str:
@@ -83,6 +91,7 @@ def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
     """Print what to put before an agent's context: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:
         typer.echo(answer["context"])
+    _say_deep(answer)
     if "tag" not in asked:
         output.say_words_alone(answer)
     if asked["explain"]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from api.transport import AWAY
-from workers.coordination import bulk, embedder_pause, outbox, signals, timings
+from workers.coordination import bulk, embedder_pause, outbox, regrets, signals, timings
 from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
@@ -164,6 +164,11 @@ class _System:
         yield from self._waiting()
         yield from self._pause()
         yield from self._timings()
+        regretted = CounterMetricFamily(
+            "ebb_regrets", "Questions whose best answer had ended by itself and lies in deep memory"
+        )
+        regretted.add_metric([], regrets.total(self._door.redis))
+        yield regretted
         measured = self._measured()
         if measured is not None:
             yield from _facts(measured)

@@ -25,14 +25,15 @@ SHOWN = (
 """What an agent sees of a listed fact."""
 
 
-@tool_of(RECALL, f"query limit {FILTERS} as_of explain", types=FEW)
+@tool_of(RECALL, f"query limit {FILTERS} as_of deep explain", types=FEW)
 def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 
     Returns {"results": [{"id", "text", "score", "tier", "created_at", …}], "by_meaning"}, best first; nothing that fits
-    is an empty list. Where `by_meaning` is false only words were matched: ask again in other words. Being recalled
-    strengthens facts. For one property of a known person or thing `lookup` is surer, and to fill a prompt within a
-    budget of tokens use `context`.
+    is an empty list, where `deep` may say how many facts fit that ended by themselves: ask again with `deep` for those.
+    Where `by_meaning` is false only words were matched: ask again in other words. Being recalled strengthens facts. For
+    one property of a known person or thing `lookup` is surer, and to fill a prompt within a budget of tokens use
+    `context`.
     """
     return {"results": [], **brief(_asked(call, RECALL, given))}
 
@@ -63,7 +64,7 @@ def _cut(answer: Answer) -> Answer:
     }
 
 
-@tool_of(CONTEXT, "query limit max_tokens order", types=FEW)
+@tool_of(CONTEXT, "query limit max_tokens order deep", types=FEW)
 def context(call: Call, given: dict[str, Any]) -> Answer:
     """Return remembered facts as a block of text to put before a prompt, within a budget of tokens.
 

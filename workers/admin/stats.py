@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from workers.context import Context
+from workers.coordination import regrets
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
@@ -15,6 +16,7 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
+DEEP = "deep"
 FIDELITIES = ("full", "pooled", "fingerprint")
 SOURCES = ("auto", "explicit", UNCLASSED)
 BATCH = 50_000
@@ -29,7 +31,8 @@ class Stats:
     `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them; `turns`
     how many turns of sessions were told, by which episodes age; `episodes` how many of each durability there are, and
     how many of them are stale; `gap` between which instants no pass came, if what ended then waits for confirmation;
-    `branch_of` of which namespace it is an older copy.
+    `branch_of` of which namespace it is an older copy; `deep` how many of the forgotten ones are in deep memory, and
+    `regretted` for how many questions the best answer lay there.
     """
 
     facts: int
@@ -47,6 +50,8 @@ class Stats:
     pinned: int
     turns: int
     episodes: dict[str, int]
+    deep: int
+    regretted: int
     gap: dict[str, str] | None = None
     branch_of: str | None = None
 
@@ -95,6 +100,8 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         turns=tenant.turns if tenant else 0,
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
+        deep=forgotten[DEEP],
+        regretted=regrets.read(context.redis, namespace),
         gap=state.gap,
         branch_of=own.original if own else None,
     )
