@@ -94,9 +94,9 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         for fact in day["facts"]:
             line = f"{day['at'][:10]}  {fact['change']:<13}  {fact['id']}  {fact['text']}"
             output.console().print(line, markup=False)
-    totals = {name: found[name] for name in ("unchanged", "totals") if found.get(name)}
+    totals = {"now": found.get("unchanged"), "with --set" if found.get("unchanged") else "": found.get("totals")}
     columns = ["facts", "forgotten", "held", "recalled_lately", "bytes_freed"]
-    rows = [[name, *(one[column] for column in columns)] for name, one in totals.items()]
+    rows = [[name, *(one[column] for column in columns)] for name, one in totals.items() if one]
     output.print_table(["", *(column.replace("_", " ") for column in columns)], rows)
 
 
