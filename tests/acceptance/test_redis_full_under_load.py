@@ -18,7 +18,7 @@ from workers.errors import BusyError
 
 pytestmark = pytest.mark.acceptance
 
-ROOM = 32 * 1024**2
+ROOM = 16 * 1024**2
 """Bytes that the server may use beyond what it does when the workers run."""
 
 
@@ -84,11 +84,11 @@ def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_whe
 
 
 def test_a_flood_is_refused_before_redis_is_full_and_all_that_was_accepted_is_stored(small: LiveSystem) -> None:
-    accepted = []
+    accepted, ballast = [], {"letter": "x" * 60_000}
     with limited(small) as keys, small.client("mira") as client:
         with pytest.raises(BusyError, match=r"`maxmemory`"):  # noqa: PT012 - the flood ends by it
             while True:
-                accepted.append(client.store(f"Fact {len(accepted)} {'x' * 60_000}", wait=False)["id"])
+                accepted.append(client.store(f"Fact {len(accepted)}.", metadata=ballast, wait=False)["id"])
         small.start("worker", "maintenance")
         eventually(lambda: outbox.size(small.own_keys) == 0, "all are stored")
         assert keys.llen("store") == 0

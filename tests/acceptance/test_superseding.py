@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from live_system import LiveSystem
 
+from api import archive_import
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
@@ -67,25 +68,26 @@ def test_a_message_that_supersedes_and_comes_twice_does_so_once_and_answers_the_
 
 
 def test_an_imported_history_is_superseded_across_all_its_batches(
-    live: LiveSystem, namespace: str, tmp_path: Path
+    live: LiveSystem, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [str(uuid4()) for _ in range(2_600)]
+    monkeypatch.setattr(archive_import, "WINDOW", 50)
+    ids = [str(uuid4()) for _ in range(260)]
     start = datetime.now(UTC) - timedelta(days=2)
     history: list[dict[str, Any]] = [
-        {"id": id_, "text": f"The lighthouse {number % 1_300} shines {'green' if number < 1_300 else 'red'}."}
+        {"id": id_, "text": f"The lighthouse {number % 130} shines {'green' if number < 130 else 'red'}."}
         | {"created_at": (start + timedelta(seconds=number)).isoformat()}
-        | ({} if number < 1_300 else {"supersedes": ids[number - 1_300]})
+        | ({} if number < 130 else {"supersedes": ids[number - 130]})
         for number, id_ in enumerate(ids)
     ]
     file = tmp_path / "history.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in history))
     counts = live.ebb_json("import", str(file), "--namespace", namespace)
-    assert (counts["added"], counts["updated"], counts["rejected"]) == (1_300, 1_300, 0)
+    assert (counts["added"], counts["updated"], counts["rejected"]) == (130, 130, 0)
     with live.client(namespace) as client:
-        assert client.stats()["facts"] == 1_300
+        assert client.stats()["facts"] == 130
         found = client.recall("lighthouse 7 shines", as_of=(start + timedelta(seconds=8)).isoformat())["results"]
     assert "The lighthouse 7 shines green." in {one["text"] for one in found}
-    assert live.ebb_json("import", str(file), "--namespace", namespace)["updated"] == 1_300
+    assert live.ebb_json("import", str(file), "--namespace", namespace)["updated"] == 130
 
 
 def test_a_superseded_line_of_an_export_stays_superseded(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
