@@ -140,7 +140,7 @@ def reinforce(
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
-            log.info("reinforced %s of %s by %g", id_, namespace, boost)
+            log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant.id, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
 
