@@ -33,12 +33,12 @@ KEYS = {
 """The tables that are compared row by row, and what a row is known by."""
 
 # Of activity all but whether a fact was compared with the others: a consolidation that comes again late also looks at
-# what was restored since, and finds nothing; what it has to find is in `likenesses`. Of namespaces all but when
-# something was noted of them. Of facts all but when a tombstone was written, and by which run, whose id is made up, and
+# what was restored since, and finds nothing; what it has to find is in `likenesses`; and but what follows from the
+# estimate below. Of namespaces all but when something was noted of them, and by how many facts they were estimated. Of facts all but when a tombstone was written, and by which run, whose id is made up, and
 # the salience of their content, an estimate by the words that were counted at that moment.
 READ = {
     "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[] as row from facts as t",
-    "activity": "select to_jsonb(t) - 'compared' as row from activity as t",
+    "activity": "select to_jsonb(t) - '{compared,worth}'::text[] as row from activity as t",
     "vectors": "select to_jsonb(t) || jsonb_build_object('embedding', embedding::text) as row from vectors as t",
     "signatures": "select to_jsonb(t) as row from signatures as t",
     "forgotten_hashes": "select to_jsonb(t) as row from forgotten_hashes as t",
@@ -52,7 +52,7 @@ READ = {
     "documents": "select to_jsonb(t) as row from documents as t",
     "lexemes": "select to_jsonb(t) as row from lexemes as t",
     "namespaces": """
-        select to_jsonb(t) - '{counted_at,due_noted,settings_changed_at}'::text[]
+        select to_jsonb(t) - '{counted_at,due_noted,settings_changed_at,estimated_facts}'::text[]
             || jsonb_build_object('held_since', held_since is not null) as row
         from namespaces as t
     """,
