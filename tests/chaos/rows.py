@@ -33,9 +33,10 @@ KEYS = {
 """The tables that are compared row by row, and what a row is known by."""
 
 # Of activity all but whether a fact was compared with the others: a consolidation that comes again late also looks at
-# what was restored since, and finds nothing; what it has to find is in `likenesses`; and but what follows from the
-# estimate below. Of namespaces all but when something was noted of them, and by how many facts they were estimated. Of facts all but when a tombstone was written, and by which run, whose id is made up, and
-# the salience of their content, an estimate by the words that were counted at that moment.
+# what was restored since, and finds nothing; what it has to find is in `likenesses`. Of namespaces all but when
+# something was noted of them. Of facts all but when a tombstone was written, and by which run, whose id is made up. Of
+# all of them without the salience of content and what follows from it, an estimate by the words that were counted at
+# that moment.
 READ = {
     "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[] as row from facts as t",
     "activity": "select to_jsonb(t) - '{compared,worth}'::text[] as row from activity as t",
