@@ -33,7 +33,7 @@ from ebb.contract import admin, graph, reports, retention
 from ebb.contract import decay as fading
 from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
-from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
 from uuid_utils.compat import uuid7
 
 from api.methods import Method
@@ -87,6 +87,7 @@ class Client(Sender):
         return self.send("memory.bring_back", arguments)
 
     recall = Method(RECALL)
+    recall_many = Method(RECALL_MANY)
     lookup = Method(LOOKUP)
     context = Method(CONTEXT)
     fact = Method(reports.FACT)

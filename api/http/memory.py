@@ -1,12 +1,12 @@
 """Routes that ask and relate: recall, lookup and context, reports on a namespace, links and relations."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, Edge, Entity
 from ebb.contract.operation import Operation
-from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
 from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS
-from ebb.contract.values import MOST_RESULTS, Flag
+from ebb.contract.values import MOST_QUESTIONS, MOST_RESULTS, Flag, Shallow
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
@@ -21,6 +21,14 @@ class ByKey(BaseModel):
     """What depends on the caller's key."""
 
     touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
+
+
+class Questions(BaseModel):
+    """Questions over HTTP are objects."""
+
+    queries: list[Annotated[dict[str, Any], Shallow]] = Field(
+        min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"
+    )
 
 
 class Ends(BaseModel):
@@ -53,12 +61,29 @@ def touches(memory: Session, wanted: bool | None) -> bool:
     return "write" in memory.caller.scopes if wanted is None else wanted
 
 
+def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with what depends on the caller's key.
+
+    Raises:
+        RefusedError: the key does not open each of the namespaces, or use is to count and it may not write.
+    """
+    names = given.get("namespaces") or []
+    if not isinstance(names, list) or any(name != memory.namespace for name in names):
+        memory.caller.check("system")
+    return given | {"touch": touches(memory, given.get("touch"))}
+
+
 def _ask(operation: Operation) -> operations.Act:
     def act(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
         own = {"limit": MOST_RESULTS} if operation is LOOKUP else {}
-        return memory.perform(operation, own | given | {"touch": touches(memory, given.get("touch"))})
+        return memory.perform(operation, own | _by_key(memory, given))
 
     return act
+
+
+def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    """Answer many questions, or none where one is not allowed."""
+    return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
 
 
 def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
@@ -70,10 +95,11 @@ def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
     return found["edges"]
 
 
+operations.add(routes, RECALL_MANY, Reader, _ask_many, own=Questions.model_fields, tags=["recall"])
 for operation in (RECALL, LOOKUP, CONTEXT):
     operations.add(
         routes, operation, Reader, _ask(operation), own=ByKey.model_fields, tags=["recall"],
-        problems=(404,) if operation is RECALL else (),
+        problems=(404,) if operation in (RECALL, CONTEXT) else (),
     )  # fmt: skip
 operations.add(routes, LINK, Writer, problems=(404,), tags=["graph"])
 operations.add(

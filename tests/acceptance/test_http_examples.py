@@ -33,6 +33,7 @@ WALK: dict[str, dict[str, Any]] = {
     "DELETE /memory/facts/{id}/pin": {},
     "GET /memory/facts/{id}/history": {},
     "POST /memory/recall": {"json": {"query": "Where is the key?", "limit": 1, "explain": True}},
+    "POST /memory/recall/batch": {"json": {"queries": [{"query": "Where is the key?", "limit": 1}, {"query": " "}]}},
     "GET /memory/lookup": {"params": {"entity": "key"}},
     "POST /memory/context": {"json": {"query": "Where is the key?"}},
     "GET /memory/graph/edges": {},

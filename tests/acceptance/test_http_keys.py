@@ -38,6 +38,9 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),
     ("DELETE", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{pinned}/pin", None),
     ("POST", "/memory/recall"): ("read", "/memory/recall", {"query": "Where is the zebra?", "explain": True}),
+    ("POST", "/memory/recall/batch"): (
+        "read", "/memory/recall/batch", {"queries": [{"query": "Where is the zebra?", "explain": True}]},
+    ),
     ("GET", "/memory/lookup"): ("read", "/memory/lookup?entity=zebra&key=name", None),
     ("POST", "/memory/context"): ("read", "/memory/context", {"query": "Where is the zebra?", "explain": True}),
     ("POST", "/memory/links"): (
@@ -289,3 +292,42 @@ def test_reading_with_a_key_that_may_not_write_is_no_use(live: LiveSystem, serve
     assert served.post("/memory/recall", json=ask | {"touch": True}, headers=reader).status_code == 403
     live.settle()
     assert state(live, owner.namespace) == before
+
+
+@pytest.mark.parametrize("form", ["list", "text"])
+def test_a_question_to_several_namespaces_needs_a_key_that_opens_each(
+    live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str], form: str
+) -> None:
+    every = make_key(live, f"every-{uuid4()}", "read", "write", "admin", "system")
+    own = served.post("/memory/facts", json={"text": "A zebra crossing."}, headers=stranger).json()
+    name = live.rows(
+        "select name from namespaces join facts on namespace = namespaces.id where facts.id = %s", [own["id"]]
+    )
+    both = [owner.namespace, name[0][0]]
+    asked = {"query": "Where is the zebra?", "namespaces": both if form == "list" else ",".join(both)}
+    paths = {"/memory/recall": asked, "/memory/context": asked, "/memory/recall/batch": {"queries": [asked]}}
+    for path, body in paths.items():
+        for key in (stranger, owner.key):
+            refused = served.post(path, json=body, headers=key)
+            assert refused.status_code == 403
+            assert MARK not in refused.text
+    found = served.post("/memory/recall", json=asked, headers=every).json()["results"]
+    assert {one["namespace"] for one in found} == set(both)
+    (answer,) = served.post("/memory/recall/batch", json={"queries": [asked]}, headers=every).json()["answers"]
+    assert {one["namespace"] for one in answer["results"]} == set(both)
+    missing = served.post("/memory/recall", json=asked | {"namespaces": [*both, "nobody"]}, headers=every)
+    assert missing.status_code == 404
+    assert "nobody" in missing.text
+    mine = served.post("/memory/recall", json=asked | {"namespaces": [both[1]]}, headers=stranger).json()
+    assert {one["namespace"] for one in mine["results"]} == {both[1]}
+
+
+def test_what_several_namespaces_answered_is_strengthened_in_each(live: LiveSystem, served: httpx2.Client) -> None:
+    every = make_key(live, f"every-{uuid4()}", "read", "write", "admin", "system")
+    names, ids = [f"one-{uuid4()}", f"two-{uuid4()}"], []
+    for name in names:
+        key = make_key(live, name, "read", "write")
+        ids.append(served.post("/memory/facts", json={"text": f"The otter of {name}"}, headers=key).json()["id"])
+    served.post("/memory/recall", json={"query": "otter", "namespaces": names}, headers=every).raise_for_status()
+    live.settle()
+    assert live.rows("select recall_count from activity where fact = any(%s::uuid[])", [ids]) == [(1,), (1,)]

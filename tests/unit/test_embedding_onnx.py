@@ -41,7 +41,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
     together = embedder.embed(texts)
 
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(embedder.embed_query(text), vector, atol=1e-5)
+        np.testing.assert_allclose(embedder.embed_queries([text])[0], vector, atol=1e-5)
 
 
 def test_what_is_behind_the_models_limit_is_not_read() -> None:

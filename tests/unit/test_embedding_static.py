@@ -84,7 +84,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: StaticEmbedde
     together = embedder.embed(texts)
 
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_array_equal(embedder.embed_query(text), vector)
+        np.testing.assert_array_equal(embedder.embed_queries([text])[0], vector)
 
 
 def test_a_text_without_features_gets_the_axis_of_its_parts(embedder: StaticEmbedder) -> None:

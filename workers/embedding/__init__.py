@@ -54,11 +54,11 @@ class Embedder(Protocol):
             EmbeddingError: there are no usable vectors; nothing is returned in part.
         """
 
-    def embed_query(self, text: str) -> "Vectors":
-        """Return the (dims,) vector of a query, after one attempt and within two seconds where it asks a server.
+    def embed_queries(self, texts: Sequence[str]) -> "Vectors":
+        """Return the (n, dims) vectors of queries, after one attempt and within two seconds where it asks a server.
 
         Raises:
-            EmbeddingError: there is no usable vector.
+            EmbeddingError: there are no usable vectors.
         """
 
 

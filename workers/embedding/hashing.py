@@ -42,10 +42,9 @@ class HashingEmbedder:
             return np.empty((0, self.dims), np.float32)
         return from_counts(self.counts(texts), texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query."""
-        vector: Vectors = self.embed([text])[0]
-        return vector
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries."""
+        return self.embed(texts)
 
     def counts(self, texts: Sequence[str]) -> Vectors:
         """Return how many n-grams of each of n texts fall into each dimension, as (n, dims); a word is hashed once.

@@ -58,10 +58,9 @@ class LocalEmbedder:
             )
         return unit_rows(vectors, texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query."""
-        vector: Vectors = self.embed([text])[0]
-        return vector
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries."""
+        return self.embed(texts)
 
     @cached_property
     def _model(self) -> "SentenceTransformer":

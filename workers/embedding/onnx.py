@@ -50,10 +50,9 @@ class OnnxEmbedder:
             vectors[places] = self.means([encoded[place] for place in places])
         return unit_rows(vectors[:, : self.dims], texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query."""
-        vector: Vectors = self.embed([text])[0]
-        return vector
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries."""
+        return self.embed(texts)
 
     def _framed(self, numbers: list[int]) -> list[int]:
         return [self._pieces["[CLS]"], *numbers[: LONGEST - 2], self._pieces["[SEP]"]]

@@ -93,16 +93,15 @@ class OpenAIEmbedder:
         vectors = np.concatenate([self._request(batch, attempts) for batch in requests])
         return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query, after one attempt and EBB_EMBEDDING_QUERY_TIMEOUT at most."""
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries, after one attempt and EBB_EMBEDDING_QUERY_TIMEOUT at most."""
         try:
-            vector: Vectors = within(self._query_seconds, lambda: self.embed([text], retry=False))[0]
+            return within(self._query_seconds, lambda: self.embed(texts, retry=False))
         except TimeoutError:
             raise EmbedderAwayError(
                 f"{self._endpoint} did not answer a query within {self._query_seconds:g} s. Check that it is up; "
                 "raise EBB_EMBEDDING_QUERY_TIMEOUT if it is slow."
             ) from None
-        return vector
 
     def close(self) -> None:
         """Close the connections to the endpoint."""

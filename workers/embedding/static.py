@@ -47,10 +47,9 @@ class StaticEmbedder:
         meaning = normalise(self.sums(texts)) * np.float32(np.sqrt(SHARE))
         return unit_rows(np.concatenate([parts, meaning], axis=1), texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query."""
-        vector: Vectors = self.embed([text])[0]
-        return vector
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries."""
+        return self.embed(texts)
 
     def sums(self, texts: Sequence[str]) -> Vectors:
         """Return the sum of the vectors of each text's pieces, as (n, dims // 2)."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Protocol
 
 from workers.core.arrays import Vectors
@@ -63,14 +62,14 @@ class PausingEmbedder:
         """
         return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the (dims,) vector of a query.
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries.
 
         Raises:
             EmbedderPausedError: the embedder failed a moment ago.
-            EmbeddingError: there is no usable vector.
+            EmbeddingError: there are no usable vectors.
         """
-        return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_query(text))
+        return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_queries(texts))
 
     def close(self) -> None:
         """Close the connections of the other embedder."""
@@ -97,10 +96,8 @@ class Queries:
     """The queries that this process embedded lately."""
 
     def __init__(self, embedder: Embedder) -> None:
-        def one(text: str) -> Vectors:
-            return embedder.embed_query(text)
-
-        self._embed = lru_cache(maxsize=REMEMBERED)(one)
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
 
     def embed(self, text: str) -> Vectors:
         """Return the (dims,) vector of a query.
@@ -108,4 +105,19 @@ class Queries:
         Raises:
             EmbeddingError: the embedder fails.
         """
-        return self._embed(text)
+        return self.embed_all([text])[0]
+
+    def embed_all(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the (dims,) vectors of queries; those that are not known are embedded together.
+
+        Raises:
+            EmbeddingError: the embedder fails.
+        """
+        known = {text: self._known[text] for text in texts if text in self._known}
+        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+        size = self._embedder.batch
+        for batch in (unknown[start : start + size] for start in range(0, len(unknown), size)):
+            known |= zip(batch, self._embedder.embed_queries(batch), strict=True)
+        latest = {text: one for text, one in self._known.items() if text not in known} | known
+        self._known = dict(list(latest.items())[-REMEMBERED:])
+        return [known[text] for text in texts]

@@ -108,11 +108,22 @@ def reading(url: str) -> Iterator[Connection]:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
+    with reader(url) as db, db.transaction():
+        yield db
+
+
+@contextmanager
+def reader(url: str) -> Iterator[Connection]:
+    """Give a connection on which each `db.transaction()` is one as of `reading`, for several reads in a row.
+
+    Raises:
+        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
     with transaction(url, wait=READ_WAIT_SECONDS) as db:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         try:
-            with db.transaction():
-                yield db
+            yield db
         finally:
             if not db.closed:
                 db.isolation_level = None

@@ -66,7 +66,7 @@ def injected(done: Injection) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "context": done.text,
         "tokens": done.tokens,
-        "facts": [_injected(line) | _why(line.fact) for line in done.lines],
+        "facts": [_injected(line) | _origin(line.fact) for line in done.lines],
         "by_meaning": done.recalled.by_meaning,
     }
     if done.recalled.deep is not None:
@@ -96,8 +96,10 @@ def _injected(line: Line) -> dict[str, Any]:
     }
 
 
-def _why(fact: Result) -> dict[str, Any]:
-    return {} if fact.explain is None else {"explain": fact.explain}
+def _origin(fact: Result) -> dict[str, Any]:
+    """Return the parts of a score and the namespace, as far as they were asked for."""
+    said = {"explain": fact.explain, "namespace": fact.namespace}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _cut(line: Line, rank: int) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
 
 def _result(result: Result) -> dict[str, Any]:
     told = {name: getattr(result, name) for name in Result.__slots__}
-    for name in ("explain", "passage"):
+    for name in ("explain", "passage", "namespace"):
         if told[name] is None:
             del told[name]
     if result.passage is not None:
@@ -155,6 +157,6 @@ def _result(result: Result) -> dict[str, Any]:
     told["id"] = str(result.id)
     for name in ("source_date", "created_at", "ends_at"):
         told[name] = None if told[name] is None else shown(told[name])
-    if result.kind == "chunk":  # a file's path and the headings above (S122)
+    if result.kind == "chunk":  # a file's path and the headings above
         told |= {"path": result.source, "section": result.key or ""}
     return told

@@ -9,7 +9,8 @@ from uuid import UUID, uuid5
 
 from celery import Task
 from ebb.contract import recall as contract
-from ebb.contract.operation import Params
+from ebb.contract.faults import show
+from ebb.contract.operation import SHARED, Params, Timed
 from ebb.contract.values import FactIds, Flag, Instant, Namespace
 from pydantic import Field
 
@@ -17,16 +18,16 @@ from workers.celery import settings
 from workers.coordination import signals
 from workers.coordination.timings import timed
 from workers.core import cost, repeats
-from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError
+from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
 from workers.memory import restore as restoring
 from workers.memory import touch as touching
-from workers.memory.recall import Preferences, Question
+from workers.memory.recall import Preferences, Question, Recalled, Result
 from workers.tasks import answers
 from workers.tasks.bulk import SMALL, LaneTask, take_slot
-from workers.tasks.operation import Facts, internal, task_of
+from workers.tasks.operation import Facts, internal, task_of, validated
 from workers.tasks.task import context, use_of, uuid_of, write_instant
 from workers.validation.facts import own_words
 
@@ -43,24 +44,29 @@ class RecallTask(LaneTask):
     resultrepr_maxsize = 200
 
     def touch_afterwards(
-        self, namespace: str, ids: Iterable[UUID], at: datetime, question: str, *, deep: bool = False
+        self, namespace: str, shown: Iterable[Result], at: datetime, question: str, *, deep: bool = False
     ) -> None:
-        """Note on this request what its answer returns, if that is anything, and which question it answers."""
-        returned = [str(id_) for id_ in ids]
-        if returned:
-            own = {"namespace": namespace, "ids": returned, "at": at.isoformat()}
-            self.request.touch_after = own | {"question": repeats.key(question)} | ({"deep": True} if deep else {})
+        """Note on this request what its answer returns, by namespace, and which question it answers."""
+        returned: dict[str, list[str]] = {}
+        for one in shown:
+            returned.setdefault(one.namespace or namespace, []).append(str(one.id))
+        given = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
+        touches = [{"namespace": name, "ids": ids} | given for name, ids in returned.items()]
+        self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 
-    def weigh(self, asked: contract.Recall | contract.Context) -> None:
-        """Refuse a recall of too great a cost; one that is not light takes a slot of the bulk lane, or waits for it.
+    def weigh(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
+        """Refuse what costs too much; what is not light takes a slot of the bulk lane, or waits for it.
 
         Raises:
-            InvalidInputError: it costs more than EBB_MAX_RECALL_COST.
+            InvalidInputError: the questions together cost more than EBB_MAX_RECALL_COST.
         """
-        size, most = len(asked.query.encode()), settings.max_recall_cost
-        own = cost.of_recall(asked.limit, size, explain=asked.explain)
+        own, most = sum(map(_cost, questions)), settings.max_recall_cost
         if own > most:
-            raise InvalidInputError(_too_costly(asked.limit, size, own, most, explain=asked.explain))
+            raise InvalidInputError(
+                _too_costly(questions[0], own, most)
+                if len(questions) == 1
+                else f"queries: these cost {own} together, and EBB_MAX_RECALL_COST={most} is the most; ask fewer."
+            )
         if own > cost.LIGHT:
             take_slot(self, asked, asked.namespace)
 
@@ -70,15 +76,19 @@ class RecallTask(LaneTask):
 
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send the touch that this call noted on its request, if it did; a second delivery sends it by the same id."""
-        arguments = self.request.get("touch_after")
-        if arguments:
+        for place, arguments in enumerate(self.request.get("touch_after") or ()):
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
-            use = str(uuid5(uuid_of(task_id), "touch"))
+            use = str(uuid5(uuid_of(task_id), f"touch {place}" if place else "touch"))
             touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
 
 
-def _too_costly(limit: int, size: int, own: int, most: int, *, explain: bool) -> str:
-    facts = cost.most_facts(most, size, explain=explain)
+def _cost(asked: contract.Recall | contract.Context) -> int:
+    return cost.of_recall(asked.limit, len(asked.query.encode()), explain=asked.explain) * len(asked.namespaces or "1")
+
+
+def _too_costly(asked: contract.Recall | contract.Context, own: int, most: int) -> str:
+    limit, size, explain = asked.limit, len(asked.query.encode()), asked.explain
+    facts = cost.most_facts(most, size, explain=explain) // len(asked.namespaces or "1")
     ways = [f"for at most {facts} facts"] * bool(facts) + ["with a shorter query"] + ["without `explain`"] * explain
     return (
         f"limit: {limit} facts{', each explained,' * explain} for a query of {size} bytes cost {own}, and "
@@ -96,8 +106,61 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
 
     Nothing is touched by a question about the past, or by asking why a fact was not recalled.
     """
+    at, question = asked.now or context.now(), _question(asked)
+    self.weigh(asked, [asked])
+    with self.active(), timed("recall all"):
+        found = finding.recall(context, asked.namespace, question, at)
+    _touch_found(self, asked, found, at)
+    return answers.recalled(found)
+
+
+@task_of(contract.RECALL_MANY, contract.RecallMany, **LIMITS | {"soft_time_limit": 35, "time_limit": 40})
+def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
+    """Return the facts that fit each of many questions best, and have them touched afterwards as by a recall."""
     at = asked.now or context.now()
-    question = Question(
+    checked = [_checked(one, asked.namespace) for one in asked.queries]
+    good = [one for one in checked if not isinstance(one, InvalidInputError)]
+    self.weigh(asked, [one for one, _ in good])
+    with self.active(), timed("recall all"):
+        found = iter(finding.recall_many(context, asked.namespace, [question for _, question in good], at))
+    every = [one if isinstance(one, InvalidInputError) else (one[0], next(found)) for one in checked]
+    return {"answers": [_answer(self, one, place, at) for place, one in enumerate(every)]}
+
+
+def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | InvalidInputError:
+    """Return one of many questions, which are asked in the namespace and at the instant of all, or what is wrong."""
+    if not isinstance(given, dict) or not given.keys().isdisjoint(SHARED):
+        return InvalidInputError(
+            f"A question is an object with `query`, without `namespace` and `now`; given {show(given)}."
+        )
+    try:
+        names = contract.RECALL.parameters
+        asked = validated(contract.RECALL.name, contract.Recall, names, (), given | {"namespace": namespace})
+        return asked, _question(asked)
+    except InvalidInputError as error:
+        return error
+
+
+def _answer(
+    task: RecallTask,
+    one: tuple[contract.Recall, Recalled | NotFoundError] | InvalidInputError,
+    place: int,
+    at: datetime,
+) -> dict[str, Any]:
+    found = one if isinstance(one, InvalidInputError) else one[1]
+    if isinstance(found, InvalidInputError) or isinstance(one, InvalidInputError):
+        return {"error": str(found), "index": place}
+    _touch_found(task, one[0], found, at)
+    return answers.recalled(found)
+
+
+def _touch_found(task: RecallTask, asked: contract.Recall, found: Recalled, at: datetime) -> None:
+    if asked.touch and asked.why is None and not asked.is_past:
+        task.touch_afterwards(asked.namespace, found.results, at, asked.query, deep=asked.deep)
+
+
+def _question(asked: contract.Recall) -> Question:
+    return Question(
         text=own_words(asked.query, "query", settings.max_text),
         limit=asked.limit,
         filters=asked,
@@ -106,14 +169,8 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
         explain=asked.explain,
         why=asked.why,
         deep=asked.deep,
+        namespaces=tuple(asked.namespaces or ()),
     )
-    self.weigh(asked)
-    with self.active(), timed("recall all"):
-        found = finding.recall(context, asked.namespace, question, at)
-    if asked.touch and asked.why is None and not asked.is_past:
-        ids = [result.id for result in found.results]
-        self.touch_afterwards(asked.namespace, ids, at, asked.query, deep=asked.deep)
-    return answers.recalled(found)
 
 
 @task_of(contract.LOOKUP, contract.Lookup, **LIMITS)
@@ -123,9 +180,7 @@ def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
     with self.active():
         found, rest = finding.lookup(context, asked, at)
     if asked.touch and not asked.is_past:
-        self.touch_afterwards(
-            asked.namespace, (result.id for result in found), at, f"{asked.entity}\n{asked.key or ''}"
-        )
+        self.touch_afterwards(asked.namespace, found, at, f"{asked.entity}\n{asked.key or ''}")
     return answers.looked_up(found) | {"next": rest}
 
 
@@ -195,13 +250,14 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         ),
         entities=_entities(asked),
         deep=asked.deep,
+        namespaces=tuple(asked.namespaces or ()),
     )
-    self.weigh(asked)
+    self.weigh(asked, [asked])
     with self.active():
         done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
-        ids = [line.fact.id for line in done.lines]
-        self.touch_afterwards(asked.namespace, ids, at, asked.query, deep=asked.deep)
+        shown = [line.fact for line in done.lines]
+        self.touch_afterwards(asked.namespace, shown, at, asked.query, deep=asked.deep)
     return answers.injected(done)
 
 

@@ -1,8 +1,8 @@
 """Recall: a question becomes the facts that fit it best, from two indexes, scored together."""
 
 from workers.memory.recall.answer import Recalled, Result
-from workers.memory.recall.deep import recall
+from workers.memory.recall.deep import recall, recall_many
 from workers.memory.recall.lookups import lookup
 from workers.memory.recall.question import Preferences, Question
 
-__all__ = ["Preferences", "Question", "Recalled", "Result", "lookup", "recall"]
+__all__ = ["Preferences", "Question", "Recalled", "Result", "lookup", "recall", "recall_many"]

@@ -55,6 +55,7 @@ class Result:
     ends_at: datetime | None
     ends_for: str | None
     explain: dict[str, Any] | None
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def result(
     found_by: str,
     passage: Passage | None,
     explain: dict[str, Any] | None,
+    namespace: str | None = None,
 ) -> Result:
     """Return a candidate as a result."""
     return Result(
@@ -108,6 +110,7 @@ def result(
         tier=Tier(tier).name.lower(),
         fidelity=fidelity.name(int(one["fidelity"])),
         explain=explain,
+        namespace=namespace,
         **{name: getattr(shown, name) for name in Description.__slots__},
     )
 

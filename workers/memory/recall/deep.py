@@ -1,6 +1,6 @@
 """Deep memory in a recall: what ended by itself comes up to be searched, or is only counted where nothing else fits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.coordination import regrets
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Vectors
-from workers.errors import EmbeddingError
+from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import pipeline, text_arm
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
@@ -34,13 +34,33 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     ordinary recall finds nothing, it counts how much there is in deep memory that fits. Questions whose best answer
     lies there are counted.
     """
-    if question.deep:
-        _come_up(context, namespace, question)
-    found = pipeline.recall(context, namespace, question, now)
+    (found,) = recall_many(context, namespace, [question], now)
+    if isinstance(found, NotFoundError):
+        raise found
+    return found
+
+
+def recall_many(
+    context: Context, namespace: str, questions: Sequence[Question], now: datetime
+) -> list[Recalled | NotFoundError]:
+    """Return what `recall` returns or raises for each question."""
+    for question in questions:
+        for name in question.namespaces or (namespace,) if question.deep else ():
+            _come_up(context, name, question)
+    found = pipeline.recall_many(context, namespace, questions, now)
+    return [
+        one if isinstance(one, NotFoundError) else _counted(context, namespace, question, one)
+        for question, one in zip(questions, found, strict=True)
+    ]
+
+
+def _counted(context: Context, namespace: str, question: Question, found: Recalled) -> Recalled:
+    """Return an answer with what deep memory has where nothing else fits; note where its best is there."""
+    names = question.namespaces or (namespace,)
     if not (question.deep or found.results or question.looks_back or question.why):
-        found = replace(found, deep=_fitting(context, namespace, question))
+        found = replace(found, deep=sum(_fitting(context, name, question) for name in names))
     if found.deep or (found.results and found.results[0].deep):
-        regrets.count(context.redis, namespace)
+        regrets.count(context.redis, (found.results[0].namespace if found.results else None) or names[0])
     return found
 
 

@@ -1,6 +1,7 @@
 """Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -9,8 +10,8 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core import signature
-from workers.core.arrays import Ints, Vectors
+from workers.core import ranking, signature
+from workers.core.arrays import Floats, Ints, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring, text_arm
@@ -38,7 +39,10 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A recall that is being answered: what was asked, and what came of it so far; `order` is best first."""
+    """A recall that is being answered: what was asked, and what came of it so far in one namespace.
+
+    `order` is best first, and so many of it are `taken` into the answer.
+    """
 
     context: Context
     db: Connection
@@ -49,6 +53,7 @@ class Asked:
     found: Found
     weighed: Weighed
     order: Ints
+    taken: int
 
     @property
     def silent_since(self) -> datetime | None:
@@ -70,6 +75,15 @@ class Asked:
         ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
         return ordered
 
+    def scaled(self, relevance: Floats) -> "Asked":
+        """Return the same with scores by other relevances of what was seen."""
+        seen, around, similarity = self.weighed.seen, self.weighed.around, self.weighed.scores.similarity
+        half_life = hygiene(self.context, self.tenant.settings).half_life
+        scores = scoring.score(
+            self.context, seen, self.found, similarity, around, self.question, half_life, self.scope.now, relevance
+        )
+        return replace(self, weighed=replace(self.weighed, scores=scores), order=answer.order(seen, scores))
+
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of those that were seen and of others behind them, as if all had been seen."""
         rows = np.concatenate([self.weighed.seen, others])
@@ -77,6 +91,17 @@ class Asked:
         around = self.weighed.around
         half_life = hygiene(self.context, self.tenant.settings).half_life
         return scoring.score(self.context, rows, found, cosines, around, self.question, half_life, self.scope.now)
+
+
+def compared(every: Sequence[Asked]) -> Sequence[Asked]:
+    """Return one question to several namespaces with scores that compare: relevance is scaled among all of them."""
+    if len(every) == 1:
+        return every
+    scores = [one.weighed.scores for one in every]
+    text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))
+    relevance = ranking.fuse(text, similarity, every[0].found.meaning)
+    parts = np.split(relevance, np.cumsum([len(one.total) for one in scores])[:-1])
+    return [one.scaled(part) for one, part in zip(every, parts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +122,14 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
     shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)
     return [
-        {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one)
+        {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
         for one in every
         if one.id in shown  # the search by meaning may have seen what was stored since this recall began
     ]
+
+
+def _origin(asked: Asked) -> dict[str, Any]:
+    return {"namespace": asked.tenant.name} if asked.question.namespaces else {}
 
 
 def _standing(one: LeftOut) -> dict[str, Any]:
@@ -130,7 +159,7 @@ def _hidden(asked: Asked) -> list[LeftOut]:
 
 def _below(asked: Asked) -> list[LeftOut]:
     """Return what was seen but did not fit within the limit, best first."""
-    limit = asked.question.limit
+    limit = asked.taken
     beyond = asked.order[limit:][:LEFT_OUT_SHOWN].tolist()
     return [
         LeftOut(asked.weighed.seen[place]["id"], BELOW_LIMIT, round(float(asked.weighed.scores.total[place]), 6), rank)
@@ -143,6 +172,18 @@ def _unpromising(asked: Asked) -> list[LeftOut]:
     read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
     unread = [id_ for id_ in asked.found.promising() if id_ not in read]
     return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
+
+
+def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
+    """Return why one fact was recalled or not, in the first of the namespaces that has it.
+
+    Raises:
+        NotFoundError: none has it.
+    """
+    for asked in every[:-1]:
+        with suppress(NotFoundError):
+            return why(asked, id_)
+    return why(every[-1], id_)
 
 
 def why(asked: Asked, id_: UUID) -> dict[str, Any]:
@@ -194,7 +235,7 @@ def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
     if one["id"] in asked.weighed.hidden["id"]:
         return TOO_UNLIKE
     if one["id"] in asked.weighed.seen["id"]:
-        return BELOW_LIMIT if rank > asked.question.limit else None
+        return BELOW_LIMIT if rank > asked.taken else None
     return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
 
 

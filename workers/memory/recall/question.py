@@ -26,7 +26,8 @@ class Question:
 
     Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
     looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
-    of a fact, change nothing of the results. `deep` also finds what ended by itself.
+    of a fact, change nothing of the results. `deep` also finds what ended by itself. Where `namespaces` are
+    named, these are asked instead of one.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Question:
     why: UUID | None = None
     entities: tuple[str, ...] | None = None
     deep: bool = False
+    namespaces: tuple[str, ...] = ()
 
     @property
     def looks_back(self) -> bool:

@@ -79,12 +79,13 @@ def score(
     question: Question,
     half_life: float,
     now: datetime,
+    relevance: Floats | None = None,
 ) -> Scores:
     """Return the scores of candidates: fused relevance and what neighbours and graphs add, times role and salience.
 
-    To that comes the bounded prior; confidence halves in `half_life` days.
+    To that comes the bounded prior; confidence halves in `half_life` days. A `relevance` takes the place of their own.
     """
-    plain = _score(context, rows, found, cosines, around, question.text, half_life, now)
+    plain = _score(context, rows, found, cosines, around, question.text, half_life, now, relevance)
     factor = _factor(rows, question.preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
@@ -98,11 +99,12 @@ def _score(
     question: str,
     half_life: float,
     now: datetime,
+    relevance: Floats | None,
 ) -> Scores:
     text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
     if context.settings.ranking == "documented":
         return _documented(rows, text_scores, cosines, around, now)
-    relevance = ranking.fuse(text_scores, cosines, found.meaning)
+    relevance = ranking.fuse(text_scores, cosines, found.meaning) if relevance is None else relevance
     near = ranking.contiguity(relevance, *_places(rows))
     linked = around.gain(rows, relevance)
     named = around.gain_by_name(rows, found.text.names)

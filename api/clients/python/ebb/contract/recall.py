@@ -6,8 +6,10 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from ebb.contract.operation import Answer, Operation, Page, Params, Timed
+from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Scoped, Timed
 from ebb.contract.values import (
+    MOST_NAMESPACES,
+    MOST_QUESTIONS,
     Cursor,
     FactId,
     Flag,
@@ -17,6 +19,7 @@ from ebb.contract.values import (
     ListLimit,
     Name,
     Names,
+    Namespaces,
     Query,
     Role,
     Session,
@@ -80,7 +83,19 @@ class Explained(Question):
     ] = None
 
 
-class Recall(Filters, Explained):
+class Several(Scoped):
+    """A question to several namespaces at once."""
+
+    namespaces: Annotated[
+        Annotated[Namespaces, Field(min_length=1, max_length=MOST_NAMESPACES)] | None,
+        Field(
+            description="these namespaces instead of one, with commas between or as a list; the results stand in one "
+            "order, each with its namespace; over HTTP others than the key's own need the scope `system`"
+        ),
+    ] = None
+
+
+class Recall(Filters, Several, Explained):
     """Find the facts that fit a question best, by words and by meaning.
 
     To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
@@ -97,6 +112,19 @@ class Recall(Filters, Explained):
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
 
 
+class RecallMany(Timed):
+    """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]}]}
+    )
+
+    queries: Annotated[
+        list[Any],
+        Field(min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"),
+    ]
+
+
 class Lookup(Question):
     """Return the facts about an entity, or one key of it, the most confident first, then the newest.
 
@@ -110,7 +138,7 @@ class Lookup(Question):
     cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None
 
 
-class Context(Filters, Timed):
+class Context(Filters, Several, Timed):
     """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
 
     model_config = ConfigDict(
@@ -175,6 +203,7 @@ class Result(Answer):
     ends_for: str | None = None
     deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
     role: Annotated[Role | None, Field(description="who said it")] = None
+    namespace: Annotated[str | None, Field(description="where it is, if several namespaces were asked")] = None
 
 
 class Recalled(Answer):
@@ -183,6 +212,12 @@ class Recalled(Answer):
     results: list[Result]
     by_meaning: bool | None = Field(None, description=BY_MEANING)
     deep: int | None = Field(None, description=DEEP)
+
+
+class RecalledMany(Answer):
+    """What was found for each question, in order, or the `error` that kept it from being asked."""
+
+    answers: list[dict[str, Any]]
 
 
 class Known(Answer):
@@ -214,5 +249,8 @@ class Injected(Answer):
 
 
 RECALL = Operation("memory.recall", Recall, Recalled, "recall", route="POST /memory/recall")
+RECALL_MANY = Operation(
+    "memory.recall_many", RecallMany, RecalledMany, "recall", route="POST /memory/recall/batch", seconds=STORE_SECONDS
+)
 LOOKUP = Operation("memory.lookup", Lookup, LookedUp, "recall", route="GET /memory/lookup")
 CONTEXT = Operation("memory.context", Context, Injected, "recall", route="POST /memory/context")

@@ -56,6 +56,12 @@ NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 MOST_RESULTS = 1_000
 """The most facts that one answer of a question has."""
 
+MOST_NAMESPACES = 32
+"""The most namespaces that one question goes to."""
+
+MOST_QUESTIONS = 100
+"""The most questions that one task takes."""
+
 MOST_FACTS = 10_000
 """The most facts that one task takes or lists."""
 
@@ -278,6 +284,7 @@ Cursor = Annotated[
 Namespace = Annotated[
     str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})
 ]
+Namespaces = Annotated[list[Namespace], BeforeValidator(_split), AfterValidator(_once)]
 Query = Annotated[str, Field(min_length=1), BeforeValidator(storable), AfterValidator(_asked)]
 Shallow = AfterValidator(shallow)
 Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
