@@ -25,7 +25,7 @@ Listings come in pages where they have a `limit`: `next` is what to give as `cur
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery.result import AsyncResult
@@ -33,12 +33,31 @@ from ebb.contract import admin, graph, reports, retention
 from ebb.contract import decay as fading
 from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
+from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
 from uuid_utils.compat import uuid7
 
-from api.methods import Method
 from api.older_workers import readable
 from api.transport import STORE_SECONDS, Answer, Sender
+
+
+class Method:
+    """A method of a client that has an operation done.
+
+    It takes the operation's parameters by name, or in their order; writes also take `wait`, see `Sender.write`.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.__doc__ = operation.params.__doc__
+
+    def __get__(self, client: Sender, _owner: type[Sender]) -> Callable[..., Answer]:
+        """Return the method of one client."""
+
+        def call(*positional: Any, wait: bool = True, **named: Any) -> Answer:
+            return client.perform(self.operation, self.operation.arguments(positional, named), wait=wait)
+
+        return call
 
 
 class Client(Sender):

@@ -13,8 +13,7 @@ import psutil
 import pytest
 from live_system import LiveSystem, eventually
 
-from api.client import Client
-from api.methods import Method
+from api.client import Client, Method
 from api.transport import UNASKED
 from workers.errors import LateError, NotFoundError
 

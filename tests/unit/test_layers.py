@@ -106,5 +106,5 @@ def test_no_worker_goes_by_the_clock_of_its_machine() -> None:
     assert found == {
         "endpoint.py: datetime.now(",  # how long a server that names an instant wants to be left alone
         "logs.py: datetime.now(",  # when a line was written
-        "tasks/request.py: datetime.now(",  # messages of other programs, which name a deadline by their clock
+        "tasks/task.py: datetime.now(",  # messages of other programs, which name a deadline by their clock
     }
