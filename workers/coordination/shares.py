@@ -40,7 +40,7 @@ def enter(redis: Redis, namespace: str, task_id: str, now: float, seconds: float
     Raises:
         BusyError: the namespace has as many as it may; those of others do not count.
     """
-    keys = [UNDER_WAY + namespace, BOUNDS, bulk.ASKED]
+    keys = [_key(namespace), BOUNDS, bulk.ASKED]
     given = [now, now + seconds, task_id, Bounds().requests, bulk.ASKED_MS if interactive else 0]
     answer: Any = redis.eval(ENTER, len(keys), *keys, *map(str, given))
     held, most = map(int, answer)
@@ -55,7 +55,11 @@ def enter(redis: Redis, namespace: str, task_id: str, now: float, seconds: float
 
 def leave(redis: Redis, namespace: str, task_id: str) -> None:
     """Note that a request is answered, or that its caller no longer waits."""
-    redis.zrem(UNDER_WAY + namespace, task_id)
+    redis.zrem(_key(namespace), task_id)
+
+
+def _key(namespace: str) -> str:
+    return UNDER_WAY + namespace.encode(errors="replace").decode()  # what is no name is refused by the task
 
 
 def priority(others: int) -> int:
