@@ -80,6 +80,7 @@ NOT_COMPARED = {
     "system_history": "what it notes, and of which minute, depends on when it was read",
     "uses": "the ids of tasks, kept for a day; what they did is compared in `activity`",
     "endings": "in which minute an end was counted depends on when a pass came; what ended is compared in `facts`",
+    "deep": "what ended by itself sinks a day later by the database's clock, which no run of chaos lasts",
     "pass_clock": "when the last pass over all namespaces began depends on beat",
     "erasures": "what of it is cleaned by now depends on when a task did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",

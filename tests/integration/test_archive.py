@@ -10,7 +10,7 @@ from workers.errors import InvalidInputError
 from workers.validation.archived import State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
-DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired", "worth"}
+DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired", "worth", "asked"}
 COLUMNS = "select column_name from information_schema.columns where table_name = %s"
 
 
