@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (19, 'snapshot');
+    insert into schema_migrations (number, name) values (20, 'snapshot');
 end $$;
 
 create extension if not exists vector;
@@ -191,7 +191,7 @@ create table facts (
     supersedes_id uuid,
     forgotten_at timestamptz,
     forgotten_reason text check (
-        forgotten_reason in ('expired', 'faded', 'culled', 'aged', 'asked', 'retracted', 'merged', 'pruned')
+        forgotten_reason in ('expired', 'faded', 'culled', 'aged', 'crowded', 'asked', 'retracted', 'merged', 'pruned')
     ),
     search tsvector not null
         generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
@@ -626,6 +626,7 @@ create table decay_parts (
     decayed bigint not null default 0,
     held bigint not null default 0,
     duration_ms double precision not null default 0,
+    crowded bigint not null default 0,
     primary key (run, segment, part)
 );
 
@@ -726,6 +727,11 @@ create index signatures_scan on signatures (namespace, live) include (fact, sign
 
 -- decay: what is due in a segment, oldest first
 create index activity_due on activity (segment, due_at);
+
+-- capacity: the least valuable live facts of a namespace
+create index activity_by_value on activity (
+    namespace, value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations)
+) where not retired;
 
 -- embed_pending: facts that still have no vector
 create index activity_pending on activity (namespace, fact) where fidelity = 0;

@@ -15,6 +15,7 @@ Document: TypeAlias = dict[str, Any]
 
 SECTIONS = ("confidenceDecay", "episodicTTL")
 MOST_TURNS = 10**9
+MOST_HELD = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ RULES: dict[str, Any] = {
         "schedule": _one_of("onConsolidation", "onCapture", "manual"),
     },
     "lifetimes": _one_of("careful", "documented"),
+    "capacity": {"facts": _whole(MOST_HELD), "bytes": _whole(MOST_HELD)},
 }
 """What each field must be; an object may be given as false, which switches it off, or true, which takes that back."""
 

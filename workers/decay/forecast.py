@@ -15,10 +15,11 @@ from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import room
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
+from workers.decay.capacity import REASON as CROWDED
 from workers.decay.passes import newly_stale
 from workers.decay.what_if import supposed
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import due, facts, limits, namespaces, tallies
+from workers.storage import capacity, due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
@@ -27,7 +28,8 @@ BATCH = 10_000
 MINUTE = 60.0
 
 COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
-CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *REASONS)
+ENDS = (*REASONS, CROWDED)
+CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
 """What can become of a fact: a colder tier, a smaller vector, only the signature, the word that nobody has heard of it
 for long, or its end for one of the reasons."""
 
@@ -111,7 +113,7 @@ def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         live = 0 if tenant is None else tallies.live(db, tenant.id)
-    gone = sum(day.counts[reason] for day in ahead for reason in REASONS)
+    gone = sum(day.counts[reason] for day in ahead for reason in ENDS)
     recalled, freed = sum(day.recalled for day in ahead), sum(day.freed for day in ahead)
     return Totals(live - gone, gone, sum(day.held for day in ahead), recalled, round(freed))
 
@@ -188,7 +190,9 @@ def _limit(
     """Let end on each day what was asked for and, the least valuable first, what the forget limit allows."""
     live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
     passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.shares(context), list[Ended]()
+    crowd = _crowd(db, tenant, now)
     for day in ahead:
+        day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
         left = room(own, live, spent, day.at.timestamp())
         asked = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in day.ended]
         wanted = [~of_one & ~one.rows.held for of_one, one in zip(asked, day.ended, strict=True)]
@@ -206,8 +210,39 @@ def _limit(
         ended = sum(len(one.rows) for one in going)
         live -= ended
         counted = sum(int(which.sum()) for which in granted)
+        over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
+        crowded = crowd.next(over_by_then, live - sum(len(one.rows) for one in held), left, counted)
+        day.counts[CROWDED] += len(crowded)
+        day.show(CROWDED, crowded, shown)
+        live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at
+
+
+@dataclass(slots=True)
+class Crowd:
+    """The facts that are more than a namespace may have, the least valuable first, and those of them that are gone."""
+
+    ids: list[UUID]
+    may: int
+    gone: set[UUID] = field(default_factory=set)
+
+    def keeps(self, ids: Sequence[UUID]) -> Bools:
+        """Return which facts are not gone."""
+        return np.array([id_ not in self.gone for id_ in ids], dtype=np.bool_)
+
+    def next(self, over: set[UUID], live: int, left: int | None, counted: int) -> list[UUID]:
+        """Return which go on a day on which `live` are not over and the limit leaves so many less those counted."""
+        more = max(live - self.may, 0) if self.ids else 0
+        going = more if left is None else min(more, max(left - counted, 0))
+        chosen = [id_ for id_ in self.ids if id_ not in self.gone and id_ not in over][:going]
+        self.gone |= {*chosen, *over}
+        return chosen
+
+
+def _crowd(db: Connection, tenant: Namespace, now: datetime) -> Crowd:
+    left, may = capacity.allowed(db, tenant.id, now).get(tenant.id, (0, 0))
+    return Crowd(capacity.least(db, tenant.id, left - may, now) if left > may else [], may)
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:

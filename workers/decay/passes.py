@@ -25,11 +25,12 @@ from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
+from workers.decay.capacity import let_go
 from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted, write_counted
-from workers.storage import due, events, namespaces, runs, vectors
+from workers.storage import capacity, due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.due import Work
@@ -91,6 +92,8 @@ def plan(
             namespaces.release(db, tenant)
         taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
         parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
+        if work == "decay" and capacity.over(db, tenant, now):
+            parts.append((runs.CROWDED, 0, 1))
         runs.add_parts(db, run, parts)
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
@@ -138,7 +141,8 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     while True:
         with transaction(context.database_url) as db:
             part = runs.lock_part(db, *part_of)
-            processed = 0 if part is None else _batch(context, db, part_of, part)
+            heed = _crowded if part_of[1] == runs.CROWDED else _batch
+            processed = 0 if part is None else heed(context, db, part_of, part)
             if not processed:
                 runs.finish_part(db, *part_of)
                 return
@@ -191,6 +195,8 @@ def _log_decay(done: Counters) -> None:
     )
     if done.forgotten:
         log.info("forgotten: expired=%d faded=%d culled=%d aged=%d", done.expired, done.faded, done.culled, done.aged)
+    if done.crowded:
+        log.info("crowded out: %d", done.crowded)
 
 
 def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
@@ -222,6 +228,15 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows)
+
+
+def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
+    """Let the next facts go that are more than a namespace may have; return how many, 0 when nothing is left."""
+    began = time.perf_counter()
+    gone = let_go(context, db, part_of[0], part)
+    spent = (time.perf_counter() - began) * 1000
+    runs.count(db, *part_of, Counters(processed=gone, changed=gone, crowded=gone, duration_ms=spent))
+    return 0 if part.dry_run else gone
 
 
 def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:

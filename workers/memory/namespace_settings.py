@@ -106,7 +106,8 @@ def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceS
             raise InvalidInputError(f"set: others were chosen at {chosen_at}, later than these at {now}; choose again.")
         own = changed(known, asked.set, asked.unset)
         if own != known:
-            namespaces.put_settings(db, tenant.id, own, now)
+            fading = own | {"capacity": None} != known | {"capacity": None}
+            namespaces.put_settings(db, tenant.id, own, now, fading=fading)
     return _shown(context, own, changed=own != known)
 
 
@@ -114,5 +115,6 @@ def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettin
     whole = {
         "hygiene": effective(context.settings.hygiene_defaults, own),
         "lifetimes": own.get("lifetimes", context.settings.lifetimes),
+        "capacity": {"facts": None, "bytes": None} | (own.get("capacity") or {}),
     }
     return NamespaceSettings(whole, own, changed)

@@ -123,9 +123,10 @@ ESTIMATE_AGAIN = """
 
 
 SIZES = """
-    select sum(pg_total_relation_size(oid)) / greatest(
-            (select sum(facts) from (select facts from tallies union all select facts from tally_changes) as counted), 1
-        ),
+    select sum(pg_total_relation_size(oid)) / greatest((
+            select sum(facts) from (select * from tallies union all select * from tally_changes) as counted
+            where forgotten_reason is distinct from 'deep'
+        ), 1),
         coalesce((select dims from embedders), 0)
     from pg_class where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
 """

@@ -126,8 +126,16 @@ SETTINGS_OF = "select id, settings, turns from namespaces where id = any(%(ids)b
 LOCK_SETTINGS = "select settings, chosen_at from namespaces where id = %(namespace)s for no key update"
 
 PUT_SETTINGS = """
-    update namespaces set settings = %(settings)s, chosen_at = %(now)s, settings_changed_at = clock_timestamp()
+    update namespaces set settings = %(settings)s, chosen_at = %(now)s,
+        settings_changed_at = case when %(fading)s then clock_timestamp() else settings_changed_at end
     where id = %(namespace)s
+"""
+
+WITH_CAPACITY = """
+    select id, (settings #>> '{capacity,facts}')::bigint, (settings #>> '{capacity,bytes}')::bigint
+    from namespaces
+    where jsonb_typeof(settings -> 'capacity') = 'object' and (%(namespace)s::int is null or id = %(namespace)s)
+    order by id
 """
 
 WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
@@ -157,9 +165,17 @@ def lock_settings(db: Connection, namespace: int) -> tuple[dict[str, Any], datet
     return db.execute(LOCK_SETTINGS, {"namespace": namespace}).fetchone() or ({}, None)
 
 
-def put_settings(db: Connection, namespace: int, settings: dict[str, Any], now: datetime) -> None:
-    """Set what holds in a namespace; the next pass looks at all its facts."""
-    db.execute(PUT_SETTINGS, {"namespace": namespace, "settings": Jsonb(settings), "now": now})
+def put_settings(
+    db: Connection, namespace: int, settings: dict[str, Any], now: datetime, *, fading: bool = True
+) -> None:
+    """Set what holds in a namespace; if facts fade otherwise by it, the next pass looks at all of them."""
+    given = {"namespace": namespace, "settings": Jsonb(settings), "now": now, "fading": fading}
+    db.execute(PUT_SETTINGS, given)
+
+
+def with_capacity(db: Connection, namespace: int | None) -> list[tuple[int, int | None, int | None]]:
+    """Return the namespaces, or the one, with a capacity: how many facts and how many bytes each may have."""
+    return db.execute(WITH_CAPACITY, {"namespace": namespace}).fetchall()
 
 
 def with_changed_settings(db: Connection) -> list[int]:

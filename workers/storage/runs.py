@@ -40,7 +40,8 @@ COUNT = """
         warm = warm + %(warm)s, cold = cold + %(cold)s, compressed = compressed + %(compressed)s,
         fingerprinted = fingerprinted + %(fingerprinted)s, expired = expired + %(expired)s,
         faded = faded + %(faded)s, culled = culled + %(culled)s, aged = aged + %(aged)s,
-        stale = stale + %(stale)s, decayed = decayed + %(decayed)s, held = held + %(held)s,
+        crowded = crowded + %(crowded)s, stale = stale + %(stale)s, decayed = decayed + %(decayed)s,
+        held = held + %(held)s,
         duration_ms = duration_ms + %(duration_ms)s
     where run = %(run)s and segment = %(segment)s and part = %(part)s
 """
@@ -64,10 +65,11 @@ TOTALS = """
         coalesce(sum(cold), 0)::bigint as cold, coalesce(sum(compressed), 0)::bigint as compressed,
         coalesce(sum(fingerprinted), 0)::bigint as fingerprinted, coalesce(sum(expired), 0)::bigint as expired,
         coalesce(sum(faded), 0)::bigint as faded, coalesce(sum(culled), 0)::bigint as culled,
-        coalesce(sum(aged), 0)::bigint as aged, coalesce(sum(stale), 0)::bigint as stale,
+        coalesce(sum(aged), 0)::bigint as aged, coalesce(sum(crowded), 0)::bigint as crowded,
+        coalesce(sum(stale), 0)::bigint as stale,
         coalesce(sum(decayed), 0)::bigint as decayed,
         coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
-        count(distinct segment)::int as segments
+        (count(distinct segment) filter (where segment <> 32767))::int as segments
     from decay_parts where run = %(run)s
 """
 
@@ -84,6 +86,10 @@ OPEN_PARTS = """
     order by started_at
     limit 1000
 """
+
+
+CROWDED = 32_767
+"""The segment of the part of a pass that heeds capacities; no fact is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,7 @@ class Counters:
     faded: int = 0
     culled: int = 0
     aged: int = 0
+    crowded: int = 0
     stale: int = 0
     decayed: int = 0
     held: int = 0
@@ -142,7 +149,7 @@ class Counters:
     @property
     def forgotten(self) -> int:
         """Return how many facts were forgotten, for whatever reason."""
-        return self.expired + self.faded + self.culled + self.aged
+        return self.expired + self.faded + self.culled + self.aged + self.crowded
 
 
 def begin(
@@ -228,7 +235,7 @@ LATEST = """
         select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
             coalesce(sum(compressed), 0)::bigint as compressed,
             coalesce(sum(fingerprinted), 0)::bigint as fingerprinted,
-            coalesce(sum(expired + faded + culled + aged), 0)::bigint as forgotten,
+            coalesce(sum(expired + faded + culled + aged + crowded), 0)::bigint as forgotten,
             coalesce(sum(held), 0)::bigint as held,
             coalesce(sum(duration_ms), 0)::float8 as duration_ms
         from decay_parts where run = decay_runs.id

@@ -29,6 +29,7 @@ CHANGES = {
     "faded": ("forgotten: its confidence faded", "f"),
     "culled": ("forgotten: never confirmed", "b"),
     "aged": ("forgotten: an episode of long ago", "i"),
+    "crowded": ("forgotten: more than the capacity", "h"),
 }
 """The changes of a fact, each with its label and colour."""
 

@@ -46,7 +46,7 @@ Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
 Tier = Literal["hot", "warm", "cold"]
-Reason = Literal["expired", "faded", "culled", "aged", "asked", "retracted", "merged", "pruned"]
+Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "retracted", "merged", "pruned"]
 """Why a fact was forgotten; `asked` and `retracted` are requests, the others ended it without one."""
 
 LOGGED = "mem_"

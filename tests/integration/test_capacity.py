@@ -1,0 +1,110 @@
+"""Capacity: what a namespace has too many of goes, the least valuable first, within the forget limit."""
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+from memory import Memory, day
+
+from workers.core import tiers
+from workers.core.value import Standing, rank
+from workers.decay import forecast
+from workers.storage import capacity
+from workers.storage.connection import transaction
+
+LIVE = "select count(*) from facts where forgotten_at is null"
+GONE = "select id from facts where forgotten_reason = 'crowded'"
+
+
+@pytest.fixture
+def free(memory: Memory) -> Memory:
+    """A memory without forget limit."""
+    return memory.having(forget_limit=1.0)
+
+
+def fill(memory: Memory, facts: int = 40, **fields: Any) -> list[UUID]:
+    """Store facts, each more valuable than the one before."""
+    return [memory.add(f"Guest {number} takes tea.", importance=number / facts, **fields) for number in range(facts)]
+
+
+@pytest.mark.parametrize("by", ["facts", "bytes"])
+def test_a_pass_lets_the_least_valuable_go_until_the_rest_fits(free: Memory, by: str) -> None:
+    ids = fill(free)
+    if by == "facts":
+        free.choose({"capacity.facts": 25}, "capacity.bytes")
+        assert free.decay(1).counters.crowded == 15
+        assert set(free.rows(GONE)) == {(id_,) for id_ in ids[:15]}
+        assert free.decay(2).counters.crowded == 0
+    else:
+        free.choose({"capacity.bytes": 1})
+        assert free.decay(1).counters.crowded == 40
+    assert [what for what, _ in free.history(ids[0], at=3)] == ["stored", "forgotten"]
+    free.restore(ids[0], at=3)
+    assert free.value("select forgotten_reason from facts where id = %s", ids[0]) is None
+
+
+def test_what_is_pinned_or_permanent_or_over_does_not_count_among_what_goes(free: Memory) -> None:
+    pinned, permanent = fill(free, 1)[0], free.add("Mira is allergic to peanuts.", decay_class="permanent")
+    free.pin(pinned, at=0)
+    over = free.add("The bus leaves at four.", decay_class="session", importance=1.0)
+    kept = [free.add(f"Mira likes tea {number}.", importance=1.0) for number in range(3)]
+    free.choose({"capacity": {"facts": 4}})
+    assert free.decay(2).counters.crowded == 1
+    live = {id_ for (id_,) in free.rows("select id from facts where forgotten_at is null")}
+    assert {pinned, permanent} <= live
+    assert over not in live
+    assert len(live & set(kept)) == 2
+
+
+def test_the_forget_limit_holds_unless_it_is_forced(memory: Memory) -> None:
+    fill(memory)
+    memory.choose({"capacity.facts": 10})
+    assert memory.decay(1, dry_run=True).counters.crowded == 8
+    assert memory.decay(1).counters.crowded == 8
+    assert memory.decay(1.1).counters.crowded == 0
+    assert memory.decay(3).counters.crowded == 6
+    assert memory.decay(3.1, force=True).counters.crowded == 16
+    assert memory.value(LIVE) == 10
+
+
+def test_a_capacity_concerns_its_namespace_alone_and_makes_no_fact_due(free: Memory) -> None:
+    fill(free, 5)
+    free.add("Tea at four.", namespace="other")
+    free.choose({"capacity.facts": 1}, namespace="other")
+    free.choose({"capacity.facts": 3})
+    assert free.decay(0.01, namespace="default").counters.crowded == 2
+    assert free.value(LIVE) == 4
+    assert free.value("select count(*) from namespaces where settings_changed_at is not null") == 0
+
+
+def test_the_order_in_which_they_go_is_that_of_their_values(free: Memory) -> None:
+    ids = fill(free, 12)
+    free.touch(ids[0], at=1)
+    rows = free.rows(
+        "select fact, base, recall_count, confirmations, last_seen_at, coactivations from activity order by fact"
+    )
+    salience = dict(free.rows("select id, content_salience from facts"))
+    standing = Standing(
+        content=np.array([salience[row[0]] for row in rows], dtype=np.float64),
+        importance=np.array([ids.index(row[0]) / 12 for row in rows]),
+        strength=tiers.strength(np.array([row[1] for row in rows]), np.array([row[5] for row in rows])),
+        seen_at=np.array([row[4].timestamp() for row in rows]),
+        shown=np.array([row[2] for row in rows]),
+        used=np.array([row[3] for row in rows]),
+        links=np.zeros(len(rows), dtype=np.int64),
+    )
+    expected = [rows[place][0] for place in np.argsort(rank(standing), kind="stable")]
+    with transaction(free.context.database_url) as db:
+        tenant = free.value("select id from namespaces")
+        assert capacity.least(db, tenant, 12, day(1)) == expected
+
+
+def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) -> None:
+    fill(memory, 40, decay_class="normal")
+    memory.choose({"capacity.facts": 25})
+    ahead = forecast.forecast(memory.context, "default", 6, day(0))
+    assert [one.counts["crowded"] for one in ahead] == [8, 6, 1, 0, 0, 0]
+    assert forecast.totals(memory.context, "default", ahead).forgotten == 15
+    assert len([one for one in ahead[0].facts if one.change == "crowded"]) == 3
+    assert [memory.decay(number).counters.crowded for number in range(1, 7)] == [8, 6, 1, 0, 0, 0]

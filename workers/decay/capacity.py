@@ -1,0 +1,37 @@
+"""Capacity: a namespace that has more than it may have lets the least valuable go, within the forget limit."""
+
+from uuid import UUID
+
+from workers.context import Context
+from workers.memory.forget import forget_within
+from workers.storage import capacity, limits
+from workers.storage.connection import Connection
+from workers.storage.runs import Part
+
+REASON = "crowded"
+
+
+def let_go(context: Context, db: Connection, run: UUID, part: Part) -> int:
+    """Let the next facts go that are too many, of the first namespace with such; return how many.
+
+    Nothing is written by a dry run, which counts all at once.
+    """
+    now, most, gone = part.planned_for, context.settings.decay_batch, 0
+    for tenant, excess in capacity.over(db, part.namespace, now).items():
+        if part.dry_run:
+            gone += len(capacity.least(db, tenant, _granted(db, tenant, excess, part), now))
+            continue
+        limits.lock(db, tenant)
+        wanted = _granted(db, tenant, min(excess, most), part)
+        ids = capacity.claim(db, tenant, wanted, now) if wanted else []
+        if ids:
+            forget_within(db, [tenant] * len(ids), ids, [REASON] * len(ids), now, run)
+            if not part.force:
+                limits.spend(db, tenant, len(ids), now)
+            return len(ids)
+    return gone
+
+
+def _granted(db: Connection, tenant: int, wanted: int, part: Part) -> int:
+    left = None if part.force else limits.room(db, tenant, part.planned_for)
+    return wanted if left is None else min(wanted, left)

@@ -1,0 +1,69 @@
+"""Capacity: which facts a namespace lets go first where it has more than it may have."""
+
+from datetime import datetime
+from uuid import UUID
+
+from workers.storage import facts
+from workers.storage.connection import Connection, number
+from workers.storage.namespaces import with_capacity
+
+# By the index of their values. What is over goes by itself, permanent and pinned facts and parts of files never do.
+LEAST = """
+    select fact from activity
+    where namespace = %(namespace)s and not retired and ends_at > %(now)s and branch <> 3
+        and decay_class is distinct from 'permanent' and coalesce(pinned_until <= %(now)s, true)
+    order by value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations), fact
+    limit %(limit)s
+"""
+
+CLAIM = f"{LEAST} for no key update skip locked"
+
+# Two bytes a dimension of each vector, by the counts of what is left of them.
+HELD = """
+    select coalesce(sum(facts), 0)::bigint,
+        coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8
+    from (
+        select fidelity, facts from tallies where namespace = %(namespace)s and forgotten_reason is null
+        union all
+        select fidelity, facts from tally_changes where namespace = %(namespace)s and forgotten_reason is null
+    ) as counted
+"""
+
+OVER = """
+    select count(*) from activity
+    where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second' and not retired
+        and ends_at <= %(now)s and not held
+"""
+
+
+def over(db: Connection, namespace: int | None, now: datetime) -> dict[int, int]:
+    """Return by how many facts each namespace, or the one, has more than its capacity; what is over is gone already."""
+    return {tenant: left - may for tenant, (left, may) in allowed(db, namespace, now).items() if left > may}
+
+
+def allowed(db: Connection, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
+    """Return how many facts each namespace, or the one, has that are not over, and how many it may have.
+
+    Bytes are an estimate: what a fact takes on average in the whole database, and the vectors of the namespace.
+    """
+    capacities = with_capacity(db, namespace)
+    row, dims = facts.sizes(db) if any(size is not None for _, _, size in capacities) else (0.0, 0)
+    found = {}
+    for tenant, most, size in capacities:
+        live, vectors = db.execute(HELD, {"namespace": tenant}).fetchone() or (0, 0.0)
+        left = live - number(db, OVER, {"namespace": tenant, "now": now})
+        may = left if most is None else most
+        if size is not None and live:
+            may = min(may, int(size / max(row + dims * vectors / live, 1)))
+        found[tenant] = (left, may)
+    return found
+
+
+def least(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
+    """Return the least valuable facts of a namespace that may go, the least first."""
+    return [id_ for (id_,) in db.execute(LEAST, {"namespace": namespace, "limit": limit, "now": now})]
+
+
+def claim(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
+    """Return the same, locked until the commit; what another transaction has locked is left out."""
+    return [id_ for (id_,) in db.execute(CLAIM, {"namespace": namespace, "limit": limit, "now": now})]
