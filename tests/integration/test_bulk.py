@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from workers.coordination import bulk, outbox
-from workers.coordination.bulk import Batch
+from workers.coordination.bulk import Batch, Claimed
 from workers.coordination.redis import own_keys
 from workers.errors import BusyError
 
@@ -25,9 +25,8 @@ def joined(redis: Redis, id_: str, namespace: str, slices: int = 3) -> Batch:
     return batch
 
 
-def do(redis: Redis, claimed: tuple[str, str, int]) -> list[object] | None:
-    _, id_, place = claimed
-    part = bulk.find(redis, id_, place)
+def do(redis: Redis, claimed: Claimed) -> list[object] | None:
+    part = bulk.find(redis, claimed.batch, claimed.place, claimed.slices)
     assert part is not None
     return bulk.advance(redis, part, [{"of": one} for one in part.content])
 
@@ -38,7 +37,7 @@ def test_namespaces_take_turns_and_each_finishes_its_first_batch_first(redis: Re
     order = []
     while claimed := bulk.claim(redis, NOW):
         (one,) = claimed
-        order.append(one[1:])
+        order.append(one[1:3])
         do(redis, one)
     assert order == [("a", 0), ("c", 0), ("a", 1), ("c", 1), ("b", 0), ("b", 1)]
 
@@ -62,11 +61,30 @@ def test_each_worker_keeps_a_child_only_while_callers_wait(redis: Redis) -> None
     assert bulk.claim(redis, NOW) == []
 
 
+def test_where_nothing_else_waits_slices_are_done_together_but_not_by_the_last_child(redis: Redis) -> None:
+    bulk.note_slots(redis, "one", 2, 1, NOW)
+    for id_ in "abc":
+        joined(redis, id_, "mira", 7)
+    first, second = bulk.claim(redis, NOW)
+    assert (first, second) == (Claimed("mira", "a", 0, 5), Claimed("mira", "b", 0, 1))
+    assert do(redis, second) is None
+    assert do(redis, first) is None
+    joined(redis, "d", "ines", 7)
+    assert {one.slices for one in bulk.claim(redis, NOW)} == {1}
+
+
+def test_the_answers_of_slices_done_together_are_those_of_each_in_order(redis: Redis) -> None:
+    bulk.note_slots(redis, "one", 2, 1, NOW)
+    joined(redis, "a", "mira", 7)
+    answers = [do(redis, one) for _ in range(2) for one in bulk.claim(redis, NOW)]
+    assert answers == [None, [{"of": f"a {place}"} for place in range(7)]]
+
+
 def test_a_worker_with_one_child_does_interactive_work_and_slices_in_turn(redis: Redis) -> None:
     joined(redis, "a", "mira")
     bulk.note_slots(redis, "one", 1, 1, NOW)
     bulk.note_asked(redis)
-    assert bulk.claim(redis, NOW) == [("mira", "a", 0)]
+    assert bulk.claim(redis, NOW) == [Claimed("mira", "a", 0)]
 
 
 def test_a_slice_that_was_lost_is_sent_again_and_its_late_message_finds_nothing_to_do(redis: Redis) -> None:
@@ -89,7 +107,7 @@ def test_a_batch_that_is_there_already_stays_as_it_is(redis: Redis) -> None:
     batch = joined(redis, "a", "mira")
     do(redis, *bulk.claim(redis, NOW))
     assert not bulk.join(redis, batch, [["another"]])
-    assert bulk.claim(redis, NOW) == [("mira", "a", 1)]
+    assert bulk.claim(redis, NOW) == [Claimed("mira", "a", 1)]
 
 
 def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redis) -> None:

@@ -8,7 +8,7 @@ one that was lost is free again when its lease ends.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis import Redis
 
@@ -37,6 +37,9 @@ LEASE_SECONDS = 75.0
 """Longer than the hard limit of a task, so that no slice is sent again while it runs."""
 
 MOST_TRIES = 6
+MOST_AT_ONCE = 5
+"""So many slices are done at once where nothing else waits: one transaction for each costs a quarter more."""
+
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
@@ -60,12 +63,22 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice of a batch: its place among the others, its content, and how often it was sent."""
+    """Slices of a batch that are done at once: the place of the first, how many, their content, and how often sent."""
 
     batch: Batch
     place: int
     content: list[Any]
-    tries: int
+    tries: int = 0
+    count: int = 1
+
+
+class Claimed(NamedTuple):
+    """What has a slot: the namespace, the batch, the place of its next slice, and how many are to be done at once."""
+
+    namespace: str
+    batch: str
+    place: int = 0
+    slices: int = 1
 
 
 JOIN = """
@@ -120,18 +133,18 @@ CLAIM = """
         end
         redis.call('zrem', KEYS[2], id)
     end
-    local slots, found = 0, redis.call('hgetall', KEYS[3])
+    local slots, reserved, found = 0, 0, redis.call('hgetall', KEYS[3])
     local waits = redis.call('exists', KEYS[4]) == 1
     for i = 2, #found, 2 do
         local children, kept, at = string.match(found[i], '(%d+) (%d+) ([%d.]+)')
         if now - tonumber(at) < tonumber(ARGV[3]) then
-            slots = slots + children - (waits and kept or 0)
+            slots, reserved = slots + children, reserved + kept
         else
             redis.call('hdel', KEYS[3], found[i - 1])
         end
     end
-    local claimed, free = {}, math.max(slots, 1) - redis.call('zcard', KEYS[2])
-    while free > 0 do
+    local most, claimed = math.max(waits and slots - reserved or slots, 1), {}
+    while redis.call('zcard', KEYS[2]) < most do
         local name = redis.call('lpop', KEYS[1])
         if not name then break end
         local id = redis.call('lpop', ARGV[5] .. name)
@@ -139,23 +152,26 @@ CLAIM = """
         if id and redis.call('exists', ARGV[4] .. id) == 1 then
             redis.call('zadd', KEYS[2], now + ARGV[2], id)
             redis.call('hincrby', ARGV[4] .. id, 'tries', 1)
-            table.insert(claimed, {name, id, redis.call('hget', ARGV[4] .. id, 'next')})
-            free = free - 1
+            local others = redis.call('llen', KEYS[1]) - (redis.call('lindex', KEYS[1], -1) == name and 1 or 0)
+            local short = redis.call('zcard', KEYS[2]) > slots - reserved
+            local count = (waits or short or others > 0) and 1 or ARGV[6]
+            table.insert(claimed, {name, id, redis.call('hget', ARGV[4] .. id, 'next'), count})
         end
     end
     return claimed
 """
 
 
-def claim(redis: Redis, now: float) -> list[tuple[str, str, int]]:
-    """Return (namespace, batch, slice) of what is to be sent now: the slots that are free go to namespaces in turn.
+def claim(redis: Redis, now: float) -> list[Claimed]:
+    """Return what is to be sent now: the slots that are free go to namespaces in turn.
 
-    While callers wait for interactive work, each worker keeps a child for it.
+    While callers wait for interactive work, each worker keeps a child for it. Where neither they nor other namespaces
+    wait, several slices are done at once, but not by the children that interactive work may need.
     """
     keys = [RING, RUNNING, SLOTS, ASKED]
-    given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING]
+    given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING, MOST_AT_ONCE]
     claimed: Any = redis.eval(CLAIM, len(keys), *keys, *map(str, given))
-    return [(name.decode(), id_.decode(), int(place)) for name, id_, place in claimed]
+    return [Claimed(name.decode(), id_.decode(), int(place), int(count)) for name, id_, place, count in claimed]
 
 
 def note_first(redis: Redis, batch: str) -> None:
@@ -168,13 +184,16 @@ def does_first(redis: Redis, batch: str) -> bool:
     return bool(redis.hexists(BATCH + batch, "first"))
 
 
-def find(redis: Redis, batch: str, place: int) -> Slice | None:
-    """Return a slice that is next in its batch; none where it was done before."""
-    named = (*FIELDS, "next", f"slice:{place}")
+def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
+    """Return up to so many slices that are next in their batch; none where they were done before."""
+    parts = [f"slice:{one}" for one in range(place, place + count)]
+    named = (*FIELDS, "next", *parts)
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
-    if found["next"] is None or int(found["next"]) != place or found[f"slice:{place}"] is None:
+    contents = [json.loads(found[part]) for part in parts if found[part] is not None]
+    if found["next"] is None or int(found["next"]) != place or not contents:
         return None
-    return Slice(_batch(batch, found), place, json.loads(found[f"slice:{place}"]), int(found["tries"]))
+    content = [one for each in contents for one in each]
+    return Slice(_batch(batch, found), place, content, int(found["tries"]), len(contents))
 
 
 def whole(redis: Redis, batch: str) -> Slice | None:
@@ -193,20 +212,21 @@ def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
 # full Redis takes what follows from a script that has begun to write.
 ADVANCE = """
     if redis.call('hget', KEYS[1], 'next') ~= ARGV[3] then return 0 end
-    redis.call('hdel', KEYS[1], 'slice:' .. ARGV[3])
+    local after = ARGV[3] + ARGV[5]
+    for place = ARGV[3], after - 1 do redis.call('hdel', KEYS[1], 'slice:' .. place) end
     redis.call('zrem', KEYS[4], ARGV[2])
-    redis.call('hset', KEYS[1], 'next', ARGV[3] + 1, 'tries', 0, 'answer:' .. ARGV[3], ARGV[4])
-    local left = redis.call('hget', KEYS[1], 'parts') - ARGV[3] - 1
+    redis.call('hset', KEYS[1], 'next', after, 'tries', 0, 'answer:' .. ARGV[3], ARGV[4])
+    local left = redis.call('hget', KEYS[1], 'parts') - after
     if left > 0 and redis.call('lpush', KEYS[2], ARGV[2]) == 1 then redis.call('rpush', KEYS[3], ARGV[1]) end
     return left > 0 and 1 or 2
 """
 
 
 def advance(redis: Redis, done: Slice, answers: Sequence[Any]) -> list[Any] | None:
-    """Note the answers of a slice; return those of the whole batch after its last one, else none."""
+    """Note the answers of slices; return those of the whole batch after its last one, else none."""
     batch = done.batch
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, RUNNING]
-    given = [batch.namespace, batch.id, done.place, json.dumps(list(answers))]
+    given = [batch.namespace, batch.id, done.place, json.dumps(list(answers)), done.count]
     if redis.eval(ADVANCE, len(keys), *keys, *map(str, given)) != 2:  # noqa: PLR2004 - nothing is left
         return None
     every = redis.hmget(BATCH + batch.id, [f"answer:{place}" for place in range(done.place + 1)])

@@ -52,6 +52,7 @@ class OneSlice(Params):
     namespace: Namespace
     batch: str
     place: Annotated[int, Field(ge=0)]
+    slices: Annotated[int, Field(ge=1, le=bulk.MOST_AT_ONCE)] = 1
 
 
 LANE = "ebb_lane"
@@ -112,7 +113,7 @@ def _batch(task: Task, asked: Timed) -> Batch:
 
 def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]:
     act = SLICED[batch.task].act
-    return [answer for place, items in enumerate(slices) for answer in act(task, Slice(batch, place, items, 0))]
+    return [answer for place, items in enumerate(slices) for answer in act(task, Slice(batch, place, items))]
 
 
 def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | None:
@@ -120,11 +121,12 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
     accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
     try:
         is_new = bulk.join(context.redis, batch, slices, bounded=not accepted)
-        if send_slices(but=batch.id):
+        own = send_slices(but=batch.id)
+        if own:
             bulk.note_first(context.redis, batch.id)
         elif is_new or not bulk.does_first(context.redis, batch.id):
             return None
-        return bulk.find(context.redis, batch.id, 0)
+        return bulk.find(context.redis, batch.id, 0, own.slices if own else 1)
     except RefusedError:
         raise
     except RedisError as error:
@@ -135,7 +137,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
 def slice_of_batch(self: Task, asked: OneSlice) -> None:
     """Do one slice of a batch; the last one answers the caller."""
     with _redis_needed(self):
-        part = bulk.find(context.redis, asked.batch, asked.place)
+        part = bulk.find(context.redis, asked.batch, asked.place, asked.slices)
     if part is None or _is_abandoned(part):
         return
     if part.tries > bulk.MOST_TRIES:
@@ -177,14 +179,14 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
         task.request.update({LANE: True})
 
 
-def send_slices(but: str = "") -> bool:
-    """Send the slices that have a slot now, except of the batch `but`; return whether that has one."""
+def send_slices(but: str = "") -> bulk.Claimed | None:
+    """Send the slices that have a slot now, except of the batch `but`; return what of that has one."""
     claimed = bulk.claim(context.redis, context.seconds())
-    for namespace, batch, place in claimed:
-        if batch != but and not _send_whole(batch):
-            given = {"namespace": namespace, "batch": batch, "place": place}
-            app.send_task("memory.slice", kwargs=given, task_id=str(uuid5(uuid_of(batch), f"slice {place}")))
-    return any(batch == but for _, batch, _ in claimed)
+    for one in claimed:
+        if one.batch != but and not _send_whole(one.batch):
+            own_id = str(uuid5(uuid_of(one.batch), f"slice {one.place}"))
+            app.send_task("memory.slice", kwargs=one._asdict(), task_id=own_id)
+    return next((one for one in claimed if one.batch == but), None)
 
 
 def _send_whole(id_: str) -> bool:
