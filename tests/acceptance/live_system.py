@@ -22,7 +22,7 @@ from celery import Celery
 from psycopg import sql
 
 from api.client import Client
-from workers.coordination import outbox
+from workers.coordination import bulk, outbox
 from workers.coordination.redis import own_keys
 from workers.queues import configuration, length_of
 
@@ -172,6 +172,8 @@ class LiveSystem:
         with redis.Redis.from_url(self.redis_url) as queues:
             if any(length_of(queues, queue) for queue in ("recall", "store", "maintenance")):
                 return False
+        if bulk.waiting(self.own_keys)["batches"]:
+            return False
         answers = [self.ask(question) for question in ("active", "reserved", "scheduled")]
         return all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)
 

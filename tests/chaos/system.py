@@ -26,7 +26,7 @@ from api.up import servers
 from api.up.privileges import launched
 from tests.chaos import launch
 from workers.context import Context
-from workers.coordination import outbox
+from workers.coordination import bulk, outbox
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
 from workers.queues import configuration, length_of
@@ -271,7 +271,8 @@ class System:
         """Return what waits anywhere: messages, deliveries without acknowledgement, accepted writes."""
         with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
             queues = {queue: length_of(keys, queue) for queue in launch.QUEUES}
-            return queues | {"unacknowledged": int(keys.hlen("unacked")), "outbox": outbox.size(own)}
+            kept = {"outbox": outbox.size(own), "bulk lane": bulk.waiting(own)["batches"]}
+            return queues | {"unacknowledged": int(keys.hlen("unacked"))} | kept
 
     def lost_children(self) -> dict[str, int]:
         """Return by task how often a child was lost while it worked on it, by the workers' logs."""

@@ -15,7 +15,7 @@ import psycopg
 import redis
 
 from tests.soak.system import System
-from workers.coordination import outbox
+from workers.coordination import bulk, outbox
 from workers.coordination.redis import own_keys, results_url
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 
@@ -154,7 +154,8 @@ def waiting(system: System) -> float:
 
 def _waiting(messages: redis.Redis, own: redis.Redis) -> dict[str, float]:
     found = {f"queue {name}": float(length_of(messages, name)) for name in (RECALL, STORE, MAINTENANCE)}
-    return found | {"unacknowledged": float(messages.hlen("unacked")), "outbox": float(outbox.size(own))}
+    kept = {"outbox": float(outbox.size(own)), "bulk lane": float(bulk.waiting(own)["batches"])}
+    return found | {"unacknowledged": float(messages.hlen("unacked"))} | kept
 
 
 def _redis(system: System) -> dict[str, float]:
