@@ -74,9 +74,9 @@ class LaneTask(EbbTask):
 class SliceTask(EbbTask):
     """A task whose failure is that of its batch."""
 
-    def on_failure(self, exc: Exception, _task_id: str, _args: Any, kwargs: Any, _einfo: Any) -> None:
+    def on_failure(self, exc: Exception, _task_id: str, _args: Any, _kwargs: Any, _einfo: Any) -> None:
         """Answer the caller of the batch, and leave the lane to others."""
-        part = bulk.find(context.redis, str(kwargs.get("batch")), kwargs.get("place", 0))
+        part: Slice | None = self.request.get("part")
         if part is not None:
             bulk.drop(context.redis, part.batch)
             app.backend.mark_as_failure(part.batch.id, exc)
@@ -140,6 +140,7 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
         part = bulk.find(context.redis, asked.batch, asked.place, asked.slices)
     if part is None or _is_abandoned(part):
         return
+    self.request.update({"part": part})
     if part.tries > bulk.MOST_TRIES:
         raise TaskFailedError(f"A slice of {len(part.content)} facts ended {part.tries} workers; send them one by one.")
     answer = _perform(self, part)
