@@ -259,7 +259,7 @@ def sink(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
 def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     """Make those of these facts that are deep the tombstones that they were; return how many.
 
-    A link, contradiction or likeness comes back with whichever of its two facts comes back last.
+    A link, contradiction or near-duplicate comes back with whichever of its two facts comes back last.
     """
     taken = db.execute(TAKE, {"namespace": namespace, "ids": list(ids)}).fetchall()
     if not taken:

@@ -1,4 +1,4 @@
-"""Packing: a fact that nobody reads takes little room, and unpacks to what it was.
+"""Packing: a fact that is not read takes little room, and unpacks to what it was.
 
 What differs from the usual is written as JSON and compressed (RFC 1951) with a dictionary of frequent words, which
 makes a short text a third smaller; the few numbers that every fact has stand before it in binary.
