@@ -30,7 +30,6 @@ LATER = frozenset(
 )  # fmt: skip
 """The arguments that doors send and that workers of the version before do not know, each with its task."""
 
-
 COMPUTED = ("ends_at", "ends_for")
 NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
 """Fields of an archive that the version before does not know."""

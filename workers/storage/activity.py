@@ -43,7 +43,6 @@ KINDS: dict[str, type[np.generic]] = {
 }
 """Of which kind each column of anchors is; the others follow from several."""
 
-
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch,
@@ -64,13 +63,11 @@ ADD = """
     order by fact
 """
 
-
 READ = f"""
     {ANCHORS}
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
 """
-
 
 READ_LIVE = f"""
     {ANCHORS}
@@ -78,14 +75,12 @@ READ_LIVE = f"""
     order by fact
 """
 
-
 LOCK = f"""
     {ANCHORS}
     where namespace = %(namespace)s and fact = any(%(ids)b)
     order by fact
     for no key update
 """
-
 
 # Counters stop at the largest number that their columns hold. What is held stays so until its end lies ahead again.
 WRITE_USED = """
@@ -111,9 +106,7 @@ WRITE_USED = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
-
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
-
 
 WEIGH = """
     update activity set worth = weighed.worth
@@ -127,13 +120,11 @@ WEIGH = """
     where activity.namespace = %(namespace)s and activity.fact = weighed.id and activity.worth <> weighed.worth
 """
 
-
 CONFIRM = """
     update activity set confirmations = least(confirmations::bigint + new.times, 2147483647)
     from unnest(%(ids)s::uuid[], %(times)s::int[]) as new (fact, times)
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """
-
 
 # Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
 RETIRE = """
@@ -142,7 +133,6 @@ RETIRE = """
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
-
 
 ENDED_AMONG = """
     select fact
@@ -158,7 +148,6 @@ ENDED_AMONG = """
     where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by fact
 """
-
 
 ENDED = """
     select fact from activity
@@ -376,7 +365,6 @@ KEPT_LIFETIME = """
     where namespace = %(namespace)s and fact = %(fact)s
 """
 
-
 PIN_UNTIL = """
     update activity set pinned_until = to_timestamp(%(until)s), kept_lifetime = %(kept_lifetime)s
     where namespace = %(namespace)s and fact = %(fact)s
@@ -401,7 +389,6 @@ CLAIM_USE = """
     on conflict do nothing
     returning id
 """
-
 
 # A day before the newest use, not before now: after an outage, however long, what was delivered just before it may be
 # delivered again.

@@ -42,9 +42,7 @@ ROWS = """
     order by facts.namespace, facts.id
 """
 
-
 DEEP_ROWS = deep.UNPACKED + ROWS
-
 
 WITHOUT_ACTIVITY = """
     select count(*) from facts
@@ -52,7 +50,6 @@ WITHOUT_ACTIVITY = """
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
         and not exists (select from activity where activity.namespace = facts.namespace and activity.fact = facts.id)
 """
-
 
 EVENTS = """
     select wanted.place::int - 1, at, what, details
@@ -103,14 +100,12 @@ LINKS = """
     order by links.namespace, source, target, type
 """
 
-
 CONTRADICTIONS = """
     select namespaces.name as namespace, fact, other, found_at, accepted_at
     from contradictions join namespaces on namespaces.id = contradictions.namespace
     where %(namespace)s::text is null or namespaces.name = %(namespace)s
     order by contradictions.namespace, fact, other
 """
-
 
 LIKENESSES = """
     select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
@@ -119,14 +114,12 @@ LIKENESSES = """
     order by likenesses.namespace, fact, other
 """
 
-
 DOCUMENTS = """
     select namespaces.name as namespace, path, folder, digest::text as digest, read_at
     from documents join namespaces on namespaces.id = documents.namespace
     where %(namespace)s::text is null or namespaces.name = %(namespace)s
     order by documents.namespace, path
 """
-
 
 RELATIONS = """
     select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
@@ -136,14 +129,12 @@ RELATIONS = """
     order by relations.namespace, source, target, type
 """
 
-
 DELETION_REQUESTS = """
     select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
     from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
     where %(namespace)s::text is null or namespaces.name = %(namespace)s
     order by forgotten_hashes.namespace, digest
 """
-
 
 # A namespace is exported only where it has something of its own that facts do not say.
 OWN = """

@@ -15,18 +15,15 @@ VACUUM = """
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
-
 # A vacuum leaves the bytes where new rows will be written, and words of which no row is left in the GIN index.
 REWRITE = """
     vacuum (full)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
-
 # The statistics hold a sample of what was erased. Analyzing takes a new one, but leaves the old where there is nothing
 # to take it from, so that is dropped first; PostgreSQL can do that from version 18 on.
 CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
-
 
 CLEAR = """
     select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
@@ -34,42 +31,29 @@ CLEAR = """
     where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
 """
 
-
 ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents, deep"
-
 
 SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents", "deep"]
 
-
 VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
-
 
 REWRITE_STATISTICS = "vacuum full pg_catalog.pg_statistic"
 
-
 OWNED = "select pg_has_role(relowner, 'usage') from pg_class where oid = 'facts'::regclass"
-
 
 OFF = "alter system set wal_recycle = off"
 
-
 AS_BEFORE = "alter system reset wal_recycle"
-
 
 RELOAD = "select pg_reload_conf()"
 
-
 RECYCLES = "select current_setting('wal_recycle')::boolean"
-
 
 SPARE = "select count(*) from pg_ls_waldir() where name > pg_walfile_name(pg_current_wal_lsn()) and length(name) = 24"
 
-
 FILL = "select pg_logical_emit_message(true, 'ebb', ''), pg_switch_wal()"
 
-
 CHECKPOINT = "checkpoint"
-
 
 RELOAD_SECONDS = 5.0
 
@@ -165,16 +149,13 @@ INDEX_SIZES = """
     order by bytes desc
 """
 
-
 # A building that died leaves one of these, which is kept up to date and never used.
 UNFINISHED_INDEXES = """
     select relname from pg_index join pg_class on pg_class.oid = indexrelid
     where relnamespace = 'public'::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
 """
 
-
 REBUILD_INDEX = "reindex index concurrently {}"
-
 
 DROP_INDEX = "drop index concurrently if exists {}"
 

@@ -87,7 +87,6 @@ OPEN_PARTS = """
     limit 1000
 """
 
-
 CROWDED = 32_767
 """The segment of the part of a pass that heeds capacities; no fact is in it."""
 

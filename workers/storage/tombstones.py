@@ -22,7 +22,6 @@ STANDINGS = """
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-
 # The event keeps what the tombstone said.
 REVIVE = """
     with old as (
@@ -41,7 +40,6 @@ REVIVE = """
     from back
 """
 
-
 # A date is wrong where the clock of the machine that forgot was, so either date counts.
 FOUND = """
     select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
@@ -55,7 +53,6 @@ FOUND = """
     limit %(limit)s
 """
 
-
 COUNT_FOUND = """
     select count(*)
     from facts
@@ -64,7 +61,6 @@ COUNT_FOUND = """
         and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
         and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
 """
-
 
 # Activity first, as in every transaction. What another transaction has locked is left for the next batch. What ended by
 # itself sinks into deep memory instead, unless it was superseded before.
@@ -83,14 +79,12 @@ CLAIM_OLD = """
     for no key update of activity skip locked
 """
 
-
 COUNT_OLD = """
     select count(*) from facts
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
         and (forgotten_reason = any(%(wished)s) or superseded_at is not null)
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
-
 
 # Superseded or retracted, and not forgotten besides.
 CLAIM_SUPERSEDED = """
@@ -107,13 +101,11 @@ CLAIM_SUPERSEDED = """
     for no key update of activity skip locked
 """
 
-
 COUNT_SUPERSEDED = """
     select count(*) from facts
     where superseded_at < %(before)s and forgotten_at is null
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
-
 
 # All other tables' rows of a fact go with it.
 ERASE = """
@@ -291,7 +283,6 @@ ERASURES = """
     select array_agg(erasures.id), array_agg(distinct name) filter (where name is not null)
     from erasures left join namespaces on namespaces.id = namespace
 """
-
 
 DROP_ERASURES = "delete from erasures where id = any(%(ids)s)"
 

@@ -24,7 +24,6 @@ AMONG = f"""
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-
 ABOUT = """
     select id from facts
     where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
@@ -33,7 +32,6 @@ ABOUT = """
     order by created_at desc
     limit %(limit)s
 """
-
 
 # What is about the same stands together.
 FOLLOWING = f"""
@@ -48,10 +46,8 @@ FOLLOWING = f"""
     limit %(limit)s
 """
 
-
 LATE = "10 minutes"
 """How long after a use a pass may have let its fact go, and the use still reaches it."""
-
 
 # A use of what has ended reaches it if the fact was remembered when it was used: in that case either no pass has come
 # yet, or one let the fact go a little later, for it ended by itself and nothing has taken its place since.
@@ -69,7 +65,6 @@ REACHED = """
                         and other.forgotten_at is null and other.superseded_at is null
                 ))
 """
-
 
 COUNT = """
     select count(*) from remembered

@@ -18,7 +18,6 @@ DERIVED = (
 )  # fmt: skip
 """What an exported fact says beyond what can be stored: it follows from the rest."""
 
-
 PERMANENT = "permanent"
 
 
