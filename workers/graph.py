@@ -142,20 +142,20 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
         joined = {one for one in (account.supersedes_id, account.superseded_by) if one is not None}
         texts = facts.beginnings(db, tenant.id, [*others, *joined], SHOWN)
         among = links.among(db, tenant.id, [*others])
-    succession = [
-        {"source": str(newer), "target": str(older), "type": "SUPERSEDES", "strength": 1.0}
-        for newer, older in ((id_, account.supersedes_id), (account.superseded_by, id_))
-        if newer in {id_, *texts} and older in {id_, *texts}
-    ]
-    shown = [
-        {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(one).items()}
-        for one in [*own, *among]
-    ]
-    for one in shown:
-        del one["created_at"]
+    there = {id_, *texts}
+    shown = [_plain(one) for one in [*own, *among]]
     known = {(one["source"], one["target"], one["type"]) for one in shown}
-    shown += [one for one in succession if (one["source"], one["target"], one["type"]) not in known]
+    for newer, older in ((id_, account.supersedes_id), (account.superseded_by, id_)):
+        edge = {"source": str(newer), "target": str(older), "type": "SUPERSEDES"}
+        if {newer, older} <= there and tuple(edge.values()) not in known:
+            shown.append(edge | {"strength": 1.0})
     return {"facts": [{"id": str(one), "text": text} for one, text in texts.items()], "links": shown, "total": total}
+
+
+def _plain(link: Any) -> dict[str, Any]:
+    """Return a link without when it was made, with its ids as text."""
+    said = {name: value for name, value in asdict(link).items() if name != "created_at"}
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in said.items()}
 
 
 def relate(context: Context, asked: Relate, now: datetime) -> Edge:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+from itertools import product
 
 LONGEST = 5
 """Words of a name, as blanks part them; longer ones are not recognised."""
@@ -56,10 +57,8 @@ def _stretches(text: str) -> Iterator[str]:
     ends = [[j for j in range(chunk[0] + 1, chunk[1] + 1) if not _within(text, j)][:MOST_ENDS] for chunk in chunks]
     for words in range(1, LONGEST + 1):
         for first, last in enumerate(range(words - 1, len(chunks))):
-            for begin in begins[first]:
-                for end in ends[last]:
-                    if begin < end and any(map(str.isalnum, text[begin:end])):
-                        yield " ".join(text[begin:end].split())
+            stretches = (text[begin:end] for begin, end in product(begins[first], ends[last]))
+            yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
 
 
 def _within(text: str, place: int) -> bool:
