@@ -10,9 +10,12 @@ from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.core import fidelity
 from workers.decay import passes
+from workers.memory.forget import forget_within
+from workers.storage import deep
 from workers.storage.connection import Connection, close_pools
 
 MONTHS = 12
+SINK = 1_000
 
 BY_TABLE = """
     select relname, pg_relation_size(oid) as heap, pg_indexes_size(oid) as indexes,
@@ -48,6 +51,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
         after = _bytes_by_table(db, size.small)
         db.execute("vacuum full")
         packed = _bytes_by_table(db, size.small)
+        answers.add("bytes a fact, deep", "bytes", [_sunk(db)])
     close_pools()
     machine.drop("bench_year")
     states = {"all full": before, "after a year": after, "after a year and VACUUM FULL": packed}
@@ -78,6 +82,18 @@ def _rows(machine: Machine, size: Size) -> dict[str, dict[str, float]]:
         }
         for code, *rest in rows
     }
+
+
+def _sunk(db: Connection) -> float:
+    """Let every fact end, and sink into deep memory; return how many bytes each takes there, indexes included."""
+    facts = db.execute("select namespace, id from facts order by created_at").fetchall()
+    for begin in range(0, len(facts), SINK):
+        tenants, ids = map(list, zip(*facts[begin : begin + SINK], strict=True))
+        forget_within(db, tenants, ids, ["faded"] * len(ids), data.AT, uuid4())
+        deep.sink(db, tenants, ids)
+    db.execute("vacuum (analyze) deep")
+    (size,) = db.execute("select pg_total_relation_size('deep')").fetchone() or (0,)
+    return float(size) / len(facts)
 
 
 def _let_a_year_pass(context: Context) -> None:
