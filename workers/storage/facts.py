@@ -173,7 +173,7 @@ NEIGHBOURS = """
     join facts as beside on beside.namespace = facts.namespace and beside.session = facts.session
         and beside.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
-        and beside.forgotten_at is null and beside.superseded_at is null
+        and (%(ever)s or beside.forgotten_at is null) and beside.superseded_at is null
 """
 
 
@@ -262,7 +262,11 @@ def forget(
     return db.execute(FORGET, given).rowcount
 
 
-def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int) -> set[UUID]:
-    """Return the live facts stated at most `reach` turns before or after these facts, in the same session."""
-    rows = db.execute(NEIGHBOURS, {"namespace": namespace, "ids": list(ids), "reach": reach}, binary=True)
+def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int, *, ever: bool = False) -> set[UUID]:
+    """Return the live facts stated at most `reach` turns before or after these facts, in the same session.
+
+    With `ever` forgotten ones are among them.
+    """
+    given = {"namespace": namespace, "ids": list(ids), "reach": reach, "ever": ever}
+    rows = db.execute(NEIGHBOURS, given, binary=True)
     return {id_ for (id_,) in rows.fetchall()}

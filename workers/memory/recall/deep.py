@@ -23,7 +23,7 @@ from workers.storage.namespaces import Namespace
 FITTING = 0.1
 """The relevance from which a fact in deep memory is one that fits."""
 
-COMING_UP = 100
+COMING_UP = 200
 """How many facts come up for a question, the most promising by words and meaning."""
 
 
@@ -75,7 +75,7 @@ def _come_up(context: Context, namespace: str, question: Question) -> None:
 
 
 def _fitting(context: Context, namespace: str, question: Question) -> int:
-    """Return how many of the most promising facts in deep memory are relevant enough for an answer."""
+    """Return how many of the most promising facts in deep memory would be in an answer."""
     with _searched(context, namespace, question) as (db, tenant, found):
         if not found.ids:
             return 0
@@ -84,7 +84,8 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words)
     similar = np.nan_to_num(np.array(found.similarities))
     weights = relevance.of_embedder(context.embedder.name)
-    return int((relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= FITTING).sum())
+    fitting = relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= FITTING
+    return min(int(fitting.sum()), question.limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def weigh(
     bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
     around = surroundings(context, db, tenant, question, best, scope)
     keep_plans(db)
-    beside = facts.neighbours(db, tenant.id, bringing, len(CONTIGUITY))
+    beside = facts.neighbours(db, tenant.id, bringing, len(CONTIGUITY), ever=scope.deep)
     brought = around.brought
     ids = list(dict.fromkeys([*best, *beside, *brought]))
     read = candidates.weigh(db, tenant.id, ids, pooled_queries(context, query), scope)
