@@ -79,12 +79,13 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Place]:
-    """Return a home for all tests that need none of their own: its servers are made once."""
+    """Return a home for all tests that need none of their own, with a long and awkward path."""
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
-    found = Place(folder / "home")
+    found = Place(folder / "Ren\u00e9e's home" / ("long-" * 20))
     yield found
     found.ebb("down")
     shutil.rmtree(folder)
+    shutil.rmtree(found.home.run)
 
 
 @pytest.fixture
@@ -188,7 +189,8 @@ def _runs_again(place: Place, name: str, before: int) -> bool:
     return now[name]["state"] == "running" and now[name]["pid"] != before
 
 
-def test_data_survives_down_and_up(running: Place) -> None:
+def test_data_survives_down_and_up_which_with_a_key_opens_the_api_to_the_world(running: Place) -> None:
+    key = json.loads(running.ebb("keys", "create", "--json").stdout)["key"]
     with psycopg.connect(running.status()["database_url"]) as db:
         db.execute("create table kept (word text)")
         db.execute("insert into kept values ('here')")
@@ -196,9 +198,13 @@ def test_data_survives_down_and_up(running: Place) -> None:
     down = running.ebb("down", "--json")
     assert json.loads(down.stdout) == {"home": str(running.folder), "stopped": PROGRAMS}
     assert all_gone(family)
-    assert running.up().returncode == 0
+    up = running.ebb("up", "--detach", "--port", str(running.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 0, up.stdout + up.stderr
     with psycopg.connect(running.status()["database_url"]) as db:
         assert db.execute("select word from kept").fetchone() == ("here",)
+    url = json.loads(up.stdout)["api_url"]
+    assert httpx2.get(f"{url}/memory/stats").status_code == 401
+    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
 
 
 def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: Place) -> None:
@@ -218,16 +224,6 @@ def test_when_all_are_killed_at_once_up_works_again(running: Place) -> None:
             process.kill()
     again = running.up()
     assert again.returncode == 0, again.stdout + again.stderr
-
-
-def test_with_a_key_the_api_is_opened_to_the_world(running: Place) -> None:
-    key = json.loads(running.ebb("keys", "create", "--json").stdout)["key"]
-    running.ebb("down")
-    up = running.ebb("up", "--detach", "--port", str(running.port), "--host", "0.0.0.0", "--json")
-    assert up.returncode == 0, up.stdout + up.stderr
-    url = json.loads(up.stdout)["api_url"]
-    assert httpx2.get(f"{url}/memory/stats").status_code == 401
-    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
 
 
 def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(stopped: Place) -> None:
@@ -336,18 +332,6 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
     assert "Another `ebb up`" in up.stdout
 
 
-def test_a_home_with_a_long_and_awkward_path_works(place: Place) -> None:
-    awkward = Place(place.folder / "Ren\u00e9e's home" / ("long-" * 20))
-    try:
-        up = awkward.up()
-        assert up.returncode == 0, up.stdout + up.stderr
-        assert "compares meaning, of English words" in " ".join(up.stderr.split())
-        assert len(awkward.pids()) == len(PROGRAMS)
-    finally:
-        awkward.ebb("down")
-        shutil.rmtree(awkward.home.run)
-
-
 def test_a_home_that_the_supervisor_could_not_name_is_refused(place: Place) -> None:
     up = Place(place.folder / "100%").up()
     assert up.returncode == 1
@@ -357,6 +341,7 @@ def test_a_home_that_the_supervisor_could_not_name_is_refused(place: Place) -> N
 def test_servers_that_are_given_are_used_and_none_is_started(place: Place, database_url: str, redis_url: str) -> None:
     up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
     assert up.returncode == 0, up.stdout + up.stderr
+    assert "compares meaning, of English words" in " ".join(up.stderr.split())
     status = json.loads(up.stdout)
     assert (status["database_url"], status["redis_url"]) == (database_url, redis_url)
     assert [each["name"] for each in status["processes"]] == [
