@@ -60,6 +60,7 @@ catalogue: $(INSTALLED) ## after a change of schema.sql: write the catalogue tha
 	$(VENV)/bin/python -m tests.write_catalogue
 
 golden: $(INSTALLED) ## after an intended change of what callers see: write tests/golden again
+	$(VENV)/bin/python -m tests.write_methods
 	WRITE_GOLDEN=1 $(VENV)/bin/pytest tests/acceptance/test_golden.py
 
 check: lint test ## what must pass before a change goes in

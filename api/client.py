@@ -31,7 +31,8 @@ from typing import Any
 from celery.result import AsyncResult
 from ebb.contract import admin, graph, reports, retention
 from ebb.contract import decay as fading
-from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, UNINDEX
+from ebb.contract.conversation import REMEMBER
+from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, PUT_ITEMS, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
@@ -105,6 +106,7 @@ class Client(Sender):
         }
         return self.send("memory.bring_back", arguments)
 
+    remember = Method(REMEMBER)
     recall = Method(RECALL)
     recall_many = Method(RECALL_MANY)
     lookup = Method(LOOKUP)
@@ -126,6 +128,7 @@ class Client(Sender):
     decay_relations = Method(graph.DECAY_RELATIONS)
     documents = Method(DOCUMENTS)
     unindex = Method(UNINDEX)
+    put_items = Method(PUT_ITEMS)
     items = Method(ITEMS)
     drop_item = Method(DROP_ITEM)
     item_paths = Method(ITEM_PATHS)

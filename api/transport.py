@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import redis.exceptions
 from celery import Celery
@@ -193,9 +193,20 @@ class Sender:
         self._reach(lambda: self._app.control.revoke(task_id))
 
     def close(self) -> None:
-        """Close the connections to Redis."""
-        self._app.close()
-        self._own_keys.close()
+        """Close the connections to Redis, but those of other threads, which end with these."""
+        if "_app" in self.__dict__:
+            _Ending(self._app.backend).close()
+            self._app.close()
+        if "_own_keys" in self.__dict__:
+            self._own_keys.close()
+
+    def __enter__(self) -> Self:
+        """Return the client, whose connections close with the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self.close()
 
     def _reach(self, act: Any) -> Any:
         try:
@@ -274,10 +285,14 @@ class _Ending:
         self._backend = backend
 
     def __del__(self) -> None:
-        with suppress(Exception):  # they are of no use to anybody
+        with suppress(Exception):  # they are of no use any more
             if not self._backend.result_consumer.subscribed_to:
-                self._backend.result_consumer.stop()
-                self._backend.client.connection_pool.disconnect()
+                self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._backend.result_consumer.stop()
+        self._backend.client.connection_pool.disconnect()
 
 
 def _is_default(operation: Operation, name: str, value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
-from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, Items, ListItemPaths, ListItems, Put, PutItem
+from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, Items, ListItemPaths, ListItems, NewItem
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import show
 from ebb.contract.recall import Filters
@@ -96,28 +96,39 @@ def labels(path: str) -> list[str]:
     return found
 
 
-def item_id(task: UUID) -> UUID:
+def item_id(task: UUID, place: int = 0) -> UUID:
     """Return the id of the fact that a task puts, the same whenever it is delivered."""
-    return uuid5(task, "item")
+    return uuid5(task, f"item {place}" if place else "item")
 
 
-def put(context: Context, asked: PutItem, id_: UUID, now: datetime) -> Put:
-    """Keep a document in place of what was under its path and key; the last write wins.
+def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequence[UUID], now: datetime) -> None:
+    """Keep documents, each in place of what was under its path and key; the last write wins.
 
     Raises:
-        InvalidInputError: the path is too long.
-        UnavailableError: others replace the same item at the same time.
+        InvalidInputError: a path is too long, or two documents have one place.
+        UnavailableError: others replace the same items at the same time.
     """
-    path = item_path(asked.path)
+    places = {(item_path(one.path), one.key) for one in given}
+    if len(places) < len(given):
+        raise InvalidInputError("items: two of them have the same path and key; give each place once.")
+    left = dict(zip(ids, given, strict=True))
     for _ in range(TRIES):
-        before, stored = _standing(context, asked, path, id_)
-        if stored:
-            return Put(id=id_)
-        fact = _fact(context, asked, path, id_, before, now)
-        (done,) = store_many(context, asked.namespace, [fact], now, touch=False, classify=False)
-        if not isinstance(done, InvalidInputError) and done.id == id_:
-            return Put(id=id_)
-    raise UnavailableError(f"{asked.key!r} is being replaced by others at this very moment: try again.")
+        facts = [_new(context, namespace, one, id_, now) for id_, one in left.items()]
+        new = [fact for fact in facts if fact is not None]
+        done = store_many(context, namespace, new, now, touch=False, classify=False) if new else []
+        stored = {one.id for one in done if not isinstance(one, InvalidInputError)}
+        left = {fact.id: left[fact.id] for fact in new if fact.id is not None and fact.id not in stored}
+        if not left:
+            return
+    keys = ", ".join(repr(one.key) for one in list(left.values())[:3])
+    raise UnavailableError(f"{keys}: is being replaced by others at this very moment: try again.")
+
+
+def _new(context: Context, namespace: str, given: NewItem, id_: UUID, now: datetime) -> NewFact | None:
+    """Return the fact that an item becomes, nothing if it was put before."""
+    path = item_path(given.path)
+    before, stored = _standing(context, namespace, path, given.key, id_)
+    return None if stored else _fact(context, given, path, id_, before, now)
 
 
 def find(context: Context, asked: ListItems, now: datetime) -> tuple[Items, list[UUID]]:
@@ -201,17 +212,17 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     return Dropped(dropped=item is not None)
 
 
-def _standing(context: Context, asked: PutItem, path: str, id_: UUID) -> tuple[Row | None, bool]:
+def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) -> tuple[Row | None, bool]:
     """Return what is at the place now, and whether this very document was put there before."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
+        tenant = namespaces.find(db, namespace)
         if tenant is None:
             return None, False
-        before = documents.item_at(db, tenant.id, item_digest(path, asked.key))
+        before = documents.item_at(db, tenant.id, item_digest(path, key))
         return before, bool(facts.known_by_id(db, tenant.id, [id_]))
 
 
-def _fact(context: Context, asked: PutItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:
+def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:
     words = asked.text if asked.text and asked.text.strip() else f"{path} {asked.key}"
     metadata = {
         "document": asked.document,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ebb.celery import results_url
 from ebb.contract.operation import find
 from kombu.entity import Exchange, Queue
 from redis import Redis
 
-from workers.coordination.redis import results_url
 from workers.coordination.shares import CLASSES
 
 RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"

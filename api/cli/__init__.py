@@ -26,7 +26,7 @@ MODULES = {
     "index": "index",
     "graph": "link unlink relate unrelate relations",
     "decay": "decay prune backfill-decay forecast held consolidate janitor contradictions resolve",
-    "archives": "import export",
+    "archives": "import export remember",
     "admin": "purge branch settings reembed reindex migrate",
     "doctor": "doctor",
     "keys": "keys",

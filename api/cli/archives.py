@@ -1,6 +1,7 @@
-"""`ebb import` and `export`: what is remembered as a file, a fact a line, and back from it."""
+"""`ebb import` and `export`: facts as a file, one a line, and back from it; `ebb remember`: files of conversations."""
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -8,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
+from ebb.contract.conversation import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
 from api.cli.connection import Everywhere, NamespaceName, client, configured, located
+from api.cli.operations import Call, command_of
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from api.archive_import import BadLine, Checkpoint
 
+MOST_ERRORS = 10
 COUNTED = (
     "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "restored", "kept", "beside",
     "rejected", "without_vector", "ended_at_once",
@@ -95,6 +99,40 @@ def export(
             target.write(output.json_line(line, _plain) + "\n")
 
 
+File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGPT or Claude; `-` is standard input.")]
+
+
+@command_of(
+    REMEMBER, left_out=("messages", "touch", "classify", "count_turns"), own={"file": (File, inspect.Parameter.empty)}
+)
+def remember(call: Call) -> None:
+    """Store the messages of conversations as turns; those that are known are not stored again."""
+    from api.contrib.conversations import conversations  # noqa: PLC0415 - it would slow down every other command
+
+    source = call.stack.enter_context(_open(call.own["file"]))
+    answers = [
+        call.perform(
+            messages=one.messages[place : place + MOST_MESSAGES], session=call.given.get("session", one.session)
+        )
+        for one in conversations(source)
+        for place in range(0, len(one.messages), MOST_MESSAGES)
+    ]
+    turns = [turn for answer in answers for turn in answer["turns"]]
+    errors = [turn for turn in turns if "error" in turn]
+    if call.as_json:
+        output.print_json({"conversations": answers})
+    else:
+        added, left_out = sum(one["added"] for one in answers), sum(len(one["left_out"]) for one in answers)
+        known = len(turns) - added - len(errors)
+        output.console().print(
+            f"{len(turns)} turns: {added} added, {known} known, {len(errors)} with errors; {left_out} messages left out"
+        )
+        for turn in errors[:MOST_ERRORS]:
+            output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)
+    if errors:
+        raise typer.Exit(1)
+
+
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
     """Return where it is kept how far a file was read; standard input cannot be taken up again."""
     from api import archive_import  # noqa: PLC0415 - Celery would slow down every other command
@@ -160,4 +198,4 @@ def _plain(value: Any) -> str:
     return shown.replace("+00:00", "Z")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export}
+COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export, "remember": remember}

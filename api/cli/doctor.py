@@ -121,6 +121,12 @@ def _check_pause(context: "Context") -> None:
         )
 
 
+DEFAULT_QUEUE = "celery"
+"""Where a Celery program sends what it has no route for."""
+
+ROUTE = "let the program that sends them call `ebb.celery.configure(app)`, or name the queue"
+
+
 def _redis(settings: "Settings", _: "Client") -> str:
     import redis  # noqa: PLC0415
 
@@ -137,11 +143,13 @@ def _redis(settings: "Settings", _: "Client") -> str:
         condition = condition_of(server)
         waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
         said = f"{condition}; waiting are {waiting}"
+        unserved = server.llen(DEFAULT_QUEUE)
+        lost = [f"{unserved} tasks in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"] if unserved else []
         try:
             signals.try_write(keys)
         except UnavailableError as error:
             raise UnavailableError(f"{error} {said}") from None
-    text = "\n".join([said, *(f"warning: {warning}" for warning in condition.warnings())])
+    text = "\n".join([said, *(f"warning: {warning}" for warning in [*condition.warnings(), *lost])])
     if condition.is_nearly_full():
         raise UnavailableError(text)
     return text

@@ -9,6 +9,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, Literal
 
@@ -32,6 +33,11 @@ from langgraph.store.base.embed import get_text_at_path, tokenize_path
 from api.client import Client
 
 WHOLE = "$"
+READERS = 8
+"""Reads of a batch that wait for their answers at the same time."""
+
+PUTS = 200
+"""Puts of a batch that are one task."""
 
 
 class EbbStore(BaseStore):
@@ -65,10 +71,13 @@ class EbbStore(BaseStore):
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
-        results: list[Result] = [None if isinstance(op, PutOp) else self._read(op) for op in given]
+        with ThreadPoolExecutor(min(len(given), READERS) or 1) as readers:
+            results = list(readers.map(self._read, given))
         last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
+        self._put([op for op in last.values() if op.value is not None])
         for op in last.values():
-            self._put(op)
+            if op.value is None:
+                self._client.drop_item(op.namespace, op.key)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -77,6 +86,8 @@ class EbbStore(BaseStore):
 
     def _read(self, op: Op) -> Result:
         match op:
+            case PutOp():
+                return None
             case GetOp():
                 return self._get(op)
             case SearchOp():
@@ -109,12 +120,15 @@ class EbbStore(BaseStore):
         cut = sorted({path[: op.max_depth] for path in wanted})
         return cut[op.offset : op.offset + op.limit]
 
-    def _put(self, op: PutOp) -> None:
-        if op.value is None:
-            self._client.drop_item(op.namespace, op.key)
-            return
-        text = None if op.index is False else text_of(op.value, op.index or self._fields)
-        self._client.put_item(op.namespace, op.key, op.value, text=text, ttl=op.ttl)
+    def _put(self, ops: Sequence[PutOp]) -> None:
+        for first in range(0, len(ops), PUTS):
+            self._client.put_items([self._item(op) for op in ops[first : first + PUTS]])
+
+    def _item(self, op: PutOp) -> dict[str, Any]:
+        value = op.value or {}
+        text = None if op.index is False else text_of(value, op.index or self._fields)
+        own = {"path": list(op.namespace), "key": op.key, "document": json.dumps(value), "text": text}
+        return own if op.ttl is None else own | {"ttl": op.ttl}
 
     def _refreshes(self, *, wished: bool) -> bool:
         return wished and (self.ttl_config or {}).get("refresh_on_read", True)

@@ -1,15 +1,16 @@
 """Routes of operators: passes, near-duplicates, the janitor, held facts, branches, settings, and accepted tasks."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
-from ebb.contract import admin, decay
+from ebb.contract import admin, decay, reports
+from ebb.contract.operation import TaskState
 from ebb.contract.values import MOST_DAYS
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
 from api.http import operations
-from api.http.dispatch import Admin, Reader, Session, Writer
+from api.http.dispatch import Admin, Reader, Session, System, Writer
 from api.http.problems import responses
 from api.http.route import Route
 from workers.errors import NotFoundError
@@ -23,43 +24,24 @@ class Everywhere(BaseModel):
     everywhere: bool = Field(False, description="passes over all namespaces, with their counts; needs `system`")
 
 
-def _decay(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-    """Run a pass, over all namespaces only for callers with the scope system."""
-    if given.get("everywhere"):
-        memory.caller.check("system")
-    return memory.perform(decay.DECAY, given)
-
-
 def _runs(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
     """List passes, all that they did only for callers with the scope system."""
     everything = given.pop("everywhere", False)
-    if everything:
-        memory.caller.check("system")
     return memory.perform(decay.RUNS, given | {"everything": everything})
 
 
-NOW = {"now": decay.Decay.model_fields["now"]}
-operations.add(routes, decay.DECAY, Admin, _decay, own=NOW, in_query=("everywhere",), tags=["decay"], name="decay")
+operations.add(routes, decay.DECAY, Admin, tags=["decay"], name="decay")
 operations.add(routes, decay.RUNS, Reader, _runs, left_out=("everything",), own=Everywhere.model_fields, tags=["decay"])
-operations.add(routes, decay.CONSOLIDATE, Admin, left_out=("everywhere",), tags=["hygiene"])
+operations.add(routes, decay.CONSOLIDATE, Admin, tags=["hygiene"])
 operations.add(routes, decay.JANITOR_SNAPSHOT, Reader, tags=["hygiene"])
-NOW = {"now": decay.RunJanitor.model_fields["now"]}
-operations.add(routes, decay.JANITOR, Admin, left_out=("everywhere",), own=NOW, tags=["hygiene"])
+operations.add(routes, decay.JANITOR, Admin, tags=["hygiene"])
 operations.add(routes, decay.HELD, Reader, tags=["reports"])
 operations.add(routes, decay.LET_GO, Writer, tags=["reports"])
 operations.add(routes, decay.KEEP, Writer, tags=["reports"])
-
-
-class TaskState(BaseModel):
-    """The state of a task: `ended` means that its result, kept for five minutes, has expired.
-
-    `late` means that it was not done in time: no worker begins it any more, but one that had begun may finish it.
-    """
-
-    task: UUID
-    state: Literal["waiting", "done", "failed", "ended", "late"]
-    result: Any = None
-    error: str | None = None
+for operation in (reports.TIME_SERIES, reports.CURVE, reports.NEIGHBOURS):
+    operations.add(routes, operation, Reader, problems=(404,), tags=["reports"])
+operations.add(routes, reports.NAMESPACES, System, tags=["system"])
+operations.add_others(routes, decay, tags=["decay"])
 
 
 class Age(BaseModel):
@@ -83,7 +65,7 @@ def _drop(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]
 
 
 BRANCHES: dict[str, Any] = {"tags": ["branches"]}
-operations.add(routes, admin.BRANCHES, Reader, left_out=("everywhere",), **BRANCHES)
+operations.add(routes, admin.BRANCHES, Reader, **BRANCHES)
 operations.add(
     routes, admin.BRANCH, Admin, _branch, left_out=("older",), own=Age.model_fields, problems=(404,), **BRANCHES
 )
@@ -100,6 +82,7 @@ operations.add(
     description="Return the effective settings of the namespace, and which of them are its own.",
 )
 operations.add(routes, admin.SETTINGS, Admin, tags=["settings"])
+operations.add_others(routes, admin, tags=["system"])
 
 
 @routes.get("/tasks/{id}", response_model=TaskState, responses=responses(404), tags=["tasks"])

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
+from ebb.contract.operation import Accepted
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.datastructures import URL
 from uuid_utils.compat import uuid7
 
@@ -37,13 +37,6 @@ IdempotencyKey = Annotated[
         description="Your id of this write: sent again within a day, it is done once and answered as before.",
     ),
 ]
-
-
-class Accepted(BaseModel):
-    """A write that will be done: its task, and the id of the fact that it makes, if it makes one."""
-
-    task: UUID
-    id: UUID | None = None
 
 
 class WriteAccepted(Exception):  # noqa: N818  no error: the write stands in the outbox
@@ -183,6 +176,7 @@ def writing(scope: Scope) -> Any:
 Reader = Annotated[Session, reading("read")]
 Writer = Annotated[Session, writing("write")]
 Admin = Annotated[Session, writing("admin")]
+System = Annotated[Session, reading("system")]
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"model": Accepted, "description": "Accepted; `GET /tasks/{id}` says when it is done."}

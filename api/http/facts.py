@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from ebb.contract import facts, retention
+from ebb.contract import conversation, facts, retention
 from ebb.contract.reports import FACT, FACTS
 from ebb.contract.values import MOST_FACTS, MOST_RESULTS, Flag, Limit, Shallow
 from fastapi import APIRouter, Response
@@ -74,15 +74,20 @@ def edit(memory: Session, given: dict[str, Any], _: Response) -> Any:
 
 
 def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Forget a fact, or erase it at once if the caller may."""
+    """Forget facts, or erase them at once if the caller may."""
     if given.get("purge"):
         memory.caller.check("admin")
-    return _outcome(memory.forget([given["id"]], purge=given.get("purge", False)))
+    return memory.forget(**given)
+
+
+def forget_one(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Forget the fact of a path, or erase it."""
+    return _outcome(forget(memory, {"ids": [given.pop("id")], **given}, response))
 
 
 def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
     """List what was forgotten; on request only for callers who may restore that."""
-    return memory.forgotten(**given, asked="write" in memory.caller.scopes)
+    return memory.forgotten(**given | {"asked": given.get("asked", True) and "write" in memory.caller.scopes})
 
 
 def restore(memory: Session, given: dict[str, Any], _: Response) -> Any:
@@ -114,12 +119,12 @@ operations.add(
     routes, facts.STORE, Writer, store, responses={201: {"model": facts.Stored}},
     description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
 )  # fmt: skip
-operations.add(routes, FACTS, Reader, left_out=("before", "offset", "ids"), own=Paged.model_fields)
+operations.add(routes, FACTS, Reader, own=Paged.model_fields)
 operations.add(routes, facts.STORE_MANY, Writer, store_many, own=Batch.model_fields)
 operations.add(routes, FACT, Reader, problems=(404,))
 operations.add(routes, facts.EDIT, Writer, edit, problems=(404,))
 operations.add(
-    routes, retention.FORGET, Writer, forget, route="DELETE /memory/facts/{id}", left_out=("ids",),
+    routes, retention.FORGET, Writer, forget_one, route="DELETE /memory/facts/{id}", left_out=("ids",),
     own=Forgetting.model_fields, response_model=retention.Outcome, problems=(404, 409),
     description="Forget a fact; until it is purged, it can be restored.",
 )  # fmt: skip
@@ -129,15 +134,17 @@ operations.add(
     description="Restore a forgotten fact, whatever the reason.",
 )  # fmt: skip
 operations.add(routes, retention.HISTORY, Reader, own=PagedEvents.model_fields, problems=(404,))
-operations.add(routes, retention.PIN, Writer, left_out=("off",), problems=(404,))
+operations.add(routes, retention.PIN, Writer, problems=(404,))
 operations.add(
     routes, retention.PIN, Writer, unpin, route="DELETE /memory/facts/{id}/pin", left_out=("off", "until"),
     problems=(404,), name="unpin", description="End a fact's pin; it fades from now on.",
 )  # fmt: skip
 operations.add(
-    routes, retention.FORGOTTEN, Reader, forgotten, left_out=("asked",),
+    routes, retention.FORGOTTEN, Reader, forgotten,
     description="Return forgotten facts that can be restored, newest first.\n\n"
     "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 operations.add(routes, retention.RESTORE, Writer, restore)
+operations.add(routes, retention.FORGET, Writer, forget)
 operations.add_others(routes, retention)
+operations.add_others(routes, conversation)

@@ -4,6 +4,10 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
+from ebb.contract.admin import IMPORT
+from ebb.contract.conversation import REMEMBER
+from ebb.contract.documents import INDEX, PUT_ITEMS
+from ebb.contract.facts import STORE_MANY
 from ebb.contract.values import LONGEST_METADATA
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -64,8 +68,8 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
 
-BATCH = "/memory/facts/batch"
-"""The path that accepts many facts in one body."""
+BATCHES = frozenset(one.route.split()[1] for one in (STORE_MANY, REMEMBER, IMPORT, INDEX, PUT_ITEMS))
+"""The paths that accept much in one body."""
 
 ESCAPED = 8
 """Bytes of JSON allowed for each byte of text, other fields included."""
@@ -82,8 +86,8 @@ class TooLongError(HTTPException):
     def __init__(self, most: int) -> None:
         super().__init__(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body has more than {most} bytes, the most here. Many facts go to POST {BATCH}, which takes up to "
-            "EBB_MAX_BODY bytes: send more than that in pieces. Text beyond EBB_MAX_TEXT must be split.",
+            f"The body has more than {most} bytes, the most here. Many facts go to {STORE_MANY.route}, which takes up "
+            "to EBB_MAX_BODY bytes: send more than that in pieces. Text beyond EBB_MAX_TEXT must be split.",
         )
 
 
@@ -98,7 +102,7 @@ class TooSlowError(HTTPException):
 
 def longest_body(path: str, settings: Settings) -> int:
     """Return the most bytes of a body: EBB_MAX_BODY for a batch, otherwise what one fact may need."""
-    if path == BATCH:
+    if path in BATCHES:
         return settings.max_body
     own = LONGEST_FORM if path.startswith(FORM) else LONGEST_METADATA + ESCAPED * settings.max_text
     return min(own, settings.max_body)

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any
 
-from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, Edge, Entity
+from ebb.contract import documents, graph
+from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, UNRELATE, Edge, Entity
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
 from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS
@@ -103,12 +104,16 @@ for operation in (RECALL, LOOKUP, CONTEXT):
     )  # fmt: skip
 operations.add(routes, LINK, Writer, problems=(404,), tags=["graph"])
 operations.add(
-    routes, RELATIONS, Reader, _edges, own=Listed.model_fields, response_model=list[Edge], tags=["graph"],
+    routes, RELATIONS, Reader, _edges, route="GET /memory/graph/edges", own=Listed.model_fields,
+    response_model=list[Edge], tags=["graph"],
     description=f"{RELATIONS.params.__doc__}\n\n"
     "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
 )  # fmt: skip
 operations.add(routes, RELATE, Writer, own=Ends.model_fields, tags=["graph"])
-operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, left_out=("everywhere",), tags=["graph"])
+operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, tags=["graph"])
 for operation in (STATS, FORECAST, CONTRADICTIONS):
     operations.add(routes, operation, Reader, tags=["reports"])
 operations.add(routes, RESOLVE, Writer, problems=(404,), tags=["reports"])
+operations.add(routes, UNRELATE, Writer, own=Ends.model_fields, tags=["graph"])
+operations.add_others(routes, graph, tags=["graph"])
+operations.add_others(routes, documents, tags=["documents"])

@@ -7,13 +7,13 @@ from functools import partial
 from types import ModuleType
 from typing import Annotated, Any
 
-from ebb.contract.operation import SHARED, Operation, Params, plain_type
+from ebb.contract.operation import Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
-from api.http.dispatch import ACCEPTED, Admin, Reader, Session, Writer
+from api.http.dispatch import ACCEPTED, Admin, Reader, Session, System, Writer
 from api.http.problems import responses
 
 Act = Callable[[Session, dict[str, Any], Response], Any]
@@ -29,7 +29,7 @@ class Body(Params):
 
 
 WITHOUT_BODY = ("GET", "DELETE")
-SESSIONS = {"read": Reader, "write": Writer, "admin": Admin}
+SESSIONS = {"read": Reader, "write": Writer, "admin": Admin, "system": System}
 """How a caller is let in, by the scope that an operation needs."""
 
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -44,22 +44,20 @@ def add(
     route: str = "",
     left_out: tuple[str, ...] = (),
     own: Fields | None = None,
-    in_query: tuple[str, ...] = (),
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
     """Add a route of an operation: its own, or another one.
 
     `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `own` are
-    those that mean something else here; `in_query` are those that stand beside a body. `problems` are the statuses of
-    expected errors.
+    those that mean something else here. `problems` are the statuses of expected errors.
     """
-    method, path = (route or operation.route).split()
-    fields = {name: operation.params.model_fields[name] for name in operation.parameters} | dict(own or {})
-    hidden = {*SHARED, *left_out} - (own or {}).keys()
-    taken = {name: field for name, field in fields.items() if name not in hidden}
+    method, url = (route or operation.route).split()
+    path, _, in_query = url.partition("?")
+    fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
+    taken = fields | dict(own or {})
     in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
-    queried = {name: field for name, field in taken.items() if name in in_query or method in WITHOUT_BODY}
+    queried = {name: field for name, field in taken.items() if name in in_query.split("&") or method in WITHOUT_BODY}
     queried = {name: field for name, field in queried.items() if name not in in_path}
     others = {name: field for name, field in taken.items() if name not in {*in_path, *queried}}
     body = _body(operation, others) if others else None
@@ -86,21 +84,27 @@ def add(
     )
 
 
-def add_others(routes: APIRouter, group: ModuleType) -> None:
+def add_others(routes: APIRouter, group: ModuleType, **options: Any) -> None:
     """Add the routes of a group's operations that have none yet, each for callers with the scope that it declares."""
     there = {(method, one.path) for one in routes.routes if isinstance(one, APIRoute) for method in one.methods or ()}
     for operation in vars(group).values():
-        if isinstance(operation, Operation) and operation.route and tuple(operation.route.split()) not in there:
+        if isinstance(operation, Operation) and tuple(operation.route.partition("?")[0].split()) not in there:
             problems = (404,) if "{id}" in operation.route else ()
-            add(routes, operation, SESSIONS[operation.scope], problems=problems)
+            add(routes, operation, SESSIONS[operation.scope], problems=problems, **options)
 
 
 def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Callable[..., Any]:
     def endpoint(memory: Session, request: Request, response: Response, **given: Any) -> Any:
         body: Params | None = given.pop("body") if has_body else None
         said = {*request.query_params, *request.path_params}
-        plain = {name: JSON.dump_python(one, mode="json") for name, one in given.items() if name in said}
+        plain = {
+            name: JSON.dump_python(one, mode="json")
+            for name, one in given.items()
+            if operation.spelled.get(name, name) in said
+        }
         known = plain | (body.given() if body is not None else {})
+        if known.get("everywhere"):
+            memory.caller.check("system")
         return memory.perform(operation, known) if act is None else act(memory, known, response)
 
     endpoint.__name__ = operation.name.rpartition(".")[2]
@@ -130,8 +134,9 @@ def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:
     default = inspect.Parameter.empty if field.is_required() else field.default
+    alias = field.validation_alias if isinstance(field.validation_alias, str) else None
     read = BeforeValidator(partial(_from_text, plain_type(field.annotation)))
-    return _parameter(name, Annotated[_type(field), read, Query(description=field.description)], default)
+    return _parameter(name, Annotated[_type(field), read, Query(alias=alias, description=field.description)], default)
 
 
 def _from_text(kind: type[Any], given: Any) -> Any:

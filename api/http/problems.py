@@ -1,7 +1,7 @@
 """Problems: the one place where every error becomes a problem detail (RFC 9457)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -14,15 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from workers.errors import (
-    BusyError,
-    EbbError,
-    InvalidInputError,
-    LateError,
-    NotFoundError,
-    TaskFailedError,
-    UnavailableError,
-)
+from workers.errors import BusyError, EbbError, LateError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
@@ -30,16 +22,6 @@ BUSY_SECONDS = 10
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}
 """Longer messages for errors of the framework."""
-
-STATUS: Mapping[type[EbbError], HTTPStatus] = {
-    NotFoundError: HTTPStatus.NOT_FOUND,
-    InvalidInputError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    BusyError: HTTPStatus.TOO_MANY_REQUESTS,
-    LateError: HTTPStatus.GATEWAY_TIMEOUT,
-    UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
-    TaskFailedError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-"""The status of each error of the domain, narrower ones first."""
 
 
 class Problem(BaseModel):
@@ -103,16 +85,9 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unforeseen)
 
 
-def status_of(error: EbbError) -> HTTPStatus:
-    """Return the HTTP status of an error of the domain."""
-    if isinstance(error, RefusedError):
-        return error.status
-    return next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
-
-
 def _domain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, EbbError)  # noqa: S101  it is registered for no other
-    status = status_of(error)
+    status = error.status
     more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) else {}
     if isinstance(error, BusyError):
         more["retry_after"] = max(1, math.ceil(error.retry_after))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ebb.contract.conversation import REMEMBER
 from ebb.contract.facts import EDIT, STORE
 from ebb.contract.graph import LINK, RELATE
 from ebb.contract.retention import FORGET, REINFORCE, RESTORE, USED
@@ -43,6 +44,17 @@ def store(call: Call, given: dict[str, Any]) -> Answer:
     """
     answer: Answer = brief(written(call).store(**given))
     return answer
+
+
+@tool_of(REMEMBER, "messages session", types={"messages": list[Any]})
+def remember(call: Call, given: dict[str, Any]) -> Answer:
+    """Store the messages of a conversation as turns, so that later sessions recall what was said.
+
+    All of a conversation may be given each time. Returns {"added", "known", "errors"}: how many turns are new.
+    """
+    answer = written(call).remember(**given)
+    errors = [one["error"] for one in answer["turns"] if "error" in one]
+    return {"added": answer["added"], "known": len(answer["turns"]) - answer["added"] - len(errors), "errors": errors}
 
 
 @tool_of(EDIT, FIELDS, types=TAGS, words={"decay_class": "How long it matters, as for `store`."})
@@ -117,6 +129,7 @@ def restore(call: Call, given: dict[str, Any]) -> Answer:
 
 TOOLS = (
     writes(store),
+    writes(remember),
     writes(update),
     writes(link),
     writes(relate),

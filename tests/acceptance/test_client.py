@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psutil
 import pytest
+import redis
 from live_system import LiveSystem, eventually
 
 from api.client import Client, Method
@@ -176,3 +177,17 @@ def test_more_results_than_are_kept_come_in_any_order(live: LiveSystem, namespac
         sent = [client.send_many([{"text": f"The oboe has key {number}."}]) for number in range(UNASKED * 3)]
         answers = [client.wait(one, 60)["results"][0]["action"] for one in reversed(sent)]
     assert answers == ["added"] * len(sent)
+
+
+def test_closed_clients_leave_no_connection(live: LiveSystem, namespace: str) -> None:
+    def connections() -> int:
+        with redis.Redis.from_url(live.redis_url) as server:
+            return len(server.client_list())
+
+    gc.collect()
+    before = connections()
+    for _ in range(10):
+        with Client(live.redis_url, namespace) as client:
+            client.stats()
+
+    assert connections() <= before

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import redis
+from ebb.celery import results_url
 from live_system import LiveSystem, clean_environment
-
-from workers.coordination.redis import results_url
 
 pytestmark = pytest.mark.acceptance
 
@@ -127,3 +127,39 @@ def test_each_message_is_delivered_once(live: LiveSystem, namespace: str, tmp_pa
     facts = [{"text": f"Message {number}.", "namespace": namespace} for number in range(5)]
     ask(live, tmp_path, *(("memory.store", "store", fact) for fact in facts))
     assert live.settle()["memory.store"] - before == len(facts)
+
+
+ROUTED = """
+import json, sys
+from celery import Celery
+from ebb.celery import configure
+
+app = Celery("foreign", broker=sys.argv[1])
+app.conf.task_routes = {"mine.*": {"queue": "mine"}}
+configure(app)
+stored = app.send_task("memory.store", kwargs={"text": "An otter", "namespace": sys.argv[2]}).get(timeout=30)
+app.send_task("mine.task")
+app.close()
+print(json.dumps(stored))
+"""
+
+
+def test_a_program_that_is_configured_needs_no_queue_and_keeps_its_own_routes(live: LiveSystem, namespace: str) -> None:
+    command = [sys.executable, "-c", ROUTED, live.redis_url, namespace]
+    done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, timeout=60, check=True)
+
+    assert json.loads(done.stdout)["action"] == "added"
+    with redis.Redis.from_url(live.redis_url) as queues:
+        assert queues.llen("mine") == 1
+        queues.delete("mine")
+
+
+def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSystem) -> None:
+    with redis.Redis.from_url(live.redis_url) as queues:
+        queues.rpush("celery", "{}")
+        try:
+            shown = live.ebb("doctor").stdout
+        finally:
+            queues.delete("celery")
+
+    assert "1 tasks in celery, which no worker of Ebb serves" in " ".join(shown.split())

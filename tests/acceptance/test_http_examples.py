@@ -19,9 +19,17 @@ KEY = {
 OTHER = KEY | {"text": "The key lies under the pot.", "value": "under the pot", "id": EXAMPLE_OTHER_ID, "turn": 4}
 EDGE = {"from": "Mira", "to": "Leipzig", "type": "lives_in", "weight": 0.8}
 
+ARCHIVED = {
+    "relation": {
+        "source": "Mira", "target": "Anselm", "type": "knows", "initial_weight": 0.5,
+        "last_observed": "2025-01-31T08:00:00Z", "created_at": "2025-01-31T08:00:00Z",
+    }
+}  # fmt: skip
+
 WALK: dict[str, dict[str, Any]] = {
     "POST /memory/facts": {"json": KEY | {"id": EXAMPLE_ID}},
     "POST /memory/facts/batch": {"json": {"facts": [OTHER, {"text": " "}]}},
+    "POST /memory/remember": {"json": {"messages": [{"role": "user", "content": "The key is gone."}]}},
     "POST /memory/links": {"json": {"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "RELATED_TO"}},
     "POST /memory/graph/edges": {"json": EDGE},
     "GET /memory/facts": {},
@@ -37,12 +45,31 @@ WALK: dict[str, dict[str, Any]] = {
     "GET /memory/lookup": {"params": {"entity": "key"}},
     "POST /memory/context": {"json": {"query": "Where is the key?"}},
     "GET /memory/graph/edges": {},
+    "GET /memory/relations": {},
+    "GET /memory/facts/{id}/curve": {},
+    "GET /memory/facts/{id}/neighbours": {},
+    "PUT /memory/documents": {
+        "json": {"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64}
+    },
+    "GET /memory/documents": {"params": {"name": "notes"}},
+    "POST /memory/documents/unindex": {"json": {"paths": ["notes/boat.md"]}},
+    "PUT /memory/items": {"json": {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "green tea"}},
+    "PUT /memory/items/batch": {"json": {"items": [{"path": ["users", "mira"], "key": "food", "document": "{}"}]}},
+    "POST /memory/items/search": {"json": {"path": ["users"], "query": "tea"}},
+    "GET /memory/items/paths": {},
     "POST /memory/graph/decay": {"json": {"dryRun": True}},
     "GET /memory/contradictions": {},
     "GET /memory/held": {},
     "POST /memory/held/let-go": {"json": {"ids": [EXAMPLE_ID]}},
     "POST /memory/held/keep": {"json": {"everything": True}},
     "POST /memory/decay": {},
+    "POST /memory/prune": {"json": {"dry_run": True}},
+    "POST /memory/backfill": {"json": {"dry_run": True}},
+    "POST /memory/purge": {"json": {"dry_run": True}},
+    "POST /memory/doctor": {},
+    "GET /memory/time-series": {},
+    "GET /namespaces": {},
+    "GET /system/time-series": {},
     "GET /memory/decay/runs": {},
     "POST /memory/consolidate": {},
     "POST /memory/janitor": {},
@@ -60,6 +87,11 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/facts/{id}/restore": {},
     "POST /memory/restore": {"json": {"ids": [EXAMPLE_ID]}},
     "POST /memory/contradictions/resolve": {"json": {"ids": [EXAMPLE_ID, EXAMPLE_OTHER_ID], "keep": EXAMPLE_OTHER_ID}},
+    "DELETE /memory/links": {"params": {"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID}},
+    "DELETE /memory/graph/edges": {"params": {"from": "Mira", "to": "Leipzig", "type": "lives_in"}},
+    "POST /memory/items/drop": {"json": {"path": ["users", "mira"], "key": "drink"}},
+    "POST /memory/import": {"json": {"records": [ARCHIVED]}},
+    "POST /memory/forget": {"json": {"ids": [EXAMPLE_ID]}},
     "GET /health/live": {},
     "GET /health/ready": {},
     "GET /health": {},

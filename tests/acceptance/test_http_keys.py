@@ -23,11 +23,16 @@ OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/li
 MARK = "zebra"
 """A word that every secret of the owner has in it."""
 
+ITEM = {"path": ["users"], "key": "drink", "document": "{{}}"}
 WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/facts"): ("write", "/memory/facts", {"text": "A brook.", "supersedes": "{fact}"}),
+    ("POST", "/memory/remember"): ("write", "/memory/remember", {"messages": ["A brook."], "session": "{fact}"}),
     ("GET", "/memory/facts"): ("read", "/memory/facts?limit=1000", None),
     ("GET", "/memory/facts/{id}"): ("read", "/memory/facts/{fact}", None),
     ("PATCH", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}", {"tags": ["taken"]}),
+    ("GET", "/memory/facts/{id}/curve"): ("read", "/memory/facts/{fact}/curve", None),
+    ("GET", "/memory/facts/{id}/neighbours"): ("read", "/memory/facts/{fact}/neighbours", None),
+    ("POST", "/memory/forget"): ("write", "/memory/forget", {"ids": ["{fact}"]}),
     ("DELETE", "/memory/facts/{id}"): ("write", "/memory/facts/{fact}?purge=true", None),
     ("POST", "/memory/facts/{id}/restore"): ("write", "/memory/facts/{gone}/restore", None),
     ("GET", "/memory/forgotten"): ("read", "/memory/forgotten?limit=1000", None),
@@ -46,11 +51,30 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/memory/links"): (
         "write", "/memory/links", {"source": "{fact}", "target": "{pinned}", "type": "RELATED_TO"},
     ),
+    ("DELETE", "/memory/links"): ("write", "/memory/links?source={fact}&target={pinned}", None),
+    ("GET", "/memory/relations"): ("read", "/memory/relations?entity=zebra", None),
+    ("DELETE", "/memory/graph/edges"): ("write", "/memory/graph/edges?from=zebra&to=stable&type=in", None),
     ("GET", "/memory/graph/edges"): ("read", "/memory/graph/edges?entity=zebra", None),
     ("GET", "/dashboard/relations"): ("read", "/dashboard/relations?show=all", None),
     ("POST", "/memory/graph/edges"): ("write", "/memory/graph/edges", {"from": "zebra", "to": "stable", "type": "in"}),
     ("POST", "/memory/graph/decay"): ("admin", "/memory/graph/decay", {"dryRun": False}),
     ("POST", "/memory/decay"): ("admin", "/memory/decay", {"now": "2100-01-01", "force": True}),
+    ("POST", "/memory/prune"): ("admin", "/memory/prune", {}),
+    ("POST", "/memory/backfill"): ("admin", "/memory/backfill", {"prune": True}),
+    ("POST", "/memory/purge"): ("admin", "/memory/purge", {}),
+    ("POST", "/memory/doctor"): ("admin", "/memory/doctor", {"mend": True}),
+    ("POST", "/memory/import"): ("write", "/memory/import", {"records": [{"own": {}}]}),
+    ("GET", "/memory/documents"): ("read", "/memory/documents?name=notes", None),
+    ("PUT", "/memory/documents"): (
+        "write", "/memory/documents", {"path": "notes/boat.md", "chunks": [], "digest": "0" * 64},
+    ),
+    ("POST", "/memory/documents/unindex"): ("write", "/memory/documents/unindex", {"paths": ["notes/boat.md"]}),
+    ("PUT", "/memory/items"): ("write", "/memory/items", ITEM),
+    ("PUT", "/memory/items/batch"): ("write", "/memory/items/batch", {"items": [ITEM]}),
+    ("POST", "/memory/items/search"): ("read", "/memory/items/search", {"query": "zebra"}),
+    ("GET", "/memory/items/paths"): ("read", "/memory/items/paths", None),
+    ("POST", "/memory/items/drop"): ("write", "/memory/items/drop", {"path": ["users"], "key": "drink"}),
+    ("GET", "/memory/time-series"): ("read", "/memory/time-series", None),
     ("GET", "/memory/decay/runs"): ("read", "/memory/decay/runs?limit=1000", None),
     ("GET", "/memory/stats"): ("read", "/memory/stats", None),
     ("GET", "/memory/forecast"): ("read", "/memory/forecast?days=366&shown=100", None),
@@ -93,7 +117,7 @@ class Owner:
     ids: dict[str, str]
 
 
-SYSTEM = {("GET", "/metrics")}
+SYSTEM = {("GET", "/metrics"), ("GET", "/namespaces"), ("GET", "/system/time-series")}
 """What concerns all namespaces together, for which there is a scope of its own."""
 
 
@@ -209,7 +233,7 @@ def test_no_route_lets_a_stranger_read_change_or_count_anything(
             assert MARK not in said.lower(), route
     live.settle()
     assert state(live, owner.namespace) == before
-    assert served.get("/memory/stats", headers=stranger).json()["facts"] <= 2
+    assert served.get("/memory/stats", headers=stranger).json()["facts"] <= 3
     counted = served.get("/memory/decay/runs", headers=stranger).json()["runs"]
     assert all(run["processed"] is None or run["namespace"].startswith("stranger") for run in counted)
 
@@ -239,7 +263,7 @@ def test_a_key_opens_the_routes_of_its_scope_alone(
     key = make_key(live, f"scoped-{uuid4()}", scope)
     for route, (needed, _, _) in WALK.items():
         status = call(served, route, owner, key).status_code
-        assert (status == 403) == (needed != scope or "purge" in WALK[route][1]), route
+        assert (status == 403) == (needed != scope or "purge=" in WALK[route][1]), route
 
 
 def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
@@ -248,7 +272,9 @@ def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
     system = make_key(live, f"system-{uuid4()}", "read", "admin", "system")
     dry = {"dry_run": True}
     for key, status in ((stranger, 403), (system, 200)):
-        assert served.get("/metrics", headers=key).status_code == status
+        for _, path in SYSTEM:
+            assert served.get(path, headers=key).status_code == status
+        assert served.post("/memory/prune", json=dry | {"everywhere": True}, headers=key).status_code == status
         assert served.get("/memory/decay/runs?everywhere=true", headers=key).status_code == status
         assert served.post("/memory/decay?everywhere=true", json=dry, headers=key).status_code == status
 

@@ -342,3 +342,12 @@ def test_words_of_a_deleted_item_are_counted_no_more(live: LiveSystem, client: C
     store.delete(("animals",), "one")
     live.send("memory.lexemes", {})
     eventually(lambda: live.rows(counted, [client.namespace]) == [(0,)], "the word is gone")
+
+
+def test_many_puts_are_one_task(live: LiveSystem, store: EbbStore) -> None:
+    before = live.settle()
+    store.batch([PutOp(("docs",), f"{number}", {"number": number}) for number in range(200)])
+    after = live.settle()
+
+    assert after["memory.put_items"] - before.get("memory.put_items", 0) == 1
+    assert {item.value["number"] for item in store.search(("docs",), limit=300)} == set(range(200))

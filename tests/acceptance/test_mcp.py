@@ -37,6 +37,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "forgotten": {},
         "held": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
+        "remember": {"messages": [f"Mira has been to {SECRET}"]},
         "update": {"id": two, "tags": ["travel"]},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
         "relate": {"source": "Mira", "type": "sails_to", "target": SECRET},
@@ -47,7 +48,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "facts", "context", "stats", "held", "forgotten", "relate")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "facts", "context", "stats", "held", "forgotten", "relate", "remember")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 

@@ -138,7 +138,7 @@ def _settings(context: Context, step: Step) -> None:
 
 def _put_item(context: Context, step: Step) -> None:
     asked = asked_documents.PutItem(**step.arguments)
-    items.put(context, asked, items.item_id(UUID(step.task_id)), _instant(step))
+    items.put(context, asked.namespace, [asked], [items.item_id(UUID(step.task_id))], _instant(step))
 
 
 def _drop_item(context: Context, step: Step) -> None:

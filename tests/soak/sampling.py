@@ -13,10 +13,11 @@ from typing import Any, TextIO
 import psutil
 import psycopg
 import redis
+from ebb.celery import results_url
 
 from tests.soak.system import System
 from workers.coordination import bulk, outbox
-from workers.coordination.redis import own_keys, results_url
+from workers.coordination.redis import own_keys
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 
 PROC = Path("/proc")

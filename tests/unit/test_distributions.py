@@ -13,9 +13,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "api" / "clients" / "python"
 USERS_SCRIPT = """
-import ebb
+from uuid import UUID
 
-name: str = ebb.__name__
+from ebb import AsyncMemory, Memory
+
+
+def first(memory: Memory) -> UUID:
+    return memory.recall("Where does Mira live?", limit=1, role="user").results[0].id
+
+
+async def texts(memory: AsyncMemory) -> list[str]:
+    return [fact.text for fact in (await memory.namespace("mira").recall("Where does Mira live?")).results]
 """
 
 

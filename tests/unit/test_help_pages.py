@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import ebb
 import pytest
+from ebb import Memory
 from typer.main import get_command
 
 from api.cli import command_line
-from api.client import Client
 from api.http import app
 from api.http.dashboard import help_pages
 from api.mcp import read_tools, write_tools
@@ -133,5 +134,10 @@ def test_the_page_of_mcp_lists_every_tool() -> None:
 
 
 def test_the_page_of_python_names_methods_that_exist() -> None:
-    named = {name for row in rows("python")[2:9] for name in re.findall(r"[a-z_]+", row[1])}
-    assert {name for name in named if not hasattr(Client, name)} == set()
+    named = {name for row in rows("python")[2:10] for name in re.findall(r"[a-z_]+", row[1])}
+    assert {name for name in named if not hasattr(Memory, name)} == set()
+
+
+def test_the_page_of_python_lists_every_error_of_the_library() -> None:
+    listed = {row[0] for row in rows("python") if row[0].endswith("Error")}
+    assert listed == {name for name in ebb.__all__ if name.endswith("Error")} - {"EbbError"}

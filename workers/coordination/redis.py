@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
+from ebb.celery import database_after, results_url
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
@@ -15,17 +15,11 @@ from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, Respon
 from workers.coordination.outbox import FULL_SHARE
 from workers.errors import UnavailableError
 
-RESULTS_AFTER = 1
 OWN_AFTER = 2
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10
 REWRITE_SECONDS = 60.0
 CANNOT_SAVE = "MISCONF"
-
-
-def results_url(redis_url: str) -> str:
-    """Return the address of the results: the database behind that of the messages."""
-    return _database_after(redis_url, RESULTS_AFTER)
 
 
 class RefusedError(UnavailableError, RedisError):
@@ -87,7 +81,7 @@ def trouble(error: BaseException) -> str:
 def own_keys(redis_url: str) -> Redis:
     """Return connections to the database of Ebb's own keys, opened at first use."""
     return OwnKeys.from_url(
-        _database_after(redis_url, OWN_AFTER),
+        database_after(redis_url, OWN_AFTER),
         socket_connect_timeout=CONNECT_SECONDS,
         socket_timeout=ANSWER_SECONDS,
         health_check_interval=10,
@@ -129,13 +123,6 @@ def _is_rewriting(redis: Redis) -> bool:
     persistence = redis.info("persistence")
     names = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
     return any(persistence.get(name) for name in names)
-
-
-def _database_after(redis_url: str, distance: int) -> str:
-    parts = urlsplit(redis_url)
-    number = parts.path.strip("/")
-    path = f"/{(int(number) if number else 0) + distance}"
-    return urlunsplit(parts._replace(path=path))
 
 
 MIB = 1024**2

@@ -270,3 +270,13 @@ def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int, 
     given = {"namespace": namespace, "ids": list(ids), "reach": reach, "ever": ever}
     rows = db.execute(NEIGHBOURS, given, binary=True)
     return {id_ for (id_,) in rows.fetchall()}
+
+
+LAST_TURN = "select max(turn) from facts where namespace = %(namespace)s and session = %(session)s"
+
+
+def next_turn(db: Connection, namespace: int, session: str | int | None) -> int:
+    """Return the turn that follows those of a session."""
+    given = {"namespace": namespace, "session": None if session is None else Jsonb(session)}
+    row = db.execute(LAST_TURN, given).fetchone()
+    return 0 if row is None or row[0] is None else int(row[0]) + 1

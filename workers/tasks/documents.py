@@ -1,5 +1,9 @@
 """The tasks of documents: Markdown files that become facts, and items, as LangGraph's stores keep them."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
 from celery import Task
 from ebb.contract import documents as contract
 from ebb.contract.operation import Answer
@@ -40,9 +44,21 @@ def unindex(_: Task, asked: contract.Unindex) -> Answer:
 def put_item(self: Task, asked: contract.PutItem) -> Answer:
     """Keep a document under a path and key, in place of what was there; return its fact's id."""
     at = write_instant(self, asked.now)
-    done = kept.put(context, asked, kept.item_id(uuid_of(self.request.id or "")), at)
-    signals.mark_grown(context.redis, asked.namespace)
-    return done
+    return contract.Put(id=_put(self, asked.namespace, [asked], at)[0])
+
+
+@task_of(contract.PUT_ITEMS, contract.PutItems, base=OnceTask)
+def put_items(self: Task, asked: contract.PutItems) -> Answer:
+    """Keep documents, each in place of what was under its path and key; return their facts' ids."""
+    return contract.PutMany(ids=_put(self, asked.namespace, asked.items, write_instant(self, asked.now)))
+
+
+def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: datetime) -> list[UUID]:
+    own_id = uuid_of(task.request.id or "")
+    ids = [kept.item_id(own_id, place) for place in range(len(given))]
+    kept.put(context, namespace, given, ids, at)
+    signals.mark_grown(context.redis, namespace)
+    return ids
 
 
 @task_of(contract.ITEMS, contract.ListItems)

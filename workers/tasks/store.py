@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from celery import Task
 from ebb.contract import facts as contract
 from ebb.contract.admin import IMPORT, ImportRecords
+from ebb.contract.conversation import REMEMBER, Remember, Remembered
 from ebb.contract.operation import Params
 
 from workers.admin import import_archive as bringing
@@ -21,6 +22,7 @@ from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError
 from workers.memory import store as storing
 from workers.memory.add import Stored
+from workers.memory.remember import remembered, turns
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
@@ -82,6 +84,14 @@ def _store_slice(task: Task, part: Slice) -> list[Any]:
     use = uuid5(own_id, f"slice {part.place}") if part.place else own_id
     outcomes = _store(task, asked, part.content, asked.now or context.now(), own_id, use, first)
     return [_answer(one, first + place) for place, one in enumerate(outcomes)]
+
+
+@task_of(REMEMBER, Remember, base=StoreTask)
+def remember(self: Task, asked: Remember) -> Remembered:
+    """Store what was said in messages; return what became of each turn."""
+    own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
+    said, given = turns(context, asked)
+    return remembered(asked, said, given, _store(self, asked, given, at, own_id, use_of(self)))
 
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)

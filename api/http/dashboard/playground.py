@@ -8,7 +8,6 @@ from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from api.http.problems import status_of
 from workers.errors import InvalidInputError
 
 routes = router()
@@ -56,7 +55,7 @@ def recall(
         found = memory.recall(query, limit=limit, explain=True, touch=False, **given)
     except InvalidInputError as error:
         said, wrong = str(error), str(error).partition(":")[0]
-        return page(request, "playground.html", status_of(error), asked=asked, answer=None, said=said, wrong=wrong)
+        return page(request, "playground.html", error.status, asked=asked, answer=None, said=said, wrong=wrong)
     return page(request, "playground.html", asked=asked, answer=_shown(found), said="", wrong="")
 
 

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.problems import headers_of, status_of
+from api.http.problems import headers_of
 from workers.errors import EbbError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -173,7 +173,7 @@ class PageRoute(APIRoute):
             try:
                 return await answer(request)
             except EbbError as error:
-                return faulty(request, status_of(error), str(error))
+                return faulty(request, HTTPStatus(error.status), str(error))
             except RequestValidationError as error:
                 said = "; ".join(fault(detail) for detail in error.errors())
                 return faulty(request, HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}.")

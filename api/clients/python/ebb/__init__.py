@@ -1,1 +1,41 @@
-"""The library of Ebb, long-term memory for AI agents: what an application imports."""
+"""Ebb: long-term memory for AI agents that fades unless it is used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ebb.errors import (
+        BusyError,
+        ConflictError,
+        EbbError,
+        InvalidInputError,
+        LateError,
+        NotAllowedError,
+        NotFoundError,
+        OlderWorkersError,
+        TaskFailedError,
+        UnavailableError,
+    )
+    from ebb.memory import AsyncMemory, Memory
+
+__all__ = [
+    "AsyncMemory",
+    "BusyError",
+    "ConflictError",
+    "EbbError",
+    "InvalidInputError",
+    "LateError",
+    "Memory",
+    "NotAllowedError",
+    "NotFoundError",
+    "OlderWorkersError",
+    "TaskFailedError",
+    "UnavailableError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first needed: workers import the contract alone."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ebb' has no attribute {name!r}")
+    return getattr(import_module("ebb.errors" if name.endswith("Error") else "ebb.memory"), name)

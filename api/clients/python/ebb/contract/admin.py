@@ -25,6 +25,8 @@ Older = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=MOST_DAYS)]
 class Examine(Reaching):
     """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mend": False}]})
+
     mend: Annotated[Flag, Field(description="put right what is wrong with facts")] = False
 
 
@@ -77,8 +79,19 @@ class ShowSystemTimeSeries(Params):
     now: Instant | None = None
 
 
+RELATION: dict[str, Any] = {
+    "relation": {
+        "source": "Mira", "target": "Anselm", "type": "knows", "initial_weight": 0.5,
+        "last_observed": "2025-01-31T08:00:00Z", "created_at": "2025-01-31T08:00:00Z",
+    }
+}  # fmt: skip
+"""A line of an archive."""
+
+
 class ImportRecords(Timed):
     """Import lines of an archive: facts become what they were, with their past, links and relations."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"records": [RELATION]}]})
 
     records: Annotated[list[Any], Field(min_length=1, description="lines of an export, as JSON objects")]
 
@@ -145,18 +158,22 @@ class Imported(Answer):
     results: list[dict[str, Any]]
 
 
-DOCTOR = Operation("memory.doctor", Examine, Examined, "maintenance", "admin", seconds=LONG_SECONDS)
+DAYS = {"older": "days"}
+DOCTOR = Operation("memory.doctor", Examine, Examined, "maintenance", "admin", "POST /memory/doctor", LONG_SECONDS)
 BRANCH = Operation(
-    "memory.branch", MakeBranch, Branched, "maintenance", "admin", "POST /memory/branches", LONG_SECONDS, accepted=True
-)
+    "memory.branch", MakeBranch, Branched, "maintenance", "admin", "POST /memory/branches", LONG_SECONDS, accepted=True,
+    spelled=DAYS,
+)  # fmt: skip
 BRANCHES = Operation("memory.branches", ListBranches, Branches, "recall", route="GET /memory/branches")
 DROP_BRANCH = Operation(
     "memory.drop_branch", DropBranches, BranchesDropped, "maintenance", "admin", "DELETE /memory/branches",
-    LONG_SECONDS, accepted=True,
+    LONG_SECONDS, accepted=True, spelled=DAYS,
 )  # fmt: skip
 SETTINGS = Operation(
     "memory.settings", ChangeSettings, NamespaceSettings, "recall", "admin", "PATCH /memory/settings", STORE_SECONDS,
     accepted=True,
 )  # fmt: skip
-SYSTEM_TIME_SERIES = Operation("memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "recall", "system")
-IMPORT = Operation("memory.bring_back", ImportRecords, Imported, "store", "write", seconds=BATCH_SECONDS)
+SYSTEM_TIME_SERIES = Operation(
+    "memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "recall", "system", "GET /system/time-series"
+)
+IMPORT = Operation("memory.bring_back", ImportRecords, Imported, "store", "write", "POST /memory/import", BATCH_SECONDS)

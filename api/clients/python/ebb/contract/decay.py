@@ -36,6 +36,8 @@ class Decay(Reaching):
 class Prune(Reaching):
     """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
+
     hard: Annotated[Flag, Field(description="forget what has expired")] = True
     soft: Annotated[Flag, Field(description="halve or remove what nears its expiry")] = True
     dry_run: Annotated[Flag, Field(description="only count what would happen")] = False
@@ -48,6 +50,8 @@ class Backfill(Reaching):
     Lifetimes begin when a fact was last confirmed. What would be over by its new lifetime keeps what it has, unless
     `prune` is true.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
 
     dry_run: Annotated[Flag, Field(description="only say what would change")] = False
     prune: Annotated[
@@ -130,6 +134,8 @@ class Purge(Reaching):
 
     What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
 
     dry_run: Annotated[Flag, Field(description="only count what would be erased")] = False
 
@@ -220,22 +226,28 @@ class Purged(Answer):
 
 
 DECAY = Operation(
-    "decay.plan", Decay, Decayed, "maintenance", "admin", "POST /memory/decay", LONG_SECONDS, accepted=True
-)
-PRUNE = Operation("decay.prune", Prune, Pruned, "maintenance", "admin", seconds=LONG_SECONDS)
-BACKFILL = Operation("decay.backfill", Backfill, Backfilled, "maintenance", "admin", seconds=LONG_SECONDS)
-RUNS = Operation("decay.runs", ListRuns, Runs, "recall", route="GET /memory/decay/runs")
-CONSOLIDATE = Operation(
-    "memory.consolidate", Consolidate, Consolidated, "maintenance", "admin", "POST /memory/consolidate", LONG_SECONDS,
+    "decay.plan", Decay, Decayed, "maintenance", "admin", "POST /memory/decay?everywhere", LONG_SECONDS,
     accepted=True,
 )  # fmt: skip
-JANITOR = Operation(
-    "memory.janitor", RunJanitor, Janitor, "maintenance", "admin", "POST /memory/janitor", LONG_SECONDS, accepted=True
+PRUNE = Operation("decay.prune", Prune, Pruned, "maintenance", "admin", "POST /memory/prune", LONG_SECONDS)
+BACKFILL = Operation(
+    "decay.backfill", Backfill, Backfilled, "maintenance", "admin", "POST /memory/backfill", LONG_SECONDS
 )
+RUNS = Operation(
+    "decay.runs", ListRuns, Runs, "recall", route="GET /memory/decay/runs", spelled={"everything": "everywhere"}
+)
+CONSOLIDATE = Operation(
+    "memory.consolidate", Consolidate, Consolidated, "maintenance", "admin", "POST /memory/consolidate", LONG_SECONDS,
+    accepted=True, inside=("everywhere",),
+)  # fmt: skip
+JANITOR = Operation(
+    "memory.janitor", RunJanitor, Janitor, "maintenance", "admin", "POST /memory/janitor", LONG_SECONDS, accepted=True,
+    inside=("everywhere",),
+)  # fmt: skip
 JANITOR_SNAPSHOT = Operation("memory.janitor_snapshot", ShowJanitor, Janitor, "recall", route="GET /memory/janitor")
 HELD = Operation("memory.held", ListHeld, HeldFacts, "recall", route="GET /memory/held")
 LET_GO = Operation(
     "memory.let_go", LetGo, Decided, "store", "write", "POST /memory/held/let-go", STORE_SECONDS, accepted=True
 )
 KEEP = Operation("memory.keep", Keep, Decided, "store", "write", "POST /memory/held/keep", STORE_SECONDS, accepted=True)
-PURGE = Operation("memory.purge", Purge, Purged, "maintenance", "admin", seconds=BATCH_SECONDS)
+PURGE = Operation("memory.purge", Purge, Purged, "maintenance", "admin", "POST /memory/purge", BATCH_SECONDS)

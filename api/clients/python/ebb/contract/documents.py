@@ -18,11 +18,12 @@ from pydantic import (
 )
 
 from ebb.contract.faults import show
-from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Scoped, Timed
+from ebb.contract.operation import BATCH_SECONDS, STORE_SECONDS, Answer, Operation, Params, Scoped, Timed
 from ebb.contract.values import (
     LONGEST_FIELD,
     LONGEST_METADATA,
     MOST_FACTS,
+    MOST_RESULTS,
     Flag,
     ListLimit,
     Name,
@@ -112,6 +113,12 @@ class Index(Timed):
     If the file was read again since, nothing is done, and the answer says `outdated`.
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64}]
+        }
+    )
+
     path: Annotated[File, Field(description="the folder's name and the path in it")]
     chunks: Annotated[list[Chunk], Field(max_length=MOST_FACTS, description="the parts of the file, in order")]
     digest: Annotated[str, Field(pattern=DIGEST, description="the SHA-256 of what was read, in hexadecimal")]
@@ -121,14 +128,16 @@ class Index(Timed):
 class Unindex(Scoped):
     """Erase the chunks of files that do not exist any more."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"paths": ["notes/boat.md"]}]})
+
     paths: Annotated[list[File], Field(min_length=1, max_length=MOST_FACTS, description="the paths of the files")]
 
 
-class PutItem(Timed):
-    """Keep a document under a path and key, in place of what was there.
+DRINK: dict[str, Any] = {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "likes green tea"}
 
-    It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
-    """
+
+class NewItem(Params):
+    """A document to keep under a path and key."""
 
     path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
     key: Annotated[Name, Field(description="the name of the item at its path")]
@@ -137,8 +146,27 @@ class PutItem(Timed):
     ttl: Annotated[Minutes | None, Field(description="minutes that it lives after each use")] = None
 
 
+class PutItem(NewItem, Timed):
+    """Keep a document under a path and key, in place of what was there.
+
+    It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [DRINK]})
+
+
+class PutItems(Timed):
+    """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [DRINK]}]})
+
+    items: Annotated[list[NewItem], Field(min_length=1, max_length=MOST_RESULTS, description="the documents")]
+
+
 class ListItems(Timed):
     """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "query": "tea"}]})
 
     path: Annotated[Labels, Field(description="labels that the items' paths begin with")] = Field(default_factory=list)
     key: Annotated[Name | None, Field(description="only the item with this key, at just this path")] = None
@@ -153,6 +181,8 @@ class ListItems(Timed):
 
 class DropItem(Timed):
     """Forget what is kept under a path and key."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "key": "drink"}]})
 
     path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
     key: Annotated[Name, Field(description="the name of the item at its path")]
@@ -200,6 +230,12 @@ class Put(Answer):
     id: UUID
 
 
+class PutMany(Answer):
+    """The ids of items, in order."""
+
+    ids: list[UUID]
+
+
 class Item(Answer):
     """An item; its `score` in [0, 1] is null without a query."""
 
@@ -229,10 +265,21 @@ class ItemPaths(Answer):
     paths: list[Labels]
 
 
-DOCUMENTS = Operation("memory.documents", ListDocuments, Documents, "recall", seconds=STORE_SECONDS)
-INDEX = Operation("memory.index", Index, Indexed, "store", "write", seconds=STORE_SECONDS)
-UNINDEX = Operation("memory.unindex", Unindex, Unindexed, "store", "write", seconds=STORE_SECONDS)
-PUT_ITEM = Operation("memory.put_item", PutItem, Put, "store", "write", seconds=STORE_SECONDS, accepted=True)
-ITEMS = Operation("memory.items", ListItems, Items, "recall")
-DROP_ITEM = Operation("memory.drop_item", DropItem, Dropped, "store", "write", seconds=STORE_SECONDS, accepted=True)
-ITEM_PATHS = Operation("memory.item_paths", ListItemPaths, ItemPaths, "recall")
+DOCUMENTS = Operation(
+    "memory.documents", ListDocuments, Documents, "recall", route="GET /memory/documents", seconds=STORE_SECONDS
+)
+INDEX = Operation("memory.index", Index, Indexed, "store", "write", "PUT /memory/documents", seconds=STORE_SECONDS)
+UNINDEX = Operation(
+    "memory.unindex", Unindex, Unindexed, "store", "write", "POST /memory/documents/unindex", seconds=STORE_SECONDS
+)
+PUT_ITEM = Operation(
+    "memory.put_item", PutItem, Put, "store", "write", "PUT /memory/items", STORE_SECONDS, accepted=True
+)
+PUT_ITEMS = Operation(
+    "memory.put_items", PutItems, PutMany, "store", "write", "PUT /memory/items/batch", BATCH_SECONDS, accepted=True
+)
+ITEMS = Operation("memory.items", ListItems, Items, "recall", route="POST /memory/items/search")
+DROP_ITEM = Operation(
+    "memory.drop_item", DropItem, Dropped, "store", "write", "POST /memory/items/drop", STORE_SECONDS, accepted=True
+)
+ITEM_PATHS = Operation("memory.item_paths", ListItemPaths, ItemPaths, "recall", route="GET /memory/items/paths")

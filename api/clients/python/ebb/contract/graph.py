@@ -172,16 +172,23 @@ class RelationsPreviewed(RelationsDecayed):
     edges: list[Edge] = Field(default_factory=list)
 
 
+ENDS = {"source": "from", "target": "to"}
 LINK = Operation("memory.link", Link, Linked, "store", "write", "POST /memory/links", STORE_SECONDS, accepted=True)
-UNLINK = Operation("memory.unlink", Unlink, Removed, "store", "write", seconds=STORE_SECONDS, accepted=True)
-RELATE = Operation(
-    "memory.relate", Relate, Edge, "store", "write", "POST /memory/graph/edges", STORE_SECONDS, accepted=True
+UNLINK = Operation(
+    "memory.unlink", Unlink, Removed, "store", "write", "DELETE /memory/links", STORE_SECONDS, accepted=True
 )
-UNRELATE = Operation("memory.unrelate", Unrelate, Removed, "store", "write", seconds=STORE_SECONDS, accepted=True)
+RELATE = Operation(
+    "memory.relate", Relate, Edge, "store", "write", "POST /memory/graph/edges", STORE_SECONDS, accepted=True,
+    spelled=ENDS,
+)  # fmt: skip
+UNRELATE = Operation(
+    "memory.unrelate", Unrelate, Removed, "store", "write", "DELETE /memory/graph/edges", STORE_SECONDS, accepted=True,
+    spelled=ENDS,
+)  # fmt: skip
 RELATIONS = Operation(
-    "memory.relations", ListRelations, Relations, "recall", route="GET /memory/graph/edges", seconds=STORE_SECONDS
+    "memory.relations", ListRelations, Relations, "recall", route="GET /memory/relations", seconds=STORE_SECONDS
 )
 DECAY_RELATIONS = Operation(
     "relations.decay", DecayRelations, RelationsDecayed, "maintenance", "admin", "POST /memory/graph/decay",
-    LONG_SECONDS, accepted=True,
+    LONG_SECONDS, accepted=True, spelled={"dry_run": "dryRun"},
 )  # fmt: skip

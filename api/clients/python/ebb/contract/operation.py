@@ -5,12 +5,13 @@ answer, queue, scope, route and limits.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -69,6 +70,25 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
+class Accepted(Answer):
+    """A write that will be done: its task, and the id of the fact that it makes, if it makes one."""
+
+    task: UUID
+    id: UUID | None = None
+
+
+class TaskState(Answer):
+    """The state of a task: `ended` means that its result, kept for five minutes, has expired.
+
+    `late` means that it was not done in time: no worker begins it any more, but one that had begun may finish it.
+    """
+
+    task: UUID
+    state: Literal["waiting", "done", "failed", "ended", "late"]
+    result: Any = None
+    error: str | None = None
+
+
 class Page(Answer):
     """A part of a listing; `next` is the `cursor` of the part after it, null after the last."""
 
@@ -83,8 +103,10 @@ Scope = Literal["read", "write", "admin", "system"]
 class Operation:
     """One operation: the name of its task, its parameters and answer, and how it is reached.
 
-    `route` is its HTTP method and path, or empty; `scope` what a key must allow; `seconds` how long a client waits.
-    What is `accepted` may be answered before it is done, and is done once even if it is sent again.
+    `route` is its HTTP method and path, or empty, with the names of parameters that stand in the query beside a body;
+    `spelled` has the names of parameters over HTTP where they differ, `inside` those that HTTP does not take. `scope`
+    is what a key must allow, `seconds` how long a client waits. What is `accepted` may be answered before it is done,
+    and is done once if it is sent again.
     """
 
     name: str
@@ -95,7 +117,8 @@ class Operation:
     route: str = ""
     seconds: float = RECALL_SECONDS
     accepted: bool = False
-    status: Mapping[int, str] | None = None
+    spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
+    inside: tuple[str, ...] = ()
 
     registry: ClassVar[dict[str, "Operation"]] = {}
 
@@ -117,6 +140,18 @@ class Operation:
     def is_timed(self) -> bool:
         """Return whether it takes the instant as of which it looks or writes."""
         return "now" in self.parameters
+
+    @property
+    def writes(self) -> bool:
+        """Return whether it may change something, and so takes an idempotency key over HTTP."""
+        return self.scope in ("write", "admin")
+
+    @cached_property
+    def over_http(self) -> tuple[str, ...]:
+        """Return the parameters that its route takes: not the namespace, and the instant only where it is described."""
+        is_dated = self.is_timed and self.params.model_fields["now"].description is not None
+        hidden = {"namespace", *self.inside, *(() if is_dated else ("now",))}
+        return tuple(name for name in self.parameters if name not in hidden)
 
     def arguments(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by their names.
@@ -159,3 +194,8 @@ def operations() -> Mapping[str, Operation]:
 def find(name: str) -> Operation | None:
     """Return the operation of a task, if it is one."""
     return Operation.registry.get(name) or operations().get(name)
+
+
+def of_params(params: type[Params]) -> Operation:
+    """Return the operation that takes these parameters."""
+    return next(one for one in operations().values() if one.params is params)

@@ -238,10 +238,12 @@ STATS = Operation("memory.stats", ShowStats, Stats, "recall", route="GET /memory
 FORECAST = Operation(
     "memory.forecast", ShowForecast, Forecast, "recall", route="GET /memory/forecast", seconds=STORE_SECONDS
 )
-TIME_SERIES = Operation("memory.course", ShowTimeSeries, TimeSeries, "recall")
-NAMESPACES = Operation("memory.namespaces", ListNamespaces, Namespaces, "recall")
-CURVE = Operation("memory.curve", ShowCurve, Curve, "recall")
-NEIGHBOURS = Operation("memory.neighbours", ShowNeighbours, Neighbours, "recall")
+TIME_SERIES = Operation("memory.course", ShowTimeSeries, TimeSeries, "recall", route="GET /memory/time-series")
+NAMESPACES = Operation("memory.namespaces", ListNamespaces, Namespaces, "recall", "system", "GET /namespaces")
+CURVE = Operation("memory.curve", ShowCurve, Curve, "recall", route="GET /memory/facts/{id}/curve")
+NEIGHBOURS = Operation(
+    "memory.neighbours", ShowNeighbours, Neighbours, "recall", route="GET /memory/facts/{id}/neighbours"
+)
 CONTRADICTIONS = Operation(
     "memory.contradictions", ListContradictions, Contradictions, "recall", route="GET /memory/contradictions",
     seconds=STORE_SECONDS,

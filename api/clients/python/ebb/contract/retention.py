@@ -56,6 +56,8 @@ class Pin(Timed):
 class Forget(Timed):
     """Forget facts because their owner asks for it; until they are purged, they can be restored."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]}]})
+
     ids: Ids
     purge: Annotated[Flag, Field(description="erase them at once: no way back")] = False
 
@@ -217,7 +219,9 @@ USED = Operation("memory.used", Use, Used, "store", "write", "POST /memory/used"
 PIN = Operation(
     "memory.pin", Pin, Pinned, "store", "write", "POST /memory/facts/{id}/pin", STORE_SECONDS, accepted=True
 )
-FORGET = Operation("memory.forget", Forget, Forgot, "store", "write", "", STORE_SECONDS, accepted=True)
+FORGET = Operation(
+    "memory.forget", Forget, Forgot, "store", "write", "POST /memory/forget", STORE_SECONDS, accepted=True
+)
 RESTORE = Operation(
     "memory.restore", Restore, Restored, "store", "write", "POST /memory/restore", LONG_SECONDS, accepted=True
 )

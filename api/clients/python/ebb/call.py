@@ -1,0 +1,175 @@
+"""Calls: one operation over HTTP, from its parameters to its answer or error, with what is tried again and when."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import random
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from ebb.contract.operation import Operation, Params
+from ebb.errors import EbbError, LateError, UnavailableError, kind_of
+
+MARGIN_SECONDS = 10.0
+"""Seconds after which a server that was to answer by itself is not waited for any longer."""
+
+CONNECT_SECONDS = 5.0
+LONGEST_TIMEOUT = 300.0
+FIRST_PAUSE = 0.2
+SHOWN = 200
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where Ebb answers and who asks; `timeout` is in seconds for every call, else each operation has its own."""
+
+    url: str
+    key: str | None = None
+    namespace: str | None = None
+    timeout: float | None = None
+    retries: int = 2
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that say who asks, and about which namespace."""
+        own = {"X-Ebb-Namespace": self.namespace, "Authorization": f"Bearer {self.key}" if self.key else None}
+        return {name: value for name, value in own.items() if value is not None}
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, which may be sent more than once: a write has a key by which it is done only once."""
+
+    server: Server
+    method: str
+    path: str
+    seconds: float
+    params: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] | None = None
+    key: str | None = None
+    failures: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what httpx sends."""
+        own = {"timeout": min(self.server.timeout, LONGEST_TIMEOUT)} if self.server.timeout else {}
+        return {
+            "method": self.method,
+            "url": self.path,
+            "params": self.params | own,
+            "json": self.body,
+            "headers": self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
+            "timeout": httpx.Timeout(self.seconds + MARGIN_SECONDS, connect=CONNECT_SECONDS, pool=None),
+        }
+
+    def pause(self, error: Exception) -> float:
+        """Return after how many seconds to send it again; raise what it failed by if that is no use or too late.
+
+        Raises:
+            EbbError: the server refused it, or does not answer.
+        """
+        self.failures += 1
+        asked = error.retry_after if isinstance(error, UnavailableError) else None
+        wait = asked or FIRST_PAUSE * 2.0**self.failures * (0.5 + random())  # noqa: S311 - it is no secret
+        over = time.monotonic() + wait > self.started + self.seconds
+        if over or self.failures > self.server.retries or not is_passing(error):
+            raise self._final(error) from None
+        return wait
+
+    def _final(self, error: Exception) -> EbbError:
+        if isinstance(error, EbbError):
+            return error
+        if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+            return LateError(f"Ebb at {self.server.url} did not answer within {self.seconds:g} s; give it more time.")
+        return UnavailableError(
+            f"Ebb does not answer at {self.server.url}: {error or type(error).__name__}. "
+            "Start it with `ebb up`, or give its address as `url`."
+        )
+
+
+def is_passing(error: Exception) -> bool:
+    """Return whether the same request may succeed soon."""
+    if isinstance(error, EbbError):
+        return isinstance(error, UnavailableError) and not isinstance(error, LateError)
+    return isinstance(error, httpx.ConnectTimeout) or not isinstance(error, httpx.TimeoutException)
+
+
+def call(
+    server: Server, operation: Operation, given: Mapping[str, Any], key: str | None = None, *, wait: bool = True
+) -> Call:
+    """Return the request that has an operation done.
+
+    Raises:
+        TypeError: a parameter is missing, or is none of the operation.
+    """
+    _check(operation, given)
+    method, url = operation.route.split()
+    path, _, in_query = url.partition("?")
+    plain = to_jsonable_python(
+        {operation.spelled.get(name, name): _without_defaults(one) for name, one in given.items()}
+    )
+    if "{id}" in path:
+        path = path.replace("{id}", str(plain.pop("id")))
+    queried = (
+        plain
+        if method in ("GET", "DELETE")
+        else {name: plain.pop(name) for name in in_query.split("&") if name in plain}
+    )
+    return Call(
+        server,
+        method,
+        path,
+        server.timeout or operation.seconds,
+        {name: one for name, one in queried.items() if one is not None} | ({} if wait else {"wait": False}),
+        None if queried is plain else plain,
+        (key or str(uuid4())) if operation.writes else None,
+    )
+
+
+def _check(operation: Operation, given: Mapping[str, Any]) -> None:
+    """Refuse parameters that the operation does not have: a server may not notice them."""
+    known = operation.over_http
+    unknown = [name for name in given if name not in known]
+    missing = [one for one in known if one not in given and operation.params.model_fields[one].is_required()]
+    if unknown or missing:
+        fault = f"has no parameter {', '.join(unknown)}" if unknown else f"needs {', '.join(missing)}"
+        raise TypeError(f"{operation.name} {fault}; it takes {', '.join(known)}.")
+
+
+def _without_defaults(value: Any) -> Any:
+    """Return parameters in a value, such as the facts of a list, by what was given of them."""
+    if isinstance(value, Params):
+        return value.given()
+    return [_without_defaults(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def answer(response: httpx.Response, kind: type[Parsed]) -> Parsed:
+    """Return what was answered.
+
+    Raises:
+        EbbError: the server refused the request, or something on the way did.
+    """
+    if response.is_success:
+        return kind.model_validate_json(response.content)
+    raise error_of(response)
+
+
+def error_of(response: httpx.Response) -> EbbError:
+    """Return the error that an answer reports, with what it says, or how it begins if it is not one of Ebb's."""
+    try:
+        problem = response.json()
+        detail, task = str(problem["detail"]), str(problem.get("task") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        shown = response.text[:SHOWN]
+        detail, task = f"{response.url.host} answered {response.status_code} and is perhaps not Ebb: {shown!r}", ""
+    kind = kind_of(response.status_code)
+    error = LateError(detail, task) if kind is LateError else kind(detail)
+    if isinstance(error, UnavailableError):
+        asked = response.headers.get("retry-after", "")
+        error.retry_after = float(asked) if asked.isdigit() else None
+    return error

@@ -1,0 +1,175 @@
+"""The memory of an agent over HTTP, for programs with and without asyncio.
+
+>>> with Memory("http://127.0.0.1:5556", namespace="mira") as memory:
+...     memory.store("Mira moved to Leipzig.").action
+...     memory.recall("Where does Mira live?").results[0].text
+'added'
+'Mira moved to Leipzig.'
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+import httpx
+
+from ebb.call import Call, Parsed, Server, answer, call
+from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
+from ebb.errors import UnavailableError
+from ebb.methods import AsyncOperations, Operations
+
+URL = "http://127.0.0.1:5556"
+CONNECTIONS = 20
+STATE_SECONDS = 15.0
+AWAY = (httpx.TransportError, UnavailableError)
+
+
+class Memory(Operations):
+    """One namespace's memory; it may be shared by threads.
+
+    `ebb keys create` makes a `key`, which opens one namespace; `namespace` is needed only without. `timeout` is in
+    seconds for each call; else each operation has its own. At most `connections` are open at a time; further calls
+    wait for one. Where the server does not answer or is busy, a call is sent again up to `retries` times; a write is
+    done once nevertheless.
+    """
+
+    def __init__(
+        self,
+        url: str = URL,
+        *,
+        namespace: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+        retries: int = 2,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
+        self._http = httpx.Client(base_url=self._server.url, limits=limits(connections))
+        self._owns = True
+
+    def namespace(self, name: str) -> Self:
+        """Return the memory of another namespace, by the same connections; closing it closes nothing."""
+        return view(self, name)
+
+    def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
+        """Have a write done later, such as `Store(text="…")`: return its task as soon as it cannot be lost."""
+        operation = of_params(type(asked))
+        return self._read(call(self._server, operation, fields(asked), idempotency_key, wait=False), Accepted)
+
+    def state(self, task: UUID | str) -> TaskState:
+        """Return what became of a write that was accepted in the last day.
+
+        Raises:
+            NotFoundError: none with this id was.
+        """
+        return self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._owns:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        """Return the memory, whose connections close with the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any:
+        return self._read(call(self._server, operation, given, key), operation.answer)
+
+    def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
+        while True:
+            try:
+                return answer(self._http.request(**request.arguments()), kind)
+            except AWAY as error:
+                time.sleep(request.pause(error))
+
+
+class AsyncMemory(AsyncOperations):
+    """One namespace's memory for programs with asyncio: as `Memory`, with each method to be awaited."""
+
+    def __init__(
+        self,
+        url: str = URL,
+        *,
+        namespace: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+        retries: int = 2,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
+        self._http = httpx.AsyncClient(base_url=self._server.url, limits=limits(connections))
+        self._owns = True
+
+    def namespace(self, name: str) -> Self:
+        """Return the memory of another namespace, by the same connections; closing it closes nothing."""
+        return view(self, name)
+
+    async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
+        """Have a write done later, such as `Store(text="…")`: return its task as soon as it cannot be lost."""
+        operation = of_params(type(asked))
+        return await self._read(call(self._server, operation, fields(asked), idempotency_key, wait=False), Accepted)
+
+    async def state(self, task: UUID | str) -> TaskState:
+        """Return what became of a write that was accepted in the last day.
+
+        Raises:
+            NotFoundError: none with this id was.
+        """
+        return await self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._owns:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return the memory, whose connections close with the block."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        await self.close()
+
+    async def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any:
+        return await self._read(call(self._server, operation, given, key), operation.answer)
+
+    async def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
+        while True:
+            try:
+                return answer(await self._http.request(**request.arguments()), kind)
+            except AWAY as error:
+                await asyncio.sleep(request.pause(error))
+
+
+Either = TypeVar("Either", bound="Memory | AsyncMemory")
+
+
+def limits(connections: int) -> httpx.Limits:
+    """Return limits by which no more connections are open at a time."""
+    return httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+
+
+def view(memory: Either, namespace: str) -> Either:
+    """Return a copy of a memory that shares its connections and asks about another namespace."""
+    other = copy(memory)
+    other._server, other._owns = replace(memory._server, namespace=namespace), False  # noqa: SLF001 - its own copy
+    return other
+
+
+def fields(asked: Params) -> Mapping[str, Any]:
+    """Return the parameters that were given."""
+    return {name: getattr(asked, name) for name in asked.model_fields_set}

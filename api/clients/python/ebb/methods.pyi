@@ -1,0 +1,1114 @@
+"""Every operation of the contract as a method; `python -m tests.write_methods` writes this file."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from ebb.contract.operation import Operation
+from ebb.contract.admin import Branched
+from ebb.contract.admin import Branches
+from ebb.contract.admin import BranchesDropped
+from ebb.contract.admin import Examined
+from ebb.contract.admin import Imported
+from ebb.contract.admin import NamespaceSettings
+from ebb.contract.admin import SystemTimeSeries
+from ebb.contract.conversation import Remembered
+from ebb.contract.decay import Backfilled
+from ebb.contract.decay import Consolidated
+from ebb.contract.decay import Decayed
+from ebb.contract.decay import Decided
+from ebb.contract.decay import HeldFacts
+from ebb.contract.decay import Janitor
+from ebb.contract.decay import Pruned
+from ebb.contract.decay import Purged
+from ebb.contract.decay import Runs
+from ebb.contract.documents import Documents
+from ebb.contract.documents import Dropped
+from ebb.contract.documents import Indexed
+from ebb.contract.documents import ItemPaths
+from ebb.contract.documents import Items
+from ebb.contract.documents import NewItem
+from ebb.contract.documents import Put
+from ebb.contract.documents import PutMany
+from ebb.contract.documents import Unindexed
+from ebb.contract.facts import Edited
+from ebb.contract.facts import NewFact
+from ebb.contract.facts import Stored
+from ebb.contract.facts import StoredMany
+from ebb.contract.graph import Edge
+from ebb.contract.graph import Linked
+from ebb.contract.graph import Relations
+from ebb.contract.graph import RelationsDecayed
+from ebb.contract.graph import Removed
+from ebb.contract.recall import Injected
+from ebb.contract.recall import LookedUp
+from ebb.contract.recall import Recall
+from ebb.contract.recall import Recalled
+from ebb.contract.recall import RecalledMany
+from ebb.contract.reports import Contradictions
+from ebb.contract.reports import Curve
+from ebb.contract.reports import Fact
+from ebb.contract.reports import Facts
+from ebb.contract.reports import Forecast
+from ebb.contract.reports import Namespaces
+from ebb.contract.reports import Neighbours
+from ebb.contract.reports import Resolved
+from ebb.contract.reports import Stats
+from ebb.contract.reports import TimeSeries
+from ebb.contract.retention import Forgot
+from ebb.contract.retention import Forgotten
+from ebb.contract.retention import History
+from ebb.contract.retention import Pinned
+from ebb.contract.retention import Reinforced
+from ebb.contract.retention import Restored
+from ebb.contract.retention import Used
+from ebb.contract.values import ClassSource
+from ebb.contract.values import DecayClass
+from ebb.contract.values import Durability
+from ebb.contract.values import Kind
+from ebb.contract.values import Reason
+from ebb.contract.values import Role
+from ebb.contract.values import Tier
+
+class Operations:
+    """Every operation as a method."""
+
+    def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any: ...
+    def store(
+        self,
+        text: str,
+        *,
+        id: UUID | str | None = None,
+        kind: Kind = "semantic",
+        durability: Durability | None = None,
+        session: str | int | None = None,
+        turn: int | None = None,
+        role: Role | None = None,
+        source_date: datetime | str | None = None,
+        created_at: datetime | str | None = None,
+        last_seen_at: datetime | str | None = None,
+        category: str | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        summary: str | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float = 0.5,
+        salience: float = 0.5,
+        strength: float | None = None,
+        coactivations: int = 0,
+        confidence: float = 1.0,
+        decay_class: DecayClass | None = None,
+        decay_class_source: ClassSource | None = None,
+        supersedes: UUID | str | None = None,
+        again: bool = False,
+        touch: bool = True,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Stored:
+        """Store one fact; one that is known counts as used, and its lifetime starts again."""
+
+    def store_many(
+        self,
+        facts: Sequence[NewFact | Mapping[str, Any]],
+        *,
+        touch: bool = True,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> StoredMany:
+        """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    def remember(
+        self,
+        messages: Sequence[Any],
+        *,
+        session: str | int | None = None,
+        source: str | None = None,
+        touch: bool = False,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Remembered:
+        """Store the messages of a conversation as turns; those that are known are not stored again.
+
+        So all of a conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+        Instructions to the system are left out, and so is what a context for a prompt had injected.
+        """
+
+    def edit(
+        self,
+        id: UUID | str,
+        *,
+        category: str | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        summary: str | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        decay_class: DecayClass | None = None,
+        idempotency_key: str | None = None,
+    ) -> Edited:
+        """Change the fields of a fact except its text; its history keeps the earlier values.
+
+        What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+        """
+
+    def recall(
+        self,
+        query: str,
+        *,
+        deep: bool = False,
+        limit: int = 10,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        documents: bool = True,
+        namespaces: Sequence[str] | None = None,
+        explain: bool = False,
+        why: UUID | str | None = None,
+        as_of: datetime | str | None = None,
+        known_as_of: datetime | str | None = None,
+        touch: bool = True,
+    ) -> Recalled:
+        """Find the facts that fit a question best, by words and by meaning.
+
+        To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+        """
+
+    def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
+        """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    def lookup(
+        self,
+        entity: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of: datetime | str | None = None,
+        known_as_of: datetime | str | None = None,
+        touch: bool = True,
+    ) -> LookedUp:
+        """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+
+        Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+        """
+
+    def context(
+        self,
+        query: str,
+        *,
+        deep: bool = False,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        format: Literal["full", "short", "minimal"] | None = None,
+        order: Literal["rank", "stable"] | None = None,
+        summary_threshold: int | None = None,
+        prefer_long_term: bool | None = None,
+        use_importance_recency: bool | None = None,
+        min_similarity: float | None = None,
+        entity_lookup: bool | None = None,
+        entities: Sequence[str] | None = None,
+        documents: bool = False,
+        explain: bool = False,
+        touch: bool = True,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> Injected:
+        """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+
+    def fact(self, id: UUID | str) -> Fact:
+        """Return a fact as it is now; reading it so is not use."""
+
+    def facts(
+        self,
+        limit: int = 100,
+        *,
+        before: UUID | str | None = None,
+        offset: int = 0,
+        ids: Sequence[UUID | str] | None = None,
+        cursor: str | None = None,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        documents: bool = True,
+    ) -> Facts:
+        """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+
+        Only those that pass every filter given. Reading them so is not use.
+        """
+
+    def history(
+        self, id: UUID | str, *, limit: int | None = None, cursor: str | None = None, links: bool = True
+    ) -> History:
+        """Return everything that happened to a fact, live or forgotten, oldest first."""
+
+    def used(self, ids: Sequence[UUID | str], *, idempotency_key: str | None = None) -> Used:
+        """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+
+    def reinforce(self, id: UUID | str, *, boost: float = 0.2, idempotency_key: str | None = None) -> Reinforced:
+        """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
+
+    def pin(
+        self,
+        id: UUID | str,
+        *,
+        until: datetime | str | None = None,
+        off: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Pinned:
+        """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+
+    def forget(self, ids: Sequence[UUID | str], *, purge: bool = False, idempotency_key: str | None = None) -> Forgot:
+        """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+
+    def forgotten(
+        self,
+        limit: int = 100,
+        *,
+        cursor: str | None = None,
+        asked: bool = True,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        reason: Reason | None = None,
+        run: UUID | str | None = None,
+    ) -> Forgotten:
+        """Return forgotten facts that can be restored, newest first, each with its reason and the run that forgot it."""
+
+    def restore(
+        self,
+        ids: Sequence[UUID | str] | None = None,
+        *,
+        dry_run: bool = False,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        reason: Reason | None = None,
+        run: UUID | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Restored:
+        """Restore facts by their ids, or all that were forgotten in a period, for a reason or by a run.
+
+        A time or a run alone matches what ended by itself; give `reason` for what was forgotten on request. What ended by
+        itself and is restored again is pinned. Interrupted, it continues when it is asked again.
+        """
+
+    def held(self, limit: int = 100, *, cursor: str | None = None) -> HeldFacts:
+        """Return facts that have ended but stay visible, because of the forget limit; those that ended first come first."""
+
+    def let_go(
+        self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
+    ) -> Decided:
+        """Forget held facts, which can be restored. If `left` is not 0, call again for the rest."""
+
+    def keep(
+        self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
+    ) -> Decided:
+        """Keep facts that are held or end soon, as if they had been stored now.
+
+        If `left` is not 0, call again for the rest.
+        """
+
+    def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
+        """Return pairs of facts with one entity and key but different values, newest pair first."""
+
+    def resolve(
+        self,
+        ids: Sequence[UUID | str],
+        *,
+        keep: UUID | str | None = None,
+        both: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Resolved:
+        """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+
+    def link(
+        self,
+        source: UUID | str,
+        target: UUID | str,
+        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
+        *,
+        strength: float = 1.0,
+        idempotency_key: str | None = None,
+    ) -> Linked:
+        """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+
+    def unlink(
+        self,
+        source: UUID | str,
+        target: UUID | str,
+        *,
+        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Removed:
+        """Remove the link of a type between two facts, or all of them; the facts stay."""
+
+    def relate(
+        self,
+        source: str,
+        target: str,
+        type: str,
+        *,
+        weight: float | None = None,
+        pinned: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> Edge:
+        """Record that an entity is related to another; a known relation counts as observed again.
+
+        Its weight halves every 90 days (EBB_RELATION_HALF_LIFE) unless it is observed again or pinned.
+        """
+
+    def unrelate(self, source: str, target: str, type: str, *, idempotency_key: str | None = None) -> Removed:
+        """Remove a relation for good."""
+
+    def relations(
+        self, decayed: bool | None = False, *, entity: str | None = None, limit: int = 1000, cursor: str | None = None
+    ) -> Relations:
+        """Return relations with their current weights, strongest first: those in use, or those below the minimum weight."""
+
+    def decay_relations(
+        self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
+    ) -> RelationsDecayed:
+        """Update the stored weights of relations, or report what would change."""
+
+    def stats(self) -> Stats:
+        """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+
+    def forecast(
+        self,
+        days: int = 7,
+        *,
+        shown: int = 3,
+        set: Sequence[str] | None = None,
+        ending: int | None = None,
+        by: Literal["value", "date"] = "date",
+    ) -> Forecast:
+        """Return what passes will do on each of the coming days, if nothing is used until then.
+
+        With `set` it is what they would do with other settings; nothing is changed.
+        """
+
+    def time_series(self, days: int = 14) -> TimeSeries:
+        """Return how many facts the namespace held over so many days, as far as that was noted."""
+
+    def curve(self, id: UUID | str) -> Curve:
+        """Return how a fact faded, was used, and will fade."""
+
+    def neighbours(self, id: UUID | str, *, most: int = 20) -> Neighbours:
+        """Return what a fact is linked with, by its strongest links, and the links among those."""
+
+    def put_item(
+        self,
+        path: Sequence[str],
+        key: str,
+        document: str,
+        *,
+        text: str | None = None,
+        ttl: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Put:
+        """Keep a document under a path and key, in place of what was there.
+
+        It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+        """
+
+    def put_items(self, items: Sequence[NewItem | Mapping[str, Any]], *, idempotency_key: str | None = None) -> PutMany:
+        """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+
+    def items(
+        self,
+        path: Sequence[str] = ...,
+        *,
+        key: str | None = None,
+        query: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh: bool = True,
+    ) -> Items:
+        """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
+        """Forget what is kept under a path and key."""
+
+    def item_paths(self) -> ItemPaths:
+        """Return every path under which an item is kept."""
+
+    def index(
+        self,
+        path: str,
+        chunks: Sequence[Mapping[str, str]],
+        digest: str,
+        *,
+        folder: str = "",
+        idempotency_key: str | None = None,
+    ) -> Indexed:
+        """Keep the chunks of a file, read at `now`, and no others of its path.
+
+        If the file was read again since, nothing is done, and the answer says `outdated`.
+        """
+
+    def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
+        """Erase the chunks of files that do not exist any more."""
+
+    def documents(self, name: str) -> Documents:
+        """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+
+    def decay(
+        self,
+        dry_run: bool = False,
+        *,
+        force: bool = False,
+        everywhere: bool = False,
+        now: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Decayed:
+        """Run one pass: what is due cools, shrinks and is forgotten; return its counters when it is done."""
+
+    def prune(
+        self,
+        hard: bool = True,
+        *,
+        soft: bool = True,
+        dry_run: bool = False,
+        everywhere: bool = False,
+        now: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Pruned:
+        """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
+
+    def backfill(
+        self,
+        dry_run: bool = False,
+        *,
+        prune: bool = False,
+        everywhere: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Backfilled:
+        """Give facts whose decay class was not chosen the one that their words have today.
+
+        Lifetimes begin when a fact was last confirmed. What would be over by its new lifetime keeps what it has, unless
+        `prune` is true.
+        """
+
+    def runs(self, limit: int = 20, *, before: datetime | str | None = None, everything: bool = False) -> Runs:
+        """Return the latest passes over a namespace's facts, the newest first, or with `everything` any.
+
+        What a pass over all namespaces did is reported only with `everything`.
+        """
+
+    def consolidate(
+        self, apply: bool = False, *, force: bool = False, limit: int = 100, idempotency_key: str | None = None
+    ) -> Consolidated:
+        """Return near-duplicates; with `apply` they are merged, which `restore` undoes.
+
+        With `everywhere` each namespace that has something new gets a run of its own.
+        """
+
+    def janitor(self, now: datetime | str | None = None, *, idempotency_key: str | None = None) -> Janitor:
+        """Run the janitor: cull what is no longer believed and let episodes age; return what that was since its last run.
+
+        With `everywhere` each namespace in which something is due gets a run of its own.
+        """
+
+    def janitor_snapshot(self) -> Janitor:
+        """Return the report of the janitor's last run; `totalRuns` is 0 before the first."""
+
+    def purge(self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None) -> Purged:
+        """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+
+        What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+        """
+
+    def doctor(self, mend: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None) -> Examined:
+        """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
+
+    def branch(self, older: int, *, idempotency_key: str | None = None) -> Branched:
+        """Copy a namespace with every instant this many days earlier, to see what time does; the original does not change.
+
+        Repeating it copies nothing twice.
+        """
+
+    def branches(self, everywhere: bool = False) -> Branches:
+        """Return the branches of a namespace, by their names; one that is incomplete is completed by making it again."""
+
+    def drop_branch(self, older: int | None = None, *, idempotency_key: str | None = None) -> BranchesDropped:
+        """Erase the branches of a namespace for good, or the one of this age, or a branch itself."""
+
+    def settings(
+        self,
+        set: Mapping[str, Any] | None = None,
+        *,
+        unset: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> NamespaceSettings:
+        """Set some settings of a namespace and unset others, by their paths; they apply from the next pass on.
+
+        The answer has the effective settings and those that are its own.
+        """
+
+    def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
+        """Import lines of an archive: facts become what they were, with their past, links and relations."""
+
+    def namespaces(self, prefix: str = "", *, limit: int = 100, idempotency_key: str | None = None) -> Namespaces:
+        """Return the names of namespaces in order."""
+
+    def system_time_series(self, days: int = 14, *, idempotency_key: str | None = None) -> SystemTimeSeries:
+        """Return how many tasks waited, and how quickly writes could be read, over so many days."""
+
+class AsyncOperations:
+    """Every operation as a method, to be awaited."""
+
+    async def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any: ...
+    async def store(
+        self,
+        text: str,
+        *,
+        id: UUID | str | None = None,
+        kind: Kind = "semantic",
+        durability: Durability | None = None,
+        session: str | int | None = None,
+        turn: int | None = None,
+        role: Role | None = None,
+        source_date: datetime | str | None = None,
+        created_at: datetime | str | None = None,
+        last_seen_at: datetime | str | None = None,
+        category: str | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        summary: str | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float = 0.5,
+        salience: float = 0.5,
+        strength: float | None = None,
+        coactivations: int = 0,
+        confidence: float = 1.0,
+        decay_class: DecayClass | None = None,
+        decay_class_source: ClassSource | None = None,
+        supersedes: UUID | str | None = None,
+        again: bool = False,
+        touch: bool = True,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Stored:
+        """Store one fact; one that is known counts as used, and its lifetime starts again."""
+
+    async def store_many(
+        self,
+        facts: Sequence[NewFact | Mapping[str, Any]],
+        *,
+        touch: bool = True,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> StoredMany:
+        """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    async def remember(
+        self,
+        messages: Sequence[Any],
+        *,
+        session: str | int | None = None,
+        source: str | None = None,
+        touch: bool = False,
+        classify: bool = True,
+        count_turns: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Remembered:
+        """Store the messages of a conversation as turns; those that are known are not stored again.
+
+        So all of a conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+        Instructions to the system are left out, and so is what a context for a prompt had injected.
+        """
+
+    async def edit(
+        self,
+        id: UUID | str,
+        *,
+        category: str | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        summary: str | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        decay_class: DecayClass | None = None,
+        idempotency_key: str | None = None,
+    ) -> Edited:
+        """Change the fields of a fact except its text; its history keeps the earlier values.
+
+        What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+        """
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        deep: bool = False,
+        limit: int = 10,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        documents: bool = True,
+        namespaces: Sequence[str] | None = None,
+        explain: bool = False,
+        why: UUID | str | None = None,
+        as_of: datetime | str | None = None,
+        known_as_of: datetime | str | None = None,
+        touch: bool = True,
+    ) -> Recalled:
+        """Find the facts that fit a question best, by words and by meaning.
+
+        To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+        """
+
+    async def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
+        """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+
+    async def lookup(
+        self,
+        entity: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of: datetime | str | None = None,
+        known_as_of: datetime | str | None = None,
+        touch: bool = True,
+    ) -> LookedUp:
+        """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+
+        Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+        """
+
+    async def context(
+        self,
+        query: str,
+        *,
+        deep: bool = False,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        format: Literal["full", "short", "minimal"] | None = None,
+        order: Literal["rank", "stable"] | None = None,
+        summary_threshold: int | None = None,
+        prefer_long_term: bool | None = None,
+        use_importance_recency: bool | None = None,
+        min_similarity: float | None = None,
+        entity_lookup: bool | None = None,
+        entities: Sequence[str] | None = None,
+        documents: bool = False,
+        explain: bool = False,
+        touch: bool = True,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> Injected:
+        """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+
+    async def fact(self, id: UUID | str) -> Fact:
+        """Return a fact as it is now; reading it so is not use."""
+
+    async def facts(
+        self,
+        limit: int = 100,
+        *,
+        before: UUID | str | None = None,
+        offset: int = 0,
+        ids: Sequence[UUID | str] | None = None,
+        cursor: str | None = None,
+        tag: str | None = None,
+        category: str | None = None,
+        kind: Kind | None = None,
+        role: Role | None = None,
+        pinned: bool | None = None,
+        entity: str | None = None,
+        key: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        tier: Tier | None = None,
+        documents: bool = True,
+    ) -> Facts:
+        """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+
+        Only those that pass every filter given. Reading them so is not use.
+        """
+
+    async def history(
+        self, id: UUID | str, *, limit: int | None = None, cursor: str | None = None, links: bool = True
+    ) -> History:
+        """Return everything that happened to a fact, live or forgotten, oldest first."""
+
+    async def used(self, ids: Sequence[UUID | str], *, idempotency_key: str | None = None) -> Used:
+        """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+
+    async def reinforce(self, id: UUID | str, *, boost: float = 0.2, idempotency_key: str | None = None) -> Reinforced:
+        """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
+
+    async def pin(
+        self,
+        id: UUID | str,
+        *,
+        until: datetime | str | None = None,
+        off: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Pinned:
+        """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+
+    async def forget(
+        self, ids: Sequence[UUID | str], *, purge: bool = False, idempotency_key: str | None = None
+    ) -> Forgot:
+        """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+
+    async def forgotten(
+        self,
+        limit: int = 100,
+        *,
+        cursor: str | None = None,
+        asked: bool = True,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        reason: Reason | None = None,
+        run: UUID | str | None = None,
+    ) -> Forgotten:
+        """Return forgotten facts that can be restored, newest first, each with its reason and the run that forgot it."""
+
+    async def restore(
+        self,
+        ids: Sequence[UUID | str] | None = None,
+        *,
+        dry_run: bool = False,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        reason: Reason | None = None,
+        run: UUID | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Restored:
+        """Restore facts by their ids, or all that were forgotten in a period, for a reason or by a run.
+
+        A time or a run alone matches what ended by itself; give `reason` for what was forgotten on request. What ended by
+        itself and is restored again is pinned. Interrupted, it continues when it is asked again.
+        """
+
+    async def held(self, limit: int = 100, *, cursor: str | None = None) -> HeldFacts:
+        """Return facts that have ended but stay visible, because of the forget limit; those that ended first come first."""
+
+    async def let_go(
+        self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
+    ) -> Decided:
+        """Forget held facts, which can be restored. If `left` is not 0, call again for the rest."""
+
+    async def keep(
+        self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
+    ) -> Decided:
+        """Keep facts that are held or end soon, as if they had been stored now.
+
+        If `left` is not 0, call again for the rest.
+        """
+
+    async def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
+        """Return pairs of facts with one entity and key but different values, newest pair first."""
+
+    async def resolve(
+        self,
+        ids: Sequence[UUID | str],
+        *,
+        keep: UUID | str | None = None,
+        both: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Resolved:
+        """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+
+    async def link(
+        self,
+        source: UUID | str,
+        target: UUID | str,
+        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
+        *,
+        strength: float = 1.0,
+        idempotency_key: str | None = None,
+    ) -> Linked:
+        """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+
+    async def unlink(
+        self,
+        source: UUID | str,
+        target: UUID | str,
+        *,
+        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Removed:
+        """Remove the link of a type between two facts, or all of them; the facts stay."""
+
+    async def relate(
+        self,
+        source: str,
+        target: str,
+        type: str,
+        *,
+        weight: float | None = None,
+        pinned: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> Edge:
+        """Record that an entity is related to another; a known relation counts as observed again.
+
+        Its weight halves every 90 days (EBB_RELATION_HALF_LIFE) unless it is observed again or pinned.
+        """
+
+    async def unrelate(self, source: str, target: str, type: str, *, idempotency_key: str | None = None) -> Removed:
+        """Remove a relation for good."""
+
+    async def relations(
+        self, decayed: bool | None = False, *, entity: str | None = None, limit: int = 1000, cursor: str | None = None
+    ) -> Relations:
+        """Return relations with their current weights, strongest first: those in use, or those below the minimum weight."""
+
+    async def decay_relations(
+        self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
+    ) -> RelationsDecayed:
+        """Update the stored weights of relations, or report what would change."""
+
+    async def stats(self) -> Stats:
+        """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+
+    async def forecast(
+        self,
+        days: int = 7,
+        *,
+        shown: int = 3,
+        set: Sequence[str] | None = None,
+        ending: int | None = None,
+        by: Literal["value", "date"] = "date",
+    ) -> Forecast:
+        """Return what passes will do on each of the coming days, if nothing is used until then.
+
+        With `set` it is what they would do with other settings; nothing is changed.
+        """
+
+    async def time_series(self, days: int = 14) -> TimeSeries:
+        """Return how many facts the namespace held over so many days, as far as that was noted."""
+
+    async def curve(self, id: UUID | str) -> Curve:
+        """Return how a fact faded, was used, and will fade."""
+
+    async def neighbours(self, id: UUID | str, *, most: int = 20) -> Neighbours:
+        """Return what a fact is linked with, by its strongest links, and the links among those."""
+
+    async def put_item(
+        self,
+        path: Sequence[str],
+        key: str,
+        document: str,
+        *,
+        text: str | None = None,
+        ttl: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Put:
+        """Keep a document under a path and key, in place of what was there.
+
+        It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+        """
+
+    async def put_items(
+        self, items: Sequence[NewItem | Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> PutMany:
+        """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+
+    async def items(
+        self,
+        path: Sequence[str] = ...,
+        *,
+        key: str | None = None,
+        query: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh: bool = True,
+    ) -> Items:
+        """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    async def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
+        """Forget what is kept under a path and key."""
+
+    async def item_paths(self) -> ItemPaths:
+        """Return every path under which an item is kept."""
+
+    async def index(
+        self,
+        path: str,
+        chunks: Sequence[Mapping[str, str]],
+        digest: str,
+        *,
+        folder: str = "",
+        idempotency_key: str | None = None,
+    ) -> Indexed:
+        """Keep the chunks of a file, read at `now`, and no others of its path.
+
+        If the file was read again since, nothing is done, and the answer says `outdated`.
+        """
+
+    async def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
+        """Erase the chunks of files that do not exist any more."""
+
+    async def documents(self, name: str) -> Documents:
+        """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+
+    async def decay(
+        self,
+        dry_run: bool = False,
+        *,
+        force: bool = False,
+        everywhere: bool = False,
+        now: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Decayed:
+        """Run one pass: what is due cools, shrinks and is forgotten; return its counters when it is done."""
+
+    async def prune(
+        self,
+        hard: bool = True,
+        *,
+        soft: bool = True,
+        dry_run: bool = False,
+        everywhere: bool = False,
+        now: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Pruned:
+        """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
+
+    async def backfill(
+        self,
+        dry_run: bool = False,
+        *,
+        prune: bool = False,
+        everywhere: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Backfilled:
+        """Give facts whose decay class was not chosen the one that their words have today.
+
+        Lifetimes begin when a fact was last confirmed. What would be over by its new lifetime keeps what it has, unless
+        `prune` is true.
+        """
+
+    async def runs(self, limit: int = 20, *, before: datetime | str | None = None, everything: bool = False) -> Runs:
+        """Return the latest passes over a namespace's facts, the newest first, or with `everything` any.
+
+        What a pass over all namespaces did is reported only with `everything`.
+        """
+
+    async def consolidate(
+        self, apply: bool = False, *, force: bool = False, limit: int = 100, idempotency_key: str | None = None
+    ) -> Consolidated:
+        """Return near-duplicates; with `apply` they are merged, which `restore` undoes.
+
+        With `everywhere` each namespace that has something new gets a run of its own.
+        """
+
+    async def janitor(self, now: datetime | str | None = None, *, idempotency_key: str | None = None) -> Janitor:
+        """Run the janitor: cull what is no longer believed and let episodes age; return what that was since its last run.
+
+        With `everywhere` each namespace in which something is due gets a run of its own.
+        """
+
+    async def janitor_snapshot(self) -> Janitor:
+        """Return the report of the janitor's last run; `totalRuns` is 0 before the first."""
+
+    async def purge(
+        self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
+    ) -> Purged:
+        """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+
+        What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+        """
+
+    async def doctor(
+        self, mend: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
+    ) -> Examined:
+        """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
+
+    async def branch(self, older: int, *, idempotency_key: str | None = None) -> Branched:
+        """Copy a namespace with every instant this many days earlier, to see what time does; the original does not change.
+
+        Repeating it copies nothing twice.
+        """
+
+    async def branches(self, everywhere: bool = False) -> Branches:
+        """Return the branches of a namespace, by their names; one that is incomplete is completed by making it again."""
+
+    async def drop_branch(self, older: int | None = None, *, idempotency_key: str | None = None) -> BranchesDropped:
+        """Erase the branches of a namespace for good, or the one of this age, or a branch itself."""
+
+    async def settings(
+        self,
+        set: Mapping[str, Any] | None = None,
+        *,
+        unset: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> NamespaceSettings:
+        """Set some settings of a namespace and unset others, by their paths; they apply from the next pass on.
+
+        The answer has the effective settings and those that are its own.
+        """
+
+    async def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
+        """Import lines of an archive: facts become what they were, with their past, links and relations."""
+
+    async def namespaces(self, prefix: str = "", *, limit: int = 100, idempotency_key: str | None = None) -> Namespaces:
+        """Return the names of namespaces in order."""
+
+    async def system_time_series(self, days: int = 14, *, idempotency_key: str | None = None) -> SystemTimeSeries:
+        """Return how many tasks waited, and how quickly writes could be read, over so many days."""

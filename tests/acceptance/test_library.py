@@ -1,0 +1,238 @@
+"""The library against a running Ebb: every operation over HTTP, errors as classes, retries, and one pool for many."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import httpx
+import psutil
+import pytest
+from ebb import (
+    AsyncMemory,
+    InvalidInputError,
+    LateError,
+    Memory,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+)
+from ebb.contract.facts import NewFact, Store
+from ebb.contract.graph import Relate
+from live_api import make_key, serving
+from live_system import LiveSystem, eventually
+
+from api.up import servers
+
+pytestmark = pytest.mark.acceptance
+
+TEXT = "The spare key hangs behind the kitchen clock"
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture
+def memory(url: str, namespace: str) -> Iterator[Memory]:
+    with Memory(url, namespace=namespace) as memory:
+        yield memory
+
+
+def test_a_fact_is_stored_recalled_used_changed_forgotten_and_restored(memory: Memory) -> None:
+    stored = memory.store(TEXT, tags=["home"], metadata={"room": {"floor": 1}}, source_date=datetime.now(UTC))
+    (found,) = memory.recall("Where is the other key?", limit=3).results
+
+    assert (stored.action, found.id, found.text) == ("added", stored.id, TEXT)
+    assert memory.fact(stored.id).text == TEXT
+    assert memory.used([stored.id]).used == [stored.id]
+    assert memory.reinforce(stored.id, boost=0.1).salience > 0.5
+    assert memory.edit(stored.id, importance=0.9, tags=None).changed == ["tags", "importance"]
+    assert memory.pin(stored.id, until=datetime.now(UTC) + timedelta(days=9)).pinned
+    assert not memory.pin(stored.id, off=True).pinned
+    assert memory.forget([str(stored.id)]).results[0]["action"] == "forgotten"
+    assert [one.id for one in memory.forgotten().facts] == [stored.id]
+    assert memory.forgotten(asked=False).facts == []
+    assert memory.restore([stored.id]).results is not None
+    assert memory.history(stored.id).events[0].what == "stored"
+    assert TEXT in memory.context("Where is the key?", format="short").context
+
+
+def test_many_facts_are_stored_at_once_from_objects_and_dictionaries(memory: Memory) -> None:
+    answers = memory.store_many([NewFact(text="Mira sails", entity="Mira"), {"text": "Anselm bakes"}, {"text": ""}])
+
+    assert [one.get("action") for one in answers.results] == ["added", "added", None]
+    assert memory.lookup("Mira").results[0].text == "Mira sails"
+    assert {one.text for one in memory.facts().facts} == {"Mira sails", "Anselm bakes"}
+
+
+def test_parameters_that_have_other_names_over_http_reach_their_operation(memory: Memory) -> None:
+    edge = memory.relate("Mira", "Leipzig", "lives in", weight=0.5)
+    preview = memory.decay_relations(dry_run=True)
+    stored = memory.store(TEXT)
+
+    assert (edge.source, edge.target, preview.processed) == ("Mira", "Leipzig", 1)
+    assert memory.unrelate("Mira", "Leipzig", "lives in").removed == 1
+    assert memory.relations().edges == []
+    assert memory.branch(30).facts == 1
+    assert len(memory.drop_branch(30).dropped) == 1
+    assert memory.runs(everything=True).runs is not None
+    assert memory.decay(dry_run=True).processed >= 0
+    assert memory.settings({"hygiene.schedule": "manual"}).changed
+    other = memory.store("The cat sleeps on the stove")
+    assert memory.link(stored.id, other.id, "RELATED_TO").strength == 1.0
+    assert memory.neighbours(stored.id).total == 1
+    assert memory.unlink(stored.id, other.id).removed == 1
+    assert len(memory.curve(stored.id).at) > 1
+
+
+def test_items_and_documents_are_put_found_and_dropped(memory: Memory) -> None:
+    put = memory.put_item(["users", "1"], "drink", '{"text": "likes green tea"}', text="likes green tea")
+    indexed = memory.index("notes/boat.md", [{"section": "Sail", "text": "The sail is red"}], "0" * 64)
+
+    assert [one.key for one in memory.items(["users"], query="tea").items] == ["drink"]
+    assert put.id is not None
+    assert memory.item_paths().paths == [["users", "1"]]
+    assert memory.drop_item(["users", "1"], "drink").dropped
+    assert (indexed.added, [one.path for one in memory.documents("notes").documents]) == (1, ["notes/boat.md"])
+    assert memory.unindex(["notes/boat.md"]).removed == 1
+
+
+def test_operators_ask_about_passes_and_the_system(memory: Memory) -> None:
+    assert memory.prune(dry_run=True).expired == 0
+    assert memory.backfill(dry_run=True).examined == 0
+    assert memory.purge(dry_run=True).purged == 0
+    assert memory.doctor().faults == []
+    assert memory.stats().facts == 0
+    assert len(memory.forecast(days=2).days) == 2
+    assert memory.system_time_series(1).at is not None
+
+
+def test_another_namespace_has_the_same_connections_and_other_facts(memory: Memory) -> None:
+    other = memory.namespace(f"other-{uuid4()}")
+    other.store(TEXT)
+    other.close()
+
+    assert memory.stats().facts == 0
+    assert other.stats().facts == 1
+
+
+def test_a_write_is_accepted_and_its_state_reported(memory: Memory) -> None:
+    accepted = memory.accept(Store(text=TEXT))
+    related = memory.accept(Relate(source="Mira", target="Leipzig", type="lives in"), idempotency_key="once")
+    again = memory.accept(Relate(source="Mira", target="Leipzig", type="lives in"), idempotency_key="once")
+
+    eventually(lambda: memory.state(accepted.task).state == "done", "the fact is stored")
+    assert memory.facts().facts[0].id == accepted.id
+    assert related.task == again.task
+
+
+def test_errors_are_classes_that_say_what_to_do(memory: Memory, url: str, live: LiveSystem, namespace: str) -> None:
+    with pytest.raises(NotFoundError, match="no live fact"):
+        memory.fact(uuid4())
+    with pytest.raises(InvalidInputError, match="limit"):
+        memory.recall("Where?", limit=100_000)
+    with pytest.raises(TypeError, match="no parameter colour"):
+        memory.recall("Where?", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(UnavailableError, match="ebb up"), Memory(f"http://127.0.0.1:{servers.free_port()}") as lost:
+        lost.stats()
+    key = make_key(live, namespace, "read")["x-api-key"]
+    with pytest.raises(NotAllowedError, match="scope 'write'"), Memory(url, key=key) as reader:
+        reader.store(TEXT)
+    live.rows("delete from api_keys")
+    live.send("memory.publish_keys", {}).get(timeout=60)
+
+
+class Between(BaseHTTPRequestHandler):
+    """A server before Ebb; it passes requests on, but answers the first ones by `statuses`, of which 0 is no answer."""
+
+    upstream: ClassVar[str] = ""
+    statuses: ClassVar[list[int]] = []
+    seen: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.seen.append(self.headers["idempotency-key"])
+        answer = httpx.post(self.upstream + self.path, content=body, headers=dict(self.headers), timeout=60)
+        status = self.statuses.pop(0) if self.statuses else answer.status_code
+        if status:
+            self.send_response(status)
+            self.send_header("content-length", str(len(answer.content)))
+            self.send_header("retry-after", "0")
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def between(url: str, namespace: str) -> Iterator[Memory]:
+    Between.upstream, Between.statuses, Between.seen = url.rstrip("/"), [], []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Between) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Memory(f"http://127.0.0.1:{server.server_port}", namespace=namespace) as memory:
+            yield memory
+        server.shutdown()
+
+
+def test_a_write_that_is_sent_again_is_done_once(memory: Memory, between: Memory) -> None:
+    other = memory.namespace(f"other-{uuid4()}")
+    sent_once, sent_again = other.store(TEXT).id, memory.store(TEXT).id
+    Between.statuses = [0, 503]
+    between.reinforce(sent_again)
+
+    assert len(Between.seen) == 3
+    assert len(set(Between.seen)) == 1
+    assert memory.fact(sent_again).salience == pytest.approx(other.reinforce(sent_once).salience, abs=1e-3)
+
+
+def test_what_does_not_pass_is_not_sent_again(between: Memory) -> None:
+    Between.statuses = [504, 400]
+    with pytest.raises(LateError, match="perhaps not Ebb"):
+        between.recall("Where is the other key?")
+    with pytest.raises(InvalidInputError):
+        between.recall("Where is the other key?")
+    Between.statuses = [503, 503, 503]
+    with pytest.raises(UnavailableError):
+        between.recall("Where is the other key?")
+
+    assert len(Between.seen) == 5
+
+
+def test_two_hundred_recalls_at_once_share_a_few_connections(memory: Memory, url: str, namespace: str) -> None:
+    memory.store(TEXT)
+    port = int(url.rstrip("/").rpartition(":")[2])
+
+    def connections() -> int:
+        return sum(bool(one.raddr) and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
+
+    others = connections()
+
+    async def ask() -> tuple[list[str], int]:
+        async with AsyncMemory(url, namespace=namespace, connections=10) as asked:
+            answers = await asyncio.gather(*(asked.recall("Where is the other key?") for _ in range(200)))
+            return [answer.results[0].text for answer in answers], connections() - others
+
+    texts, opened = asyncio.run(ask())
+    assert texts == [TEXT] * 200
+    assert 0 < opened <= 10
+
+
+def test_the_asynchronous_library_does_the_same(url: str, namespace: str) -> None:
+    async def use() -> None:
+        async with AsyncMemory(url, namespace=namespace) as memory:
+            accepted = await memory.accept(Store(text=TEXT))
+            while (await memory.state(accepted.task)).state != "done":
+                pass
+            assert (await memory.namespace(f"{namespace}-other").stats()).facts == 0
+            assert (await memory.stats()).facts == 1
+            with pytest.raises(NotFoundError):
+                await memory.fact(uuid4())
+
+    asyncio.run(use())

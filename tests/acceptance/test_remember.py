@@ -1,0 +1,76 @@
+"""Conversations are stored as turns, each once, through task, HTTP and command line."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ebb import Memory
+from live_api import serving
+from live_system import LiveSystem
+
+pytestmark = pytest.mark.acceptance
+
+FIRST = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "I moved to Leipzig.", "created_at": "2026-01-31T08:00:00Z"},
+]
+SECOND = [{"role": "assistant", "content": "Since when?"}, {"role": "user", "content": "Since the spring."}]
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def test_a_conversation_may_be_given_again_as_it_grows(memory: Memory) -> None:
+    first = memory.remember(FIRST, session="monday")
+    second = memory.remember(FIRST + SECOND, session="monday")
+    third = memory.remember(SECOND, session="monday")
+
+    assert (first.added, first.left_out) == (1, [0])
+    assert [(one.message, one.role, one.turn) for one in second.turns] == [
+        (1, "user", None), (2, "assistant", 1), (3, "user", 2),
+    ]  # fmt: skip
+    assert (second.added, third.added) == (2, 0)
+    assert memory.stats().facts == 3
+
+
+def test_turns_are_recalled_with_session_role_and_time(memory: Memory) -> None:
+    memory.remember(FIRST + SECOND, session="monday", source="chat")
+    (found, *_) = memory.recall("Where does she live, in Leipzig?", role="user").results
+
+    shown = found.model_dump(mode="json")
+    assert (found.text, found.role, shown["session"], shown["turn"]) == ("I moved to Leipzig.", "user", "monday", 0)
+    assert shown["source_date"].startswith("2026-01-31")
+
+
+def test_what_the_context_injected_is_not_remembered(memory: Memory) -> None:
+    memory.store("The spare key hangs behind the kitchen clock")
+    injected = memory.context("Where is the key?").context
+    done = memory.remember([{"role": "user", "content": f"{injected}\n\nWhere is the key?"}], session=7)
+
+    assert done.added == 1
+    assert {one.text for one in memory.facts().facts} == {
+        "The spare key hangs behind the kitchen clock",
+        "Where is the key?",
+    }
+
+
+def test_a_message_that_cannot_be_stored_stops_no_other(memory: Memory) -> None:
+    done = memory.remember(["x" * 70_000, {"role": "user", "content": "Hello", "created_at": "yesterday"}, "Hi"])
+
+    assert [one.error is None for one in done.turns] == [False, False, True]
+    assert done.added == 1
+
+
+def test_the_command_takes_a_file_and_says_what_became_of_it(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(FIRST + SECOND))
+    first = live.ebb("remember", str(file), "--session", "monday", "--namespace", namespace)
+    again = live.ebb("remember", str(file), "--session", "monday", "--namespace", namespace)
+
+    assert "3 turns: 3 added, 0 known" in " ".join(first.stdout.split())
+    assert "0 added, 3 known" in " ".join(again.stdout.split())
+    assert len(live.facts(namespace)) == 3

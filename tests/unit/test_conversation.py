@@ -1,0 +1,61 @@
+"""What messages say: the shapes of providers, tool calls, and what is left out."""
+
+from typing import Any
+
+import pytest
+
+from workers.core.conversation import left_out, said
+
+CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "function", "id": "call_1"}
+
+
+@pytest.mark.parametrize(
+    ("message", "role", "text"),
+    [
+        ("I moved to Leipzig.", "user", "I moved to Leipzig."),
+        ({"role": "user", "content": "Hello"}, "user", "Hello"),
+        ({"role": "human", "text": "Hello"}, "user", "Hello"),
+        ({"sender": "assistant", "content": [{"type": "text", "text": "Hi"}]}, "assistant", "Hi"),
+        ({"role": "model", "parts": [{"text": "one"}, {"text": "two"}]}, "assistant", "one\ntwo"),
+        ({"role": "user", "content": [{"type": "input_text", "text": "See"}, {"type": "input_image"}]}, "user", "See"),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, "tool", 'search({"q": "tea"})'),
+        ({"role": "tool", "tool_call_id": "call_1", "content": "Sencha"}, "tool", "Sencha"),
+        (
+            {"role": "assistant", "content": [{"type": "tool_use", "name": "search", "input": {"q": "tea"}}]},
+            "tool", 'search({"q": "tea"})',
+        ),
+        (
+            {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "Sencha"}]}]},
+            "tool", "Sencha",
+        ),
+        ({"type": "function_call", "name": "search", "arguments": "{}"}, "tool", "search({})"),
+        ({"type": "function_call_output", "output": "Sencha"}, "tool", "Sencha"),
+        (
+            {"role": "user", "content": "<memory-context>\n[fact] Old\n</memory-context>\n\nWhere is it?"},
+            "user", "Where is it?",
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_of_a_provider_says_its_words(message: Any, role: str, text: str) -> None:
+    (found,) = said([message])
+
+    assert (found.role, found.text) == (role, text)
+
+
+def test_text_and_tool_call_of_one_message_are_two_turns() -> None:
+    message = {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL], "created_at": 1_700_000_000}
+
+    assert [(one.role, one.at) for one in said([message])] == [("assistant", 1_700_000_000), ("tool", 1_700_000_000)]
+
+
+def test_messages_without_words_or_to_the_system_are_left_out() -> None:
+    messages: list[Any] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": ""},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]},
+        {"role": "user", "content": {"odd": 1}},
+        17,
+        {"role": "user", "content": "Hello"},
+    ]
+
+    assert left_out(messages, said(messages)) == [0, 1, 2, 3, 4]

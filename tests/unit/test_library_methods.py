@@ -1,0 +1,37 @@
+"""The library's methods: each operation has one, type checkers see what the contract says, and HTTP takes all of it."""
+
+from typing import Any
+
+from ebb.contract.operation import Operation, operations
+from ebb.methods import Method, Operations
+
+from api.http.app import make_app
+from tests.write_methods import FILE, stub
+
+
+def test_the_stub_says_what_the_contract_says() -> None:
+    assert FILE.read_text(encoding="utf-8") == stub(), "run `make golden`"
+
+
+def test_every_operation_is_a_method_of_the_library() -> None:
+    methods = [one.operation.name for one in vars(Operations).values() if isinstance(one, Method)]
+
+    assert sorted(methods) == sorted(operations())
+
+
+def test_every_operation_has_a_route_that_takes_its_parameters() -> None:
+    document = make_app().openapi()
+
+    assert {name: missing for name, one in operations().items() if (missing := not_taken(one, document))} == {}
+
+
+def not_taken(operation: Operation, document: dict[str, Any]) -> list[str]:
+    """Return the parameters of an operation that its route does not take."""
+    method, path = operation.route.partition("?")[0].split()
+    route = document["paths"][path][method.lower()]
+    taken = {one["name"] for one in route.get("parameters", [])}
+    if "requestBody" in route:
+        schema = route["requestBody"]["content"]["application/json"]["schema"]
+        name = schema.get("$ref") or schema["anyOf"][0]["$ref"]
+        taken |= document["components"]["schemas"][name.rpartition("/")[2]]["properties"].keys()
+    return [one for one in operation.over_http if operation.spelled.get(one, one) not in taken]

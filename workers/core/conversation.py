@@ -1,0 +1,107 @@
+"""Conversations: what messages say and who said it, in the shapes of OpenAI, Anthropic, Gemini and plain ones."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workers.core import injection
+
+ROLES = {
+    "user": "user", "human": "user",
+    "assistant": "assistant", "ai": "assistant", "model": "assistant",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
+"""Who speaks, by the names that providers have for them; all others, such as system and developer, instruct."""
+
+INJECTED = re.compile(rf"\s*{injection.OPENING}.*?{injection.CLOSING}\s*", re.DOTALL)
+TEXTS = ("text", "input_text", "output_text", "refusal", None)
+"""Types of parts that are text; Gemini's parts have no type."""
+
+CALLS, RESULTS = ("tool_use", "server_tool_use", "function_call"), ("tool_result", "function_call_output")
+TIMES = ("created_at", "timestamp", "create_time", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that was said in a message: by its place, by a role, and when, if that is known.
+
+    `name` is what its provider calls the message, for messages may say the same twice.
+    """
+
+    message: int
+    role: str
+    text: str
+    at: Any = None
+    name: str = ""
+
+
+def said(messages: Sequence[Any]) -> list[Said]:
+    """Return what messages say, in order; a text is one of the user. What has no words says nothing."""
+    return [one for place, message in enumerate(messages) for one in _of_message(place, message)]
+
+
+def _of_message(place: int, message: Any) -> Iterator[Said]:
+    given = message if isinstance(message, Mapping) else {"role": "user", "content": message}
+    role = ROLES.get(str(_role(given)).lower())
+    at = next((given[name] for name in TIMES if given.get(name)), None)
+    for kind, text in _parts(given):
+        own, words = "tool" if kind == "tool" else role, INJECTED.sub("\n", text).strip()
+        if own and words:
+            yield Said(place, own, words, at, str(given.get("id") or given.get("uuid") or ""))
+
+
+def _role(message: Mapping[str, Any]) -> Any:
+    """Return who speaks; items of OpenAI's responses have a type instead."""
+    kind = message.get("type")
+    return message.get("role") or message.get("sender") or ("tool" if kind in (*CALLS, *RESULTS) else kind)
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the text of a message, its parts of text together, and each tool call and result by itself."""
+    content = next((message[name] for name in ("content", "parts", "text") if message.get(name)), ())
+    parts = [message] if message.get("type") in (*CALLS, *RESULTS) else _listed(content)
+    texts = [_text(one) for one in parts]
+    if any(texts):
+        yield "text", "\n".join(one for one in texts if one)
+    for one in [*parts, *_listed(message.get("tool_calls") or ())]:
+        if isinstance(one, Mapping) and (tool := _tool(one)):
+            yield "tool", tool
+
+
+def _listed(content: Any) -> list[Any]:
+    return list(content) if isinstance(content, list | tuple) else [content]
+
+
+def _text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    is_text = isinstance(part, Mapping) and part.get("type") in TEXTS and "function" not in part
+    found = (part.get("text") or part.get("refusal")) if is_text else None
+    return found if isinstance(found, str) else ""
+
+
+def _tool(part: Mapping[str, Any]) -> str:
+    """Return a tool call as `name(arguments)`, a result as its text, and anything else as nothing."""
+    if part.get("type") in RESULTS:
+        return _plain(part.get("content") or part.get("output"))
+    call = part["function"] if isinstance(part.get("function"), Mapping) else part
+    if call is part and part.get("type") not in CALLS:
+        return ""
+    arguments = call.get("arguments", call.get("input"))
+    return f"{call.get('name', 'tool')}({_plain(arguments)})"
+
+
+def _plain(value: Any) -> str:
+    """Return the words of a tool's arguments or result: texts as they are, parts of text together, the rest as JSON."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    texts = [_text(one) for one in value] if isinstance(value, list) else []
+    return "\n".join(texts) if texts and all(texts) else json.dumps(value, ensure_ascii=False)
+
+
+def left_out(messages: Sequence[Any], found: Iterable[Said]) -> list[int]:
+    """Return the places of messages that say nothing."""
+    places = {one.message for one in found}
+    return [place for place in range(len(messages)) if place not in places]

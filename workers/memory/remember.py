@@ -1,0 +1,57 @@
+"""Remember: what was said in a conversation becomes facts with a session, a turn and a role."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from ebb.contract.conversation import Remember, Remembered, Turn
+
+from workers.context import Context
+from workers.core import conversation
+from workers.core.conversation import Said
+from workers.errors import InvalidInputError
+from workers.memory.add import Stored
+from workers.storage import facts, namespaces
+from workers.storage.connection import transaction
+
+OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
+
+
+def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str, Any]]]:
+    """Return what was said, and the fact that each becomes, whose turn follows those that the session has.
+
+    A fact's id follows from namespace, session and what was said, so that a message given again is the same fact.
+    """
+    said = conversation.said(asked.messages)
+    ids = [_id(asked, one) for one in said]
+    with transaction(context.database_url) as db:
+        owner = namespaces.find_or_add(db, asked.namespace)
+        known = facts.known_by_id(db, owner.id, ids)
+        following = facts.next_turn(db, owner.id, asked.session)
+    new = {id_: following + place for place, id_ in enumerate(dict.fromkeys(one for one in ids if one not in known))}
+    return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)]
+
+
+def remembered(
+    asked: Remember, said: Sequence[Said], given: Sequence[dict[str, Any]], done: Sequence[Stored | InvalidInputError]
+) -> Remembered:
+    """Return what became of each turn."""
+    found = [_turn(*one) for one in zip(said, given, done, strict=True)]
+    added = sum(one.action == "added" for one in found)
+    return Remembered(turns=found, added=added, left_out=conversation.left_out(asked.messages, said))
+
+
+def _id(asked: Remember, one: Said) -> UUID:
+    return uuid5(OF_MESSAGES, "\n".join([asked.namespace, repr(asked.session), one.name, one.role, one.text]))
+
+
+def _fact(asked: Remember, one: Said, id_: UUID, turn: int | None) -> dict[str, Any]:
+    own = {"id": id_, "text": one.text, "role": one.role, "session": asked.session, "source": asked.source}
+    return own | {"turn": turn if asked.session is not None else None, "source_date": one.at}
+
+
+def _turn(one: Said, given: dict[str, Any], done: Stored | InvalidInputError) -> Turn:
+    if isinstance(done, InvalidInputError):
+        return Turn(message=one.message, role=one.role, error=str(done))
+    turn = given["turn"] if done.action == "added" else None
+    return Turn(message=one.message, role=one.role, turn=turn, id=done.id, action=done.action)
