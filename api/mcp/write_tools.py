@@ -10,8 +10,11 @@ from ebb.contract.retention import FORGET, REINFORCE, RESTORE, USED
 from api.mcp.tool import Call, brief, removes, tool_of, writes, written
 from api.transport import Answer
 
-STATEMENT = "text tags category entity key value importance decay_class role source source_date supersedes again"
-FIELDS = "id tags category entity key value importance confidence decay_class source"
+STATEMENT = (
+    "text tags category entity key value importance decay_class role source source_date valid_from valid_until "
+    "supersedes again"
+)
+FIELDS = "id tags category entity key value importance confidence decay_class source role valid_until"
 TAGS = {"tags": list[str] | None}
 """Agents give lists."""
 

@@ -22,11 +22,12 @@ from workers.storage import activity, edits, events, namespaces, statements, sup
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
+from workers.validation.facts import check_validity
 
 EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
 LIVES = ("decay_class", "confidence")
-NEEDED = ("importance", "confidence")
+NEEDED = ("importance", "confidence", "valid_from")
 """What every fact has, so that it can be changed but not removed."""
 
 KEPT_WHOLE = ("chunk", "item")
@@ -85,7 +86,7 @@ def _wanted(asked: Edit) -> dict[str, Any]:
     if not wanted:
         raise InvalidInputError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}.")
     if lacking := [name for name in NEEDED if wanted.get(name, 0) is None]:
-        raise InvalidInputError(f"{lacking[0]}: cannot be removed; give a number from 0 to 1, or leave it out.")
+        raise InvalidInputError(f"{lacking[0]}: cannot be removed; give another value, or leave it out.")
     return wanted | ({"tags": wanted["tags"] or []} if "tags" in wanted else {})
 
 
@@ -133,6 +134,8 @@ def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, carefu
             raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)
     new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
+    if strict:
+        check_validity(new.get("valid_from", before.valid_from), new.get("valid_until", before.valid_until))
     decay_class, source = _classed(before, wanted, new, careful=careful)
     new.pop("decay_class", None)
     if (decay_class, source) != (before.decay_class, before.decay_class_source):
@@ -232,4 +235,5 @@ def _branches(rows: Activity, permanent: Any) -> Any:
 def _told(change: Change, *, before: bool = False) -> dict[str, Any]:
     """Return the fields that changed, as they were or are."""
     fields = asdict(change.before) if before else change.new
-    return {name: fields[name] for name in EDITABLE if name in change.new}
+    told = {name: fields[name] for name in EDITABLE if name in change.new}
+    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in told.items()}

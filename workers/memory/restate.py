@@ -21,7 +21,7 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.edits import Editable
 
-COMPARED = ("kind", "session", "turn", "role", "source_date", "created_at")
+COMPARED = ("kind", "session", "turn", "source_date", "created_at")
 STARTING = ("salience", "strength", "coactivations", "last_seen_at")
 """What says how a fact begins, which is no matter for one that is there."""
 

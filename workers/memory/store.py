@@ -357,7 +357,8 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
         salience_given=_gives_salience(fact),
         source_date=fact.source_date,
         created_at=created_at,
-        valid_from=min(created_at, fact.source_date or created_at),
+        valid_from=fact.valid_from or min(filter(None, (created_at, fact.source_date, fact.valid_until))),
+        valid_until=fact.valid_until,
     )
 
 

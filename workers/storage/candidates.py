@@ -92,7 +92,8 @@ WEIGH = r"""
 
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
-        role, source_date, created_at, decay_class, forgotten_reason as deep,
+        role, source_date, created_at, valid_until, decay_class,
+        nullif(valid_from, least(created_at, source_date)) as valid_from, forgotten_reason as deep,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         coalesce(
             branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until) < %(silent_since)s, false
@@ -246,6 +247,8 @@ class Description:
     role: str | None
     source_date: datetime | None
     created_at: datetime
+    valid_from: datetime | None
+    valid_until: datetime | None
     decay_class: str | None
     deep: str | None
     durability: str | None

@@ -1,8 +1,10 @@
 """Edits: what may be changed of a fact that is there, and facts whose decay class follows from their words."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -15,7 +17,7 @@ from workers.storage.connection import Connection
 
 READ = """
     select id, kind, text, hash, category, entity, key, value, summary, source, metadata, tags, importance, session,
-        turn, role, source_date, created_at, confidence, decay_class, decay_class_source
+        turn, role, source_date, created_at, valid_from, valid_until, confidence, decay_class, decay_class_source
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
@@ -26,7 +28,10 @@ WRITE = """
     update facts
     set hash = new.hash, category = new.category, entity = new.entity, key = new.key, value = new.value,
         summary = new.summary, source = new.source, metadata = new.metadata, tags = new.tags,
-        importance = new.importance
+        importance = new.importance, role = new.role, valid_from = new.valid_from, valid_until = new.valid_until,
+        -- it depends on the role, and is estimated again in the background
+        content_salience = case when facts.salience_given or facts.role is not distinct from new.role
+            then facts.content_salience end
     from json_populate_recordset(null::facts, %(rows)s) as new
     where facts.namespace = %(namespace)s and facts.id = new.id
 """
@@ -46,6 +51,9 @@ WRITE_LIVES = """
             lifetime)
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """
+
+
+AS_JSON = partial(json.dumps, default=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class Editable:
     role: str | None
     source_date: datetime | None
     created_at: datetime
+    valid_from: datetime
+    valid_until: datetime | None
     confidence: float
     decay_class: str | None
     decay_class_source: str | None
@@ -87,7 +97,7 @@ def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Edit
 def write(db: Connection, namespace: int, facts: Sequence[Mapping[str, Any]]) -> None:
     """Write facts as objects with an id, a hash and all that stands in `facts` and may be changed."""
     rows = [{**fact, "id": str(fact["id"]), "hash": f"\\x{fact['hash'].hex()}"} for fact in facts]
-    db.execute(WRITE, {"namespace": namespace, "rows": Json(rows)})
+    db.execute(WRITE, {"namespace": namespace, "rows": Json(rows, dumps=AS_JSON)})
 
 
 def write_lives(

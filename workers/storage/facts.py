@@ -38,6 +38,7 @@ class Fact:
     source_date: datetime | None
     created_at: datetime
     valid_from: datetime
+    valid_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,18 @@ class Known:
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
         importance, metadata, session, turn, role, content_salience, salience_given, source_date, created_at,
-        valid_from)
+        valid_from, valid_until)
     select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source,
         string_to_array(tags, ','), importance, metadata, session, turn, role, content_salience, salience_given,
-        source_date, created_at, valid_from
+        source_date, created_at, valid_from, valid_until
     from unnest(%(id)b::uuid[], %(kind)b::text[], %(text)b::text[], %(hash)b::bytea[], %(summary)b::text[],
         %(category)b::text[], %(entity)b::text[], %(key)b::text[], %(value)b::text[], %(source)b::text[],
         %(tags)b::text[], %(importance)b::float8[], %(metadata)b::json[], %(session)b::jsonb[], %(turn)b::int[],
         %(role)b::text[], %(content_salience)b::float8[], %(salience_given)b::bool[], %(source_date)b::timestamptz[],
-        %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[])
+        %(created_at)b::timestamptz[], %(valid_from)b::timestamptz[], %(valid_until)b::timestamptz[])
         as new (id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata,
-            session, turn, role, content_salience, salience_given, source_date, created_at, valid_from)
+            session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
+            valid_until)
     order by hash
     on conflict do nothing
     returning id, hash

@@ -155,7 +155,7 @@ def _result(result: Result) -> dict[str, Any]:
     if result.passage is not None:
         told["passage"] = _passage(result.passage)
     told["id"] = str(result.id)
-    for name in ("source_date", "created_at", "ends_at"):
+    for name in ("source_date", "created_at", "valid_from", "valid_until", "ends_at"):
         told[name] = None if told[name] is None else shown(told[name])
     if result.kind == "chunk":  # a file's path and the headings above
         told |= {"path": result.source, "section": result.key or ""}

@@ -1,5 +1,6 @@
 """What a fact may be that is to be stored."""
 
+from datetime import datetime
 from typing import Any
 
 from ebb.contract.facts import NewFact
@@ -53,7 +54,18 @@ def new_fact(given: Any, max_text: int) -> NewFact:
         raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
     if fact.supersedes is not None and fact.supersedes == fact.id:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
+    check_validity(fact.valid_from, fact.valid_until)
     return fact.model_copy(update={"text": text, **_lasting(fact)})
+
+
+def check_validity(begins: datetime | None, ends: datetime | None) -> None:
+    """Refuse a validity that ends before it begins.
+
+    Raises:
+        InvalidInputError: it does.
+    """
+    if begins is not None and ends is not None and ends <= begins:
+        raise InvalidInputError(f"valid_until: {ends.isoformat()} does not lie after valid_from, {begins.isoformat()}.")
 
 
 def _read(given: Any) -> NewFact:

@@ -52,6 +52,8 @@ class Result:
     stale: bool
     source_date: datetime | None
     created_at: datetime
+    valid_from: datetime | None
+    valid_until: datetime | None
     ends_at: datetime | None
     ends_for: str | None
     explain: dict[str, Any] | None

@@ -142,8 +142,9 @@ def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalle
 
 def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | None]:
     """Return the vector of each question, nothing where only words are matched or the embedder fails."""
+    texts = [one.text for one in questions if not one.filters.tag]
     try:
-        vectors = iter(context.queries.embed_all([one.text for one in questions if not one.filters.tag]))
+        vectors = iter(context.queries.embed_all(texts) if texts else [])
     except EmbeddingError as error:
         log.warning("recalled by words alone: %s", error)
         return [None] * len(questions)

@@ -34,6 +34,10 @@ Key = Annotated[Name | None, Field(description="which of the entity's properties
 PropertyValue = Annotated[Value | None, Field(description="that property's value")]
 Summary = Annotated[Value | None, Field(description="what is shown in place of a long text")]
 Source = Annotated[Name | None, Field(description="where it comes from")]
+Speaker = Annotated[Role | None, Field(description="who said it: user, assistant, system or tool")]
+ValidUntil = Annotated[
+    Instant | None, Field(description="when it stops being true; from then on only questions about earlier find it")
+]
 Extra = Annotated[Metadata | None, Field(description="an object that comes back as it is, or its JSON")]
 
 
@@ -46,8 +50,10 @@ class NewFact(Params):
     durability: Annotated[Durability | None, Field(description="of an episode: persistent or permanent")] = None
     session: Annotated[Session | None, Field(description="the conversation it is from")] = None
     turn: Annotated[Count | None, Field(description="its place in the conversation")] = None
-    role: Annotated[Role | None, Field(description="who said it: user, assistant, system or tool")] = None
+    role: Speaker = None
     source_date: Annotated[Instant | None, Field(description="when it was said, ISO 8601 with zone or a date")] = None
+    valid_from: Annotated[Instant | None, Field(description="since when it is true; else since it was said")] = None
+    valid_until: ValidUntil = None
     created_at: Annotated[Instant | None, Field(description="when it was first stored, if that was before")] = None
     last_seen_at: Annotated[Instant | None, Field(description="when it was last used, if that was before")] = None
     category: Category = None
@@ -128,6 +134,9 @@ class Edit(Timed):
     importance: Annotated[Share | None, Field(description="how important it is, 0 to 1")] = None
     confidence: Annotated[Share | None, Field(description="how sure it is, 0 to 1")] = None
     decay_class: Annotated[DecayClass | None, Field(description="how long it matters; null: by its words again")] = None
+    role: Speaker = None
+    valid_from: Annotated[Instant | None, Field(description="since when it is true")] = None
+    valid_until: ValidUntil = None
 
 
 EDITABLE = tuple(Edit.__annotations__)[1:]

@@ -203,6 +203,8 @@ class Result(Answer):
     ends_for: str | None = None
     deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
     role: Annotated[Role | None, Field(description="who said it")] = None
+    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
+    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
     namespace: Annotated[str | None, Field(description="where it is, if several namespaces were asked")] = None
 
 
@@ -231,6 +233,8 @@ class Known(Answer):
     ends_at: datetime | None = None
     ends_for: str | None = None
     role: Annotated[Role | None, Field(description="who said it")] = None
+    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
+    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
 
 
 class LookedUp(Page):

@@ -1,0 +1,59 @@
+"""Since when and until when a fact is true can be given, is shown, and decides which questions find it."""
+
+import pytest
+from ebb.contract.facts import Edit
+from memory import Memory, day
+
+from workers.errors import InvalidInputError
+from workers.memory import edit as editing
+from workers.memory.add import Stored
+
+TEXT = "Mira works at the north harbour"
+
+
+def test_a_fact_is_found_as_long_as_it_is_true(memory: Memory) -> None:
+    id_ = memory.add(TEXT, at=5, valid_from=day(2).isoformat(), valid_until=day(10).isoformat())
+    (shown,) = memory.ask("north harbour", at=6).results
+    assert (shown.valid_from, shown.valid_until) == (day(2), day(10))
+    assert memory.ids("north harbour", at=11) == []
+    assert memory.ids("north harbour", at=11, as_of=day(9)) == [id_]
+    assert memory.ids("north harbour", at=11, as_of=day(1)) == []
+    (out,) = memory.ask("north harbour", at=11, explain=True).left_out or ()
+    assert out["rule"] == "no longer valid"
+
+
+def test_a_fact_without_validity_is_true_since_it_was_said(memory: Memory) -> None:
+    memory.add(TEXT, at=5, source_date=day(3).isoformat())
+    (shown,) = memory.ask("north harbour", at=6).results
+    assert (shown.valid_from, shown.valid_until) == (None, None)
+    assert memory.value("select valid_from from facts") == day(3)
+
+
+@pytest.mark.parametrize("until", [1, 2])
+def test_a_validity_that_ends_before_it_begins_is_refused(memory: Memory, until: float) -> None:
+    (refused,) = [memory.store({"text": TEXT})]
+    id_ = refused[0].id  # type: ignore[union-attr]
+    wrong = {"valid_from": day(2), "valid_until": day(until)}
+    with pytest.raises(InvalidInputError, match="does not lie after valid_from"):
+        memory.store({"text": "Other", **wrong})
+    with pytest.raises(InvalidInputError, match="does not lie after valid_from"):
+        editing.edit(memory.context, Edit(id=id_, **wrong), day(1))
+
+
+def test_validity_and_role_can_be_edited_and_stated_again(memory: Memory) -> None:
+    id_ = memory.add(TEXT, role="assistant")
+    memory.rows("update facts set content_salience = 0.3")
+    asked = Edit(id=id_, role="user", valid_until=day(3))
+    assert editing.edit(memory.context, asked, day(1)).changed == ["role", "valid_until"]
+    assert memory.rows("select role, valid_until, content_salience from facts") == [("user", day(3), None)]
+    (again,) = memory.store({"text": TEXT, "role": "tool", "valid_until": day(4)}, at=2)
+    assert isinstance(again, Stored)
+    assert (again.action, again.changed) == ("updated", ["role", "valid_until"])
+    edited = [event for event in memory.history(id_) if event.what == "edited"]
+    assert edited[0].details["is"]["valid_until"] == day(3).isoformat()
+
+
+def test_a_given_salience_stays_when_the_role_changes(memory: Memory) -> None:
+    id_ = memory.add(TEXT, salience=0.9)
+    editing.edit(memory.context, Edit(id=id_, role="user"), day(1))
+    assert memory.value("select content_salience from facts") == pytest.approx(0.9)
