@@ -49,8 +49,8 @@ def test_validity_and_role_can_be_edited_and_stated_again(memory: Memory) -> Non
     (again,) = memory.store({"text": TEXT, "role": "tool", "valid_until": day(4)}, at=2)
     assert isinstance(again, Stored)
     assert (again.action, again.changed) == ("updated", ["role", "valid_until"])
-    edited = [event for event in memory.history(id_) if event.what == "edited"]
-    assert edited[0].details["is"]["valid_until"] == day(3).isoformat()
+    first = memory.value("select details from events where what = 'edited' order by id limit 1")
+    assert first["is"]["valid_until"] == day(3).isoformat()
 
 
 def test_a_given_salience_stays_when_the_role_changes(memory: Memory) -> None:

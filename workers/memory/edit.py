@@ -235,5 +235,5 @@ def _branches(rows: Activity, permanent: Any) -> Any:
 def _told(change: Change, *, before: bool = False) -> dict[str, Any]:
     """Return the fields that changed, as they were or are."""
     fields = asdict(change.before) if before else change.new
-    told = {name: fields[name] for name in EDITABLE if name in change.new}
-    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in told.items()}
+    shown = {name: fields[name] for name in EDITABLE if name in change.new}
+    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in shown.items()}
