@@ -63,8 +63,8 @@ SKELETON = (
 )
 """What is written most often, at the end of the dictionary, where it is cheapest to refer to."""
 
-BITS_A_WORD = 8
-"""Of a fact's marks of words: one in nine words that it does not hold seems to be there."""
+BITS_A_WORD = 6
+"""Of a fact's marks of words: one in seven words that it does not hold seems to be there."""
 
 MOST_BITS = 16_384
 
@@ -115,7 +115,7 @@ def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
 
 
 def marks(words: Sequence[str]) -> str:
-    """Return the bits, as text of 0 and 1, in which words are marked: eight for each word."""
+    """Return the bits, as text of 0 and 1, in which words are marked: six for each word."""
     length = min(BITS_A_WORD * max(len(words), 1), MOST_BITS)
     marked = {place % length for place in places(words)}
     return "".join("1" if place in marked else "0" for place in range(length))
