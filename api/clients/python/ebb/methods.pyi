@@ -86,6 +86,8 @@ class Operations:
         turn: int | None = None,
         role: Role | None = None,
         source_date: datetime | str | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
         created_at: datetime | str | None = None,
         last_seen_at: datetime | str | None = None,
         category: str | None = None,
@@ -155,6 +157,9 @@ class Operations:
         importance: float | None = None,
         confidence: float | None = None,
         decay_class: DecayClass | None = None,
+        role: Role | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Edited:
         """Change the fields of a fact except its text; its history keeps the earlier values.
@@ -603,6 +608,8 @@ class AsyncOperations:
         turn: int | None = None,
         role: Role | None = None,
         source_date: datetime | str | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
         created_at: datetime | str | None = None,
         last_seen_at: datetime | str | None = None,
         category: str | None = None,
@@ -672,6 +679,9 @@ class AsyncOperations:
         importance: float | None = None,
         confidence: float | None = None,
         decay_class: DecayClass | None = None,
+        role: Role | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Edited:
         """Change the fields of a fact except its text; its history keeps the earlier values.
