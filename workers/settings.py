@@ -153,7 +153,7 @@ class Settings(BaseModel):
 
     auto_link: bool = Field(default=False, description="new facts are linked with those that say the like")
     auto_link_min_score: float = Field(0.7, ge=0, le=1, description="vector score above which they do")
-    graph_in_recall: bool = Field(default=True, description="recall follows links, and knows entities by name")
+    graph_in_recall: bool = Field(default=True, description="recall follows links, and relations between entities")
     graph_depth: int = Field(2, ge=1, le=3, description="links in a row that recall follows")
 
     # recall

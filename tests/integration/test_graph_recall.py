@@ -253,3 +253,11 @@ def test_a_linked_fact_counts_as_a_share_in_the_documented_ranking_too(
     link(memory, cellar, aside)
     found = shown(memory.having(ranking="documented"))
     assert found[aside].score == pytest.approx(0.7 * found[cellar].score, abs=1e-5)
+
+
+def test_without_graphs_entities_that_are_named_are_looked_up_all_the_same(memory: Memory) -> None:
+    wanted = memory.add("The password of the harbour office", entity="Mira")
+    plain = memory.having(graph_in_recall=False)
+    (found,) = [one for one in plain.ask("What about Mira?", explain=True).results if one.id == wanted]
+    assert found.explain is not None
+    assert found.explain["graph"] > 0

@@ -69,9 +69,16 @@ def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
     written = fact.summary is not None and fact.summary != injection.summary(fact.text)
     passage = fact.passage if is_long and not written else None
     summary = fact.summary if is_long and passage is None else None
-    said = passage.text if passage else summary or fact.text
+    said = _placed(fact, passage.text if passage else summary or fact.text)
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label
     return Line(fact, injection.line(said, fact.category, label, shape.form), summary is not None, passage)
+
+
+def _placed(fact: Result, said: str) -> str:
+    """Return what is said of a fact, of a part of a file behind its path and section."""
+    if fact.kind != "chunk" or not fact.source:
+        return said
+    return f"{fact.source}{f' ({fact.key})' if fact.key else ''}: {said}"
 
 
 def _text(lines: Sequence[Line], shape: Shape) -> str:

@@ -72,20 +72,15 @@ class Surroundings:
         return graph.lift(relevance, reached, seeds, shares)
 
 
-NOTHING = Surroundings()
-
-
 def surroundings(
     context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[UUID, float], scope: Scope
 ) -> Surroundings:
     """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
 
-    A namespace that has neither links nor facts about entities pays nothing. With a tag, facts of the entities that are
-    named are looked up even where recall does without the graphs.
+    A namespace that has neither links nor facts about entities pays nothing. Facts of the entities that are named are
+    looked up even where recall does without the graphs.
     """
     whole = context.settings.graph_in_recall
-    if not whole and scope.filters.tag is None:
-        return NOTHING
     return Surroundings(
         _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],
         _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NO_FACTS,
