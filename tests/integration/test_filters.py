@@ -79,3 +79,8 @@ def test_filters_beside_ids_are_refused(memory: Memory) -> None:
 def test_a_tier_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(ValueError, match="'hot', 'warm' or 'cold'"):
         ListFacts(tier="tepid")  # type: ignore[arg-type]  # what a caller may send
+
+
+def test_a_recall_returns_as_many_facts_as_were_asked_for(memory: Memory) -> None:
+    memory.store(*(f"Boat {place} lies in the harbour" for place in range(150)))
+    assert len(memory.ids("Which boat lies in the harbour?", limit=140)) == 140

@@ -212,7 +212,7 @@ def weigh(
 
     Those are the neighbours in the talk, what they are linked with, and what is about the entities that are named.
     """
-    best = found.promising(_within(WEIGHED, 3 * question.limit))
+    best = found.promising(max(_within(WEIGHED, 3 * question.limit), question.limit))
     bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
     around = surroundings(context, db, tenant, question, best, scope)
     keep_plans(db)
