@@ -33,11 +33,14 @@ CHANGES = {
 }
 """The changes of a fact, each with its label and colour."""
 
+UNCHANGED = dict.fromkeys((*CHANGES, "held"), 0)
+"""A day as older workers count it, who do not know every change."""
+
 
 @routes.get("/dashboard/forecast")
 def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 30) -> HTMLResponse:
     """Show what passes will do to a namespace if nothing is used or stored until then."""
-    ahead = memory.forecast(days, NAMED)["days"]
+    ahead = [UNCHANGED | day for day in memory.forecast(days, NAMED)["days"]]
     busy = [day for day in ahead if any(day[name] for name in (*CHANGES, "held"))]
     totals = {name: sum(day[name] for day in ahead) for name in CHANGES}
     some = [name for name in CHANGES if totals[name]]
