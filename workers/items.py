@@ -21,7 +21,8 @@ from workers.core.arrays import Vectors
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
-from workers.memory.recall import scoring, text_arm
+from workers.memory.recall import floor, scoring, text_arm
+from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
 from workers.storage import candidates, documents, facts, namespaces
 from workers.storage.candidates import Scope
@@ -261,16 +262,19 @@ def _scored(
     ids: Sequence[UUID],
     now: datetime,
 ) -> list[tuple[UUID, float]]:
-    """Return these items with their scores, best first."""
+    """Return these items with their relevance, which compares across queries, best first."""
     if not ids:
         return []
     scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = text_arm.search(db, tenant, query, scope)
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
+    cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
-    fused = ranking.fuse(by_words, scoring.similarities(read, usable), context.embedder.weight)
-    return sorted(zip(read["id"], fused.tolist(), strict=True), key=lambda one: -one[1])
+    fused = ranking.fuse(by_words, cosines, context.embedder.weight)
+    found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
+    relevances = floor.relevances(context, db, tenant, found, read, cosines)
+    return [(read["id"][place], float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 
 def _embedded(context: Context, query: str) -> Vectors | None:

@@ -86,6 +86,9 @@ class Settings(BaseModel):
     )
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
+    min_relevance: float | None = Field(
+        None, ge=0, le=1, description="relevance that the best result of a recall must reach; empty: by the embedder"
+    )
     summary_threshold: int = Field(300, ge=1, description="characters above which a summary is made and injected")
 
     # decay

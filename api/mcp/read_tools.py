@@ -25,7 +25,7 @@ SHOWN = (
 """What an agent sees of a listed fact."""
 
 
-@tool_of(RECALL, f"query limit {FILTERS} as_of deep explain", types=FEW)
+@tool_of(RECALL, f"query limit min_relevance {FILTERS} as_of deep explain", types=FEW)
 def recall(call: Call, given: dict[str, Any]) -> Answer:
     """Find what is remembered about a question, by words and by meaning. Use it before you answer from memory.
 

@@ -54,8 +54,9 @@ class Library(Protocol):
 class Ebb:
     """Ebb in this process, without its queue, as the others have none."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, floor: float | None = None) -> None:
         self.context = context
+        self.floor = floor
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
         """Keep texts as one batch, and count their words as a task does once a day."""
@@ -82,8 +83,12 @@ class Ebb:
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts that fit best; nothing is touched by that."""
-        found = recall.recall(self.context, namespace, recall.Question(query, limit), AT).results
-        return [result.text for result in found]
+        return [result.text for result in self.results(namespace, query, limit)]
+
+    def results(self, namespace: str, query: str, limit: int) -> list[recall.Result]:
+        """Return the results that fit best."""
+        question = recall.Question(query, limit, min_relevance=self.floor)
+        return recall.recall(self.context, namespace, question, AT).results
 
 
 def fingerprint(context: Context) -> None:

@@ -39,7 +39,8 @@ def relate(
 
 
 def shown(memory: Memory, query: str = QUESTION, **question: Any) -> dict[UUID, Result]:
-    question = {"limit": 200, "explain": True} | question
+    """Return all that is seen, whether or not it is relevant."""
+    question = {"limit": 200, "explain": True, "min_relevance": 0} | question
     return {one.id: one for one in memory.ask(query, **question).results}
 
 

@@ -28,11 +28,20 @@ def mean(measure: measures.Measure, found: Sequence[Outcome]) -> float:
 def test_recall_finds_nearly_all_evidence_of_short_conversations(
     context: Context, conversations: list[Conversation]
 ) -> None:
-    found = outcomes(filled(Ebb(context), conversations), conversations)
+    found = outcomes(filled(Ebb(context, floor=0), conversations), conversations)
     assert mean(measures.recall, found) >= 0.95
     assert mean(measures.reciprocal_rank, found) >= 0.6
 
 
 def test_recall_finds_no_less_than_bm25_does(context: Context, conversations: list[Conversation]) -> None:
-    plain, own = (outcomes(filled(one, conversations), conversations) for one in (words.Bm25(), Ebb(context)))
+    plain, own = (outcomes(filled(one, conversations), conversations) for one in (words.Bm25(), Ebb(context, floor=0)))
     assert mean(measures.recall, own) >= mean(measures.recall, plain) + 0.1
+
+
+def test_the_default_floor_keeps_most_evidence_and_answers_few_questions_of_other_conversations(
+    context: Context, conversations: list[Conversation]
+) -> None:
+    found = outcomes(filled(Ebb(context), conversations), conversations)
+    assert mean(measures.recall, found) >= 0.9
+    unanswerable = [not one.found for one in found if not one.asked.evidence]
+    assert sum(unanswerable) / len(unanswerable) >= 0.6

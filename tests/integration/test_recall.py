@@ -125,17 +125,17 @@ def test_pinned_facts_alone_or_all_others_are_recalled_by_every_arm(memory: Memo
     memory.pin(pinned, at=0)
     memory.pin(lapsed, at=0, until=1)
     for query in (PARAPHRASE, "violoncello"):
-        assert memory.ids(query, at=2, pinned=True) == [pinned]
-        assert pinned not in memory.ids(query, at=2, pinned=False)
-        assert {lapsed, plain} <= {*memory.ids(query, at=2, pinned=False)}
-        assert {pinned, lapsed, plain} <= {*memory.ids(query, at=2)}
-        assert set(memory.ids(query, at=0, pinned=True)) == {pinned, lapsed}
+        assert memory.ids(query, at=2, min_relevance=0, pinned=True) == [pinned]
+        assert pinned not in memory.ids(query, at=2, min_relevance=0, pinned=False)
+        assert {lapsed, plain} <= {*memory.ids(query, at=2, min_relevance=0, pinned=False)}
+        assert {pinned, lapsed, plain} <= {*memory.ids(query, at=2, min_relevance=0)}
+        assert set(memory.ids(query, min_relevance=0, pinned=True)) == {pinned, lapsed}
 
 
 def test_a_rare_category_is_found_by_meaning_among_many_nearer_facts(memory: Memory) -> None:
     id_ = memory.add("Entirely unrelated.", category="rare")
     memory.store(*[f"The violoncello has string number {number}." for number in range(300)])
-    assert memory.ids(PARAPHRASE, category="rare") == [id_]
+    assert memory.ids(PARAPHRASE, category="rare", min_relevance=0) == [id_]
 
 
 def test_as_of_sees_what_was_valid_then_whatever_became_of_it(memory: Memory) -> None:
@@ -275,7 +275,7 @@ def test_content_that_later_questions_are_about_comes_first(memory: Memory) -> N
 
 
 def named_parts(memory: Memory, query: str, **question: Any) -> dict[str, float]:
-    found = memory.ask(query, limit=50, explain=True, **question).results
+    found = memory.ask(query, limit=50, explain=True, min_relevance=0, **question).results
     return {one.text: (one.explain or {})["named"] for one in found}
 
 
@@ -418,8 +418,9 @@ ODD = [
 @pytest.mark.parametrize("query", ODD)
 def test_a_query_of_odd_characters_is_answered(memory: Memory, query: str) -> None:
     id_ = memory.add("Tea at four, with 'quotes' & <tags>.")
-    assert memory.ids(query) == [id_]
+    assert memory.ids(query, min_relevance=0) == [id_]
     assert set(memory.ids(query, tag="x")) <= {id_}
+    assert set(memory.ids(query)) <= {id_}
 
 
 def test_a_query_of_five_thousand_words_is_answered(memory: Memory) -> None:
@@ -443,7 +444,7 @@ def test_a_fact_without_vector_gets_no_advantage_from_that(memory: Memory) -> No
     memory.rows("delete from vectors where fact = %s", without)
     memory.rows("delete from signatures where fact = %s", without)
     memory.rows("update activity set fidelity = 0 where fact = %s", without)
-    found = memory.ask(PARAPHRASE, explain=True).results
+    found = memory.ask(PARAPHRASE, explain=True, min_relevance=0).results
     similarities = {one.text: (one.explain or {})["similarity"] for one in found}
     assert similarities.pop("98765 43210") <= max(min(similarities.values()), 0)
     assert len(similarities) == 3

@@ -89,6 +89,7 @@ def _injected(line: Line) -> dict[str, Any]:
         "id": str(fact.id),
         "line": line.text,
         "score": fact.score,
+        "relevance": fact.relevance,
         "found_by": fact.found_by,
         "summarised": line.summarised,
         "ends_at": None if fact.ends_at is None else shown(fact.ends_at),
@@ -149,7 +150,7 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
 
 def _result(result: Result) -> dict[str, Any]:
     told = {name: getattr(result, name) for name in Result.__slots__}
-    for name in ("explain", "passage", "namespace"):
+    for name in ("explain", "passage", "relevance", "namespace"):
         if told[name] is None:
             del told[name]
     if result.passage is not None:

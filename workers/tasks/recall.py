@@ -167,6 +167,7 @@ def _question(asked: contract.Recall) -> Question:
         as_of=asked.as_of,
         known_as_of=asked.known_as_of,
         explain=asked.explain,
+        min_relevance=asked.min_relevance,
         why=asked.why,
         deep=asked.deep,
         namespaces=tuple(asked.namespaces or ()),
@@ -244,6 +245,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         filters=asked,
         explain=asked.explain,
         min_similarity=-1.0 if asked.min_similarity is None else asked.min_similarity,
+        min_relevance=asked.min_relevance,
         preferences=Preferences(
             long_term=_chosen(asked.prefer_long_term, settings.prefer_long_term),
             importance_recency=_chosen(asked.use_importance_recency, settings.importance_recency),

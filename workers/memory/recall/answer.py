@@ -31,6 +31,7 @@ class Result:
     text: str
     summary: str | None
     score: float
+    relevance: float | None
     found_by: str
     passage: Passage | None
     tier: str
@@ -97,6 +98,7 @@ def result(
     ending: Ending,
     tier: int,
     score: float,
+    relevance: float | None,
     found_by: str,
     passage: Passage | None,
     explain: dict[str, Any] | None,
@@ -109,6 +111,7 @@ def result(
         found_by=found_by,
         passage=passage,
         score=round(score, 6),
+        relevance=None if relevance is None else round(relevance, 4),
         tier=Tier(tier).name.lower(),
         fidelity=fidelity.name(int(one["fidelity"])),
         explain=explain,

@@ -11,11 +11,12 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import ranking, signature
-from workers.core.arrays import Floats, Ints, Vectors
+from workers.core.arrays import Bools, Floats, Ints, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring, text_arm
 from workers.memory.recall.arms import Found
+from workers.memory.recall.floor import TOO_IRRELEVANT
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
 from workers.storage import candidates, facts, signatures, words
@@ -41,7 +42,7 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
 class Asked:
     """A recall that is being answered: what was asked, and what came of it so far in one namespace.
 
-    `order` is best first, and so many of it are `taken` into the answer.
+    `order` is best first, and of those in it that are `fitting` so many are `taken` into the answer.
     """
 
     context: Context
@@ -53,7 +54,14 @@ class Asked:
     found: Found
     weighed: Weighed
     order: Ints
+    fitting: Bools
     taken: int
+
+    @property
+    def chosen(self) -> Ints:
+        """Return the places of the results among what was seen, best first."""
+        chosen: Ints = self.order[self.fitting[self.order]][: self.taken]
+        return chosen
 
     @property
     def silent_since(self) -> datetime | None:
@@ -158,12 +166,17 @@ def _hidden(asked: Asked) -> list[LeftOut]:
 
 
 def _below(asked: Asked) -> list[LeftOut]:
-    """Return what was seen but did not fit within the limit, best first."""
-    limit = asked.taken
-    beyond = asked.order[limit:][:LEFT_OUT_SHOWN].tolist()
+    """Return what was seen but is below the limit, or not relevant enough, best first."""
+    ranked = list(enumerate(asked.order.tolist(), start=1))
+    beyond = [(rank, place) for rank, place in ranked if place not in asked.chosen][:LEFT_OUT_SHOWN]
     return [
-        LeftOut(asked.weighed.seen[place]["id"], BELOW_LIMIT, round(float(asked.weighed.scores.total[place]), 6), rank)
-        for rank, place in enumerate(beyond, start=limit + 1)
+        LeftOut(
+            asked.weighed.seen[place]["id"],
+            BELOW_LIMIT if asked.fitting[place] else TOO_IRRELEVANT,
+            round(float(asked.weighed.scores.total[place]), 6),
+            rank,
+        )
+        for rank, place in beyond
     ]
 
 
@@ -202,7 +215,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
     shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_]
-    rule = _rule(asked, rows[0], rank)
+    rule = _rule(asked, rows[0])
     return {
         "id": str(id_),
         "text": _text(shown, rule),
@@ -228,14 +241,17 @@ def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, 
     return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
 
 
-def _rule(asked: Asked, one: Candidate, rank: int) -> str | None:
+def _rule(asked: Asked, one: Candidate) -> str | None:
     """Return the rule that left a fact out, or nothing if it was recalled."""
     if one["left_out"] is not None:
         return str(one["left_out"])
     if one["id"] in asked.weighed.hidden["id"]:
         return TOO_UNLIKE
-    if one["id"] in asked.weighed.seen["id"]:
-        return BELOW_LIMIT if rank > asked.taken else None
+    seen = asked.weighed.seen["id"]
+    if one["id"] in seen[~asked.fitting]:
+        return TOO_IRRELEVANT
+    if one["id"] in seen:
+        return None if one["id"] in seen[asked.chosen] else BELOW_LIMIT
     return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
 
 

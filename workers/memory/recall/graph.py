@@ -8,7 +8,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import graph
-from workers.core.arrays import Floats
+from workers.core.arrays import Bools, Floats
 from workers.core.graph import HOPS
 from workers.core.names import mentioned, phrases
 from workers.memory.recall.question import Question
@@ -45,6 +45,12 @@ class Surroundings:
     def brought(self) -> dict[UUID, str]:
         """Return the facts that the graphs bring, and by what."""
         return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
+
+    def linked(self, found: Candidates, those: Bools) -> Bools:
+        """Return which of n candidates a link leads to from one of `those`, and which are about a named entity."""
+        seeds = set(found["id"][those])
+        reached = {walk.fact for walk in self.walks if walk.seed in seeds} | set(self.about.ids)
+        return np.array([id_ in reached for id_ in found["id"]], np.bool_)
 
     def gain(self, found: Candidates, relevance: Floats) -> Floats:
         """Return what n candidates gain from the graphs, given their relevance."""

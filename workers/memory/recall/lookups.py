@@ -64,6 +64,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
             ends.get(found[place]["id"], NEVER),
             int(tiers[place]),
             float(believed[place]),
+            None,
             BY_NAME,
             None,
             None,

@@ -16,7 +16,7 @@ from workers.core.arrays import Vectors
 from workers.core.passages import Passage
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, arms, explain, scoring, text_arm
+from workers.memory.recall import answer, arms, explain, floor, scoring, text_arm
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found
 from workers.memory.recall.explain import Asked, compared
@@ -95,7 +95,9 @@ def _asked(
     with timed("recall weigh"):
         weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
-    return Asked(context, db, tenant, question, scope, query, found, weighed, order, question.limit)
+    least = floor.least(context, question, found)
+    fitting = floor.fitting(question, weighed.seen, weighed.relevances, order, weighed.around, least)
+    return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, question.limit)
 
 
 def _search(
@@ -153,7 +155,7 @@ def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | No
 
 def _results(asked: Asked) -> list[Result]:
     weighed, scores = asked.weighed, asked.weighed.scores
-    places = asked.order[: asked.question.limit]
+    places = asked.chosen
     chosen = weighed.seen[places]
     shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist(), asked.silent_since)
     ends = answer.ending(asked.context, asked.db, asked.tenant, list(shown))
@@ -165,6 +167,7 @@ def _results(asked: Asked) -> list[Result]:
             ends.get(one["id"], NEVER),
             tier,
             float(scores.total[place]),
+            float(weighed.relevances[place]),
             weighed.found_by[place],
             _passage(asked.found.text, shown[one["id"]]),
             answer.parts(place, scores, ranks) if ranks else None,

@@ -24,7 +24,8 @@ UNSCALED = Preferences()
 class Question:
     """What is asked: the words, how many facts at most, and the filters that hold in every arm.
 
-    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine. Facts are
+    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine, and all at
+    least as relevant as `min_relevance`; without one the default floor decides whether there is an answer. Facts are
     looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
     of a fact, change nothing of the results. `deep` also finds what ended by itself. Where `namespaces` are
     named, these are asked instead of one.
@@ -37,6 +38,7 @@ class Question:
     explain: bool = False
     known_as_of: datetime | None = None
     min_similarity: float = -1.0
+    min_relevance: float | None = None
     preferences: Preferences = UNSCALED
     why: UUID | None = None
     entities: tuple[str, ...] | None = None

@@ -12,6 +12,7 @@ from workers.core.episodes import Branch
 from workers.core.fidelity import pool
 from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import hygiene
+from workers.memory.recall import floor
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
 from workers.memory.recall.question import Preferences, Question
@@ -197,6 +198,7 @@ class Weighed:
     scores: Scores
     found_by: list[str]
     around: Surroundings
+    relevances: Floats
 
 
 def weigh(
@@ -227,12 +229,15 @@ def weigh(
     # What a link or an entity leads to may be unlike.
     by_meaning = (found_by == "meaning") & np.array([id_ not in brought for id_ in seen["id"]], dtype=np.bool_)
     unlike = by_meaning & (cosines < least_similarity(context, question.min_similarity))
+    if unlike.any():
+        unlike |= (found_by == "nearby") & ~floor.beside(seen, ~unlike & (found_by != "nearby"))
     seen["left_out"][unlike] = TOO_UNLIKE
     hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
-    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around)
+    relevances = floor.relevances(context, db, tenant, found, seen, cosines)
+    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances)
 
 
 def _visible(read: Candidates) -> Bools:

@@ -1,15 +1,17 @@
 """The text arm of recall: facts that hold words of the question, scored by BM25, a long one by its best passage."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
 
-from workers.core import passages, ranking
-from workers.core.arrays import Floats, Ints
+from workers.core import ranking
+from workers.core.arrays import Bools, Floats, Ints
 from workers.core.names import capitalised
 from workers.core.passages import CUT
+from workers.core.relevance import Question
+from workers.memory.recall.stems import Stems, in_passages, most_held
 from workers.storage import candidates, words
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
@@ -64,6 +66,7 @@ class TextArm:
     names: frozenset[str] = frozenset()
     whole: float = 0.0
     passages: dict[UUID, int] = field(default_factory=dict)
+    stems: Stems = field(default_factory=Stems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ class _Found:
     ids: list[UUID]
     times: Ints
     lengths: Ints
+
+    @property
+    def mean_length(self) -> float:
+        """Return how many words a fact has; 1 if there is none."""
+        return float(self.lengths.mean()) if len(self.lengths) else 1.0
 
     def only(self, places: Ints) -> "_Found":
         return _Found([self.ids[place] for place in places], self.times[places], self.lengths[places])
@@ -89,14 +97,16 @@ def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> Te
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
     matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
     names = capitalised(query, {term.lexeme for term in terms})
-    if not matches.ids:
-        return TextArm(names=names)
     found = _read(matches, len(terms))
-    weights = _weights(found, terms, namespace, all_read=len(chosen) == len(terms))
-    mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else found.lengths.mean()
-    scores = ranking.scores(found.times, found.lengths, weights, float(mean))
+    all_read = len(chosen) == len(terms) and len(found.ids) < MOST_MATCHES
+    asked = _question(found, terms, namespace, all_read=all_read)
+    weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
+    weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
+    scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
     best = np.argsort(-scores, kind="stable")[:ARM_SIZE]
-    scores[best], begins = _by_passage(db, namespace, terms, found.only(best), scores[best], weights, float(mean))
+    scores[best], begins, long = _by_passage(
+        db, namespace, terms, found.only(best), scores[best], weights, asked.mean_words
+    )
     order = best[np.argsort(-scores[best], kind="stable")]
     return TextArm(
         dict(zip(found.ids, scores.tolist(), strict=True)),
@@ -104,6 +114,7 @@ def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> Te
         names,
         float(weights.sum()),
         begins,
+        _stems(found, terms, asked, long, complete=all_read),
     )
 
 
@@ -138,48 +149,48 @@ def _read(matches: Matches, terms: int) -> _Found:
     return _Found(matches.ids, times, np.rint(np.array(matches.lengths, dtype=np.float64)).astype(np.int64))
 
 
-def _weights(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Floats:
-    """Return what each term says by how many facts hold it, less for one as it is written."""
-    held = (found.times > 0).sum(axis=0)
-    if not all_read or len(found.ids) >= MOST_MATCHES:
-        held = np.maximum(held, [term.facts for term in terms])
-    said = ranking.inverse_document_frequency(held, max(namespace.counted_facts, len(found.ids)))
-    weights: Floats = said * np.array([1.0 if term.stem else WRITTEN_WEIGHT for term in terms])
-    return weights
+def _question(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
+    """Return what the namespace knows of all terms, those as they are written, too."""
+    frequencies = (found.times > 0).sum(axis=0)
+    if not all_read:
+        frequencies = np.maximum(frequencies, [term.facts for term in terms])
+    mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else found.mean_length
+    return Question(frequencies, max(namespace.counted_facts, len(found.ids)), mean)
+
+
+def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUID, Bools], *, complete: bool) -> Stems:
+    """Return the stems among the terms, with those that each fact holds; of the `long` ones it is given."""
+    stems = np.array([term.stem for term in terms], np.bool_)
+    short = np.flatnonzero(found.lengths <= LONG)
+    held = dict(zip([found.ids[place] for place in short], (found.times[short] > 0)[:, stems], strict=True))
+    question = replace(asked, document_frequencies=asked.document_frequencies[stems])
+    return Stems(
+        [term.lexeme for term in terms if term.stem], question, held | long, frozenset(found.ids), complete=complete
+    )
 
 
 def _by_passage(
     db: Connection, namespace: Namespace, terms: Sequence[Term], found: _Found, scores: Floats, weights: Floats,
     mean: float,
-) -> tuple[Floats, dict[UUID, int]]:  # fmt: skip
-    """Return the scores of the best facts, of a long one that of its best passage, and where those passages begin.
+) -> tuple[Floats, dict[UUID, int], dict[UUID, Bools]]:  # fmt: skip
+    """Return the scores of the best facts, of a long one that of its best passage.
 
-    Where none is long, the scores are what they were. Else no text counts as longer than a passage.
+    With them of the long ones at which word that begins, and the stems that one of its passages holds. Where none is
+    long, the scores are what they were. Else no text counts as longer than a passage.
     """
     long = np.flatnonzero(found.lengths > LONG)
     if not len(long):
-        return scores, {}
+        return scores, {}, {}
     mean = min(mean, CUT.lexemes)
     scores = ranking.scores(found.times, np.minimum(found.lengths, CUT.lexemes), weights, mean)
-    times = _in_passages(db, namespace, terms, found.only(long))
+    ids = [found.ids[place] for place in long]
+    stems = np.array([term.stem for term in terms], np.bool_)
+    by_stem = in_passages(db, namespace.id, ids, [term.lexeme for term in terms if term.stem])
+    # Where words stand as they are written is not known: each passage holds them.
+    times = np.repeat(np.minimum(found.times[long][:, None], 1), by_stem.shape[1], axis=1)
+    times[:, :, stems] = by_stem
     flat = times.reshape(-1, len(terms))
     each = ranking.scores(flat, np.full(len(flat), CUT.lexemes), weights, mean).reshape(times.shape[:2])
     scores[long] = each.max(axis=1)
-    begins = each.argmax(axis=1) * CUT.step
-    return scores, {found.ids[place]: int(begin) for place, begin in zip(long, begins, strict=True)}
-
-
-def _in_passages(db: Connection, namespace: Namespace, terms: Sequence[Term], found: _Found) -> Ints:
-    """Return how often each passage of n long facts holds each of k terms, as (n, passages, k).
-
-    Where words stand as they are written is not known, since those come after the stems: each passage holds them.
-    """
-    stems = {term.lexeme: place for place, term in enumerate(terms) if term.stem}
-    texts = {id_: place for place, id_ in enumerate(found.ids)}
-    read = candidates.places(db, namespace.id, found.ids, list(stems))
-    triples = [(texts[id_], stems[lexeme], place) for id_, lexeme, places in read for place in places]
-    in_text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
-    times = passages.counts(in_text, term, place, (len(texts), len(terms)))
-    written = np.array([not term.stem for term in terms])
-    times[:, :, written] = np.minimum(found.times[:, None, written], 1)
-    return times
+    begins = (each.argmax(axis=1) * CUT.step).tolist()
+    return scores, dict(zip(ids, begins, strict=True)), dict(zip(ids, most_held(by_stem), strict=True))

@@ -23,6 +23,7 @@ from ebb.contract.values import (
     Query,
     Role,
     Session,
+    Share,
     Tag,
     Tier,
     Whole,
@@ -32,6 +33,10 @@ BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
 )
 DEEP = "where nothing fits: how many facts in deep memory do; ask with `deep` to get them"
+MIN_RELEVANCE = (
+    "leave out what is less relevant, 0 to 1; 0 leaves out nothing; else nothing is returned unless the best result "
+    "reaches EBB_MIN_RELEVANCE"
+)
 AS_OF = "what was true at this instant, ISO 8601 with zone or a date, superseded facts included"
 KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
 
@@ -110,6 +115,7 @@ class Recall(Filters, Several, Explained):
         False
     )
     limit: Annotated[Limit, Field(description="how many facts at most")] = 10
+    min_relevance: Annotated[Share | None, Field(description=MIN_RELEVANCE)] = None
 
 
 class RecallMany(Timed):
@@ -172,6 +178,7 @@ class Context(Filters, Several, Timed):
         Annotated[float, Field(gt=0, le=1), Whole] | None,
         Field(description="leave out what shares no word with the prompt and is less similar; above 0 and up to 1"),
     ] = None
+    min_relevance: Annotated[Share | None, Field(description=MIN_RELEVANCE)] = None
     entity_lookup: Annotated[Flag | None, Field(description="facts of entities that the prompt names")] = None
     entities: Annotated[
         Annotated[Names, Field(max_length=2_000)] | None,
@@ -196,6 +203,10 @@ class Result(Answer):
     id: UUID
     text: str
     score: float
+    relevance: Annotated[
+        float | None,
+        Field(description="how well it fits, 0 to 1, comparable between questions; older workers do not say"),
+    ] = None
     passage: Annotated[Passage | None, Field(description="what fits best of a text of more than 120 words")] = None
     tier: str
     fidelity: str

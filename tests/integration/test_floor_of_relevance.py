@@ -1,0 +1,167 @@
+"""The floor of relevance: nothing where nothing fits, and what fits where something does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from databases import new_database
+from memory import Memory, day
+
+from api.up.servers import Postgres
+from workers.memory.context import Shape, inject
+from workers.memory.embed import check_embedder
+from workers.memory.recall import Question
+from workers.memory.recall.floor import TOO_IRRELEVANT
+from workers.storage.connection import close_pools
+
+KNOWN = {
+    "What is Mira allergic to?": "Mira is allergic to peanuts.",
+    "Where is the spare key?": "The spare key hangs in the shed behind the roses.",
+    "When does Mira's sister get married?": "Mira's sister gets married on the second of May.",
+    "Which instrument does Jonas play?": "Jonas plays the cello in a quartet.",
+    "What colour is the front door?": "The front door was painted green, a colour that Mira chose.",
+    "How much does the gym cost each month?": "The gym costs 39 euros a month.",
+    "Who repairs the heating?": "Mr Brandt repairs the heating; his number is on the fridge.",
+    "What does Jonas drink in the morning?": "Jonas drinks tea with milk every morning.",
+    "Which school does Paul go to?": "Paul goes to the school on Linden Street.",
+    "When is the rent due?": "Rent is due on the third working day.",
+    "What is the name of the neighbour's dog?": "The neighbours have a dog, its name is Bruno.",
+    "Where did they spend the summer holidays?": "They spent the summer holidays on Bornholm.",
+    "What size are Paul's shoes?": "Paul needs shoes in size 34.",
+    "Which doctor does Mira see for her knee?": "Doctor Hansen treats Mira's knee.",
+    "What is the password of the guest network?": "The guest network has the password limestone.",
+    "How does Jonas commute to work?": "Jonas takes the bicycle to work, a commute of 20 minutes.",
+}
+"""A question for each of 16 facts, which share words with it, as paraphrases do."""
+
+OTHERS = [
+    "The library closes at six on Fridays.",
+    "Anna prefers window seats.",
+    "A parcel for the Webers is in the hall.",
+    "The car needs winter tyres by November.",
+    "Lunch with Clara was moved to Thursday.",
+    "Basil grows on the balcony.",
+    "The printer is out of toner.",
+    "Grandfather collects stamps from Portugal.",
+    "The choir meets in the old mill.",
+    "Milk, bread and onions are on the list.",
+    "Lukas lost a glove on the tram.",
+    "The tax return was filed in June.",
+    "A blue umbrella was left at the theatre.",
+    "The oven runs ten degrees too hot.",
+    "Nora speaks Danish with her aunt.",
+    "The sofa comes from a shop in Malmö.",
+    "The lease of the garden plot ends next year.",
+    "Cinema tickets are on the desk.",
+    "The bread knife was sharpened on Monday.",
+]
+FOREIGN = [
+    "Which university did Olga graduate from?", "How do volcanoes erupt?", "oboe", "zqx vvkp",
+    "Why was the flight to Tokyo cancelled?", "What did the lawyer say about the contract?",
+]  # fmt: skip
+
+
+@pytest.fixture(params=["static", "hashing"])
+def small(memory: Memory, postgres: Postgres, template: str, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """A memory of 35 facts with each of the embedders that need nothing."""
+    with new_database(postgres, template) as url:
+        small = memory.having(database_url=url, embedder=request.param)
+        check_embedder(small.context)
+        small.store(*KNOWN.values(), *OTHERS)
+        yield small
+        close_pools()
+
+
+def texts(memory: Memory, query: str, **question: Any) -> list[str]:
+    return [one.text for one in memory.ask(query, **question).results]
+
+
+def test_of_35_facts_an_answer_has_the_one_that_fits_and_few_others(small: Memory) -> None:
+    answers = {query: texts(small, query) for query in KNOWN}
+    right = [KNOWN[query] in found for query, found in answers.items()]
+    precision = [(KNOWN[query] in found) / max(len(found), 1) for query, found in answers.items()]
+    assert sum(right) / len(right) >= 0.95
+    assert sum(precision) / len(precision) >= 0.6
+
+
+def test_what_35_facts_say_nothing_about_finds_nothing(small: Memory) -> None:
+    answered = [query for query in FOREIGN if texts(small, query)]
+    assert len(answered) <= len(FOREIGN) / 3
+    assert not {"oboe", "zqx vvkp"} & set(answered)
+    assert all(texts(small, query, min_relevance=0) for query in FOREIGN)
+
+
+def test_a_word_that_none_of_two_facts_has_finds_nothing(memory: Memory) -> None:
+    memory.store("She drinks jasmine tea.", "The spare key is in the shed.")
+    assert texts(memory, "oboe") == []
+    assert texts(memory, "Where is the spare key?")[0] == "The spare key is in the shed."
+
+
+def test_a_question_of_unknown_words_finds_no_fingerprints(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    memory.decay(60)
+    assert memory.value("select min(fidelity) from activity") > 1
+    assert texts(memory, "zqx vvkp", at=60) == []
+
+
+def test_a_floor_that_is_asked_for_cuts_every_result(memory: Memory) -> None:
+    memory.store(*KNOWN.values(), *OTHERS)
+    query = "Where is the spare key?"
+    every = memory.ask(query, min_relevance=0).results
+    assert len(every) == 10
+    for floor in (0.1, 0.5, 0.9):
+        kept = [one.id for one in every if (one.relevance or 0) >= floor]
+        assert memory.ids(query, min_relevance=floor) == kept
+    assert memory.ids(query, min_relevance=1) == []
+
+
+def test_the_setting_is_the_floor_where_none_is_asked_for(memory: Memory) -> None:
+    memory.store(*KNOWN.values(), *OTHERS)
+    assert texts(memory.having(min_relevance=0.99), "What does Anna prefer?") == []
+    assert len(texts(memory.having(min_relevance=0), "oboe")) == 10
+
+
+def test_neighbours_come_with_what_is_relevant_and_with_nothing_else(memory: Memory) -> None:
+    memory.store(*[{"text": text, "session": 1, "turn": turn} for turn, text in enumerate(OTHERS)])
+    memory.store(
+        {"text": "The spare key hangs in the shed.", "session": 2, "turn": 0},
+        {"text": "Fine, thanks.", "session": 2, "turn": 1},
+    )
+    assert texts(memory, "Where does the spare key hang?")[:2] == ["The spare key hangs in the shed.", "Fine, thanks."]
+    assert "Fine, thanks." not in texts(memory, "Where does the spare key hang?", min_relevance=0.5)
+    assert texts(memory, "oboe") == []
+
+
+def test_a_linked_fact_comes_with_one_that_is_relevant(memory: Memory) -> None:
+    key, rain = memory.add("The spare key hangs in the shed."), memory.add("It rained for a week.")
+    memory.store(*OTHERS)
+    memory.link(key, rain)
+    assert rain in memory.ids("Where does the spare key hang?")
+    assert rain not in memory.ids("Where does the spare key hang?", min_relevance=0.5)
+    assert rain not in memory.ids("oboe")
+
+
+def test_neighbours_of_what_is_not_similar_enough_do_not_come(memory: Memory) -> None:
+    memory.store(*[{"text": text, "session": 1, "turn": turn} for turn, text in enumerate(OTHERS)])
+    assert texts(memory, "violoncello", min_relevance=0, min_similarity=0.99) == []
+
+
+def test_why_and_explain_name_the_floor(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    found = memory.ask("oboe", explain=True)
+    assert found.results == []
+    assert found.left_out is not None
+    assert {one["rule"] for one in found.left_out} == {TOO_IRRELEVANT}
+    tea = memory.ids("oboe", min_relevance=0)[0]
+    assert (memory.ask("oboe", why=tea).why or {})["rule"] == TOO_IRRELEVANT
+
+
+def test_a_question_of_stop_words_within_a_tag_finds_what_has_the_tag(memory: Memory) -> None:
+    tea = memory.add("She drinks jasmine tea.", tags=["drinks"])
+    assert memory.ids("what is it", tag="drinks") == [tea]
+    assert memory.ids("jasmine", tag="drinks") == [tea]
+
+
+def test_what_is_below_the_floor_is_not_injected(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    assert inject(memory.context, "default", Question("oboe"), Shape(), day(0)).text == ""

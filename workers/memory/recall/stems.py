@@ -1,0 +1,56 @@
+"""The stems of a question: what a namespace knows of them, and which of them facts hold, long ones in one passage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from workers.core import passages
+from workers.core.arrays import Bools, Ints
+from workers.core.relevance import Question
+from workers.storage import candidates
+from workers.storage.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Stems:
+    """The k stems of a question, with what the namespace knows of them.
+
+    `held` has of facts that were read which stems they hold, (k,), a long one in the passage that holds most. If the
+    search was `complete`, facts that it has not `matched` hold none.
+    """
+
+    lexemes: Sequence[str] = ()
+    question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
+    held: dict[UUID, Bools] = field(default_factory=dict)
+    matched: frozenset[UUID] = frozenset()
+    complete: bool = True
+
+
+def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Sequence[str]) -> Ints:
+    """Return how often each passage of each of n facts holds each of k stems, as (n, passages, k)."""
+    texts = {id_: place for place, id_ in enumerate(ids)}
+    terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
+    read = candidates.places(db, namespace, ids, lexemes)
+    triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
+    text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
+    return passages.counts(text, term, place, (len(texts), len(terms)))
+
+
+def most_held(times: Ints) -> Bools:
+    """Return which of k stems the passage holds that holds most of them, (n, k), given counts as (n, passages, k)."""
+    held: Bools = times > 0
+    best = held.sum(axis=2).argmax(axis=1)
+    most: Bools = held[np.arange(len(held)), best]
+    return most
+
+
+def held(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
+    """Return which of k stems each of n facts holds, (n, k); reads what the search by words has not."""
+    unread = [id_ for id_ in ids if id_ not in stems.held and not (stems.complete and id_ not in stems.matched)]
+    rows = stems.held
+    if unread and stems.lexemes:
+        rows = rows | dict(zip(unread, most_held(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
+    none = np.zeros(len(stems.lexemes), np.bool_)
+    return np.array([rows.get(id_, none) for id_ in ids], np.bool_).reshape(len(ids), len(stems.lexemes))
