@@ -205,7 +205,7 @@ def embedder() -> Embedder:
 
 
 def _ebb(machine: Machine, _: Path) -> Ebb:
-    return Ebb(machine.create(EBB))
+    return Ebb(machine.create(EBB), floor=0)
 
 
 PEERS: dict[str, tuple[str, Callable[[Machine, Path], Library]]] = {

