@@ -273,7 +273,7 @@ def _scored(
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     fused = ranking.fuse(by_words, cosines, context.embedder.weight)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
-    relevances = floor.relevances(context, db, tenant, found, read, cosines)
+    relevances = floor.relevances(db, tenant, found, read, cosines)
     return [(read["id"][place], float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 

@@ -28,21 +28,19 @@ FIRST = 10
 TOO_IRRELEVANT = "not relevant enough"
 
 
-def relevances(
-    context: Context, db: Connection, tenant: Namespace, found: Found, rows: Candidates, cosines: Floats
-) -> Floats:
+def relevances(db: Connection, tenant: Namespace, found: Found, rows: Candidates, cosines: Floats) -> Floats:
     """Return the relevance of n candidates, each in [0, 1]."""
     held = stems.held(db, tenant.id, found.text.stems, rows["id"].tolist())
     asked = found.text.stems.question.among(len(found.near))
-    return relevance.relevance(asked, held.sum(axis=1), cosines, relevance.of_embedder(context.embedder.name))
+    return relevance.relevance(asked, held.sum(axis=1), cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
-def least(context: Context, question: Question, found: Found) -> float:
+def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the relevance that the best result must have: as asked, else as set, else what the embedder deserves."""
     if question.min_relevance is not None:
         return question.min_relevance
     chosen = context.settings.min_relevance
-    usual = relevance.floor_of_embedder(context.embedder.name) if chosen is None else chosen
+    usual = relevance.floor_of_embedder(tenant.embedder or "") if chosen is None else chosen
     if found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0

@@ -95,7 +95,7 @@ def _asked(
     with timed("recall weigh"):
         weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
-    least = floor.least(context, question, found)
+    least = floor.least(context, tenant, question, found)
     fitting = floor.fitting(question, weighed.seen, weighed.relevances, order, weighed.around, least)
     return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, question.limit)
 

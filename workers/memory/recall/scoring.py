@@ -236,7 +236,7 @@ def weigh(
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
-    relevances = floor.relevances(context, db, tenant, found, seen, cosines)
+    relevances = floor.relevances(db, tenant, found, seen, cosines)
     return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances)
 
 
