@@ -27,6 +27,7 @@ PARTS = {
 
 RULES = {
     "below the limit": "Scored, but others score higher.",
+    "not relevant enough": "Scored, but it hardly answers the question, or nothing does.",
     "not among the most promising": "Found, but too low in the search results to be scored.",
     "over the token budget": "It does not fit into the token budget.",
 }
