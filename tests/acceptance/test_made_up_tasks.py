@@ -46,7 +46,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.store_many": HERE | {"facts": [{"text": "Mira moved."}, {"text": "b"}], "touch": True, "classify": True,
                                  "count_turns": True},
     "memory.remember": HERE | {"messages": [{"role": "user", "content": "a"}], "session": "s", "source": "d",
-                               "touch": True},
+                               "touch": True, "classify": False, "count_turns": True},
     "memory.bring_back": HERE | {"records": [{"link": {"source": ONE, "target": TWO}}, {"text": "a"}]},
     "memory.recall": HERE | {"query": "Mira", "limit": 3, "as_of": AT, "known_as_of": AT, "explain": True, "why": ONE,
                              "min_relevance": 0.5, "touch": True, "deep": False, "namespaces": [NAME]} | FILTERS,
