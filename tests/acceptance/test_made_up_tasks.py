@@ -86,7 +86,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.unindex": {"namespace": NAME, "paths": ["folder/a.md"]},
     "memory.link": HERE | {"source": ONE, "target": TWO, "type": "PART_OF", "strength": 0.5},
     "memory.unlink": {"namespace": NAME, "source": ONE, "target": TWO, "type": "PART_OF"},
-    "memory.slice": {"namespace": NAME, "batch": "none", "place": 0},
+    "memory.slice": {"namespace": NAME, "batch": "none", "place": 0, "slices": 2},
     "memory.autolink": HERE | {"ids": [ONE]},
     "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False},
     "memory.unrelate": {"namespace": NAME, "source": "a", "target": "b", "type": "t"},
