@@ -22,8 +22,8 @@ bounded = examples(25)
 QUESTION = "Why is the cellar flooded?"
 CELLAR = "The cellar is flooded."
 ASIDE = "Aunt Olga sent a postcard from Riga."
-OTHERS = [f"Why is the cabin number {number} heated?" for number in range(150)]
-"""So many, and so like the questions, that a fact which no arm brings is not scored."""
+OTHERS = [f"Why is the cabin number {number} heated?" for number in range(350)]
+"""So many, and so like the questions, that no arm brings another fact, which is not scored then."""
 
 
 def link(
@@ -40,7 +40,7 @@ def relate(
 
 def shown(memory: Memory, query: str = QUESTION, **question: Any) -> dict[UUID, Result]:
     """Return all that is seen, whether or not it is relevant."""
-    question = {"limit": 200, "explain": True, "min_relevance": 0} | question
+    question = {"limit": 400, "explain": True, "min_relevance": 0} | question
     return {one.id: one for one in memory.ask(query, **question).results}
 
 
