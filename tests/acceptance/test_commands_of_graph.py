@@ -142,5 +142,5 @@ def test_a_linked_fact_comes_along_and_is_explained(live: LiveSystem, namespace:
     assert "links" in live.ebb("recall", "the cellar", "--explain", *own).stdout
     assert [event["what"] for event in live.ebb_json("history", two, *own)["events"]][:2] == ["stored", "linked"]
     relate(live, namespace, source="Bea", target="olga", now=None)
-    found = live.ebb_json("recall", "What did Bea get?", "--explain", *own)["results"]
+    found = live.ebb_json("recall", "What did Bea get?", "--explain", "--min-relevance", "0", *own)["results"]
     assert (found[0]["id"], found[0]["explain"]["graph"]) == (two, pytest.approx(0.3))
