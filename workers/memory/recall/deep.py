@@ -13,15 +13,12 @@ from workers.coordination import regrets
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
-from workers.memory.recall import pipeline, text_arm
+from workers.memory.recall import floor, pipeline, text_arm
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
 from workers.storage import deep, namespaces, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
-
-FITTING = 0.1
-"""The relevance from which a fact in deep memory is one that fits."""
 
 COMING_UP = 200
 """How many facts come up for a question, the most promising by words and meaning."""
@@ -84,7 +81,8 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words)
     similar = np.nan_to_num(np.array(found.similarities))
     weights = relevance.of_embedder(context.embedder.name)
-    fitting = relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= FITTING
+    least = floor.usual_least(context, context.embedder.name, question)
+    fitting = relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= least
     return min(int(fitting.sum()), question.limit)
 
 

@@ -36,14 +36,17 @@ def relevances(db: Connection, tenant: Namespace, found: Found, rows: Candidates
 
 
 def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
-    """Return the relevance that the best result must have: as asked, else as set, else what the embedder deserves."""
-    if question.min_relevance is not None:
-        return question.min_relevance
-    chosen = context.settings.min_relevance
-    usual = relevance.floor_of_embedder(tenant.embedder or "") if chosen is None else chosen
-    if found.near:
+    """Return the relevance that the best result must have, which is less where meaning was not searched."""
+    usual = usual_least(context, tenant.embedder or "", question)
+    if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
+
+
+def usual_least(context: Context, embedder: str, question: Question) -> float:
+    """Return the floor where both arms search: as asked, else as set, else what the embedder deserves."""
+    chosen = context.settings.min_relevance if question.min_relevance is None else question.min_relevance
+    return relevance.floor_of_embedder(embedder) if chosen is None else chosen
 
 
 def fitting(
