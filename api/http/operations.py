@@ -77,7 +77,7 @@ def add(
         endpoint,
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
-        responses=(ACCEPTED if operation.accepted and method != "GET" else {})
+        responses=(ACCEPTED if session is not Reader and method != "GET" else {})
         | responses(*problems)
         | options.pop("responses", {}),
         **options,

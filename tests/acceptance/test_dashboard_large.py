@@ -87,7 +87,8 @@ def middle(live: LiveSystem) -> Iterator[tuple[str, str]]:
 def test_a_page_is_bounded_and_quick(browser: Browser, url: str, middle: tuple[str, str], path: str) -> None:
     name, fact = middle
     with looking(browser, url, width=NARROW, headers={"X-Ebb-Namespace": name}) as tab:
-        answer = tab.goto(path.format(fact=fact), timeout=0)
+        patient = f"{path.format(fact=fact)}{'&' if '?' in path else '?'}timeout=60"
+        answer = tab.goto(patient, timeout=0)
         assert answer is not None
         assert answer.status == 200
         assert len(answer.body()) < MOST_BYTES

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from ebb.contract.facts import STORE_MANY
 from ebb.contract.faults import MOST_FAULTS
 from live_api import make_key, serving
 from live_system import LiveSystem
 
-from api.http.limits import BATCH
-
 pytestmark = pytest.mark.acceptance
 
+BATCH = STORE_MANY.route.split()[1]
 JSON = {"content-type": "application/json"}
 MEBIBYTE = 1_048_576
 

@@ -39,7 +39,7 @@ KEYS = {
 # that moment.
 READ = {
     "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[] as row from facts as t",
-    "activity": "select to_jsonb(t) - '{compared,worth}'::text[] as row from activity as t",
+    "activity": "select to_jsonb(t) - '{asked,compared,worth}'::text[] as row from activity as t",
     "vectors": "select to_jsonb(t) || jsonb_build_object('embedding', embedding::text) as row from vectors as t",
     "signatures": "select to_jsonb(t) as row from signatures as t",
     "forgotten_hashes": "select to_jsonb(t) as row from forgotten_hashes as t",

@@ -251,7 +251,7 @@ def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
-    values = {"namespace": 1, "ids": [UUID(int=number) for number in range(30)], "reach": 2}
+    values = {"namespace": 1, "ids": [UUID(int=number) for number in range(30)], "reach": 2, "ever": False}
     assert "facts_neighbours" in indexes(filled, facts.NEIGHBOURS, values)
 
 

@@ -101,18 +101,22 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "supersedes": "018f6b2e-7c3d-7000-8000-000000000002",
         "decay_class_source": "auto",
         "again": True,
+        "valid_from": "2025-03-01T09:00:00Z",
+        "valid_until": "2999-01-01",
     }
 
     given = fact(**fields).model_dump()
 
     assert given.keys() == fields.keys() | {"text"}
-    changed = {"id", "source_date", "created_at", "last_seen_at", "supersedes"}
+    changed = {"id", "source_date", "created_at", "last_seen_at", "supersedes", "valid_from", "valid_until"}
     assert {name: given[name] for name in fields.keys() - changed} == {
         name: fields[name] for name in fields.keys() - changed
     }
     assert (given["id"], given["supersedes"]) == (UUID(fields["id"]), UUID(fields["supersedes"]))
     assert given["source_date"] == datetime(2025, 3, 1, 9, tzinfo=UTC)
     assert given["created_at"] == datetime(2025, 3, 1, tzinfo=UTC)
+    assert given["valid_from"] == datetime(2025, 3, 1, 9, tzinfo=UTC)
+    assert given["valid_until"] == datetime(2999, 1, 1, tzinfo=UTC)
     assert given["last_seen_at"] == datetime(2025, 2, 19, 21, 20, tzinfo=UTC)
 
 
