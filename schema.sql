@@ -280,13 +280,14 @@ return ln(
     ) + 2 * (importance - 0.5) + 0.2 * ln(1 + links::double precision);
 
 -- The order of facts by value, the same at every instant: log odds at the epoch, as in `core.value`.
+-- A strength counts as 1e-9 at least: half of the smallest number that there is would be an error.
 create function value_rank(
     worth real, base double precision, coactivations integer, last_seen_at timestamptz, pinned_until timestamptz,
     recall_count integer, confirmations integer
 ) returns double precision
     language sql immutable parallel safe
 return case when pinned_until = 'infinity' then 'infinity'
-    else worth + 0.5 * least(greatest(base * (1 + ln(1 + coactivations::double precision)), 0), 1)
+    else worth + 0.5 * least(greatest(base * (1 + ln(1 + coactivations::double precision)), 1e-9), 1)
         + 0.1 * ln(1 + recall_count::double precision) + 0.5 * ln(1 + confirmations::double precision)
         + 0.0005 * date_part('epoch', greatest(last_seen_at, pinned_until) - timestamptz 'epoch') / 86400
 end;

@@ -84,3 +84,9 @@ def test_a_pin_without_end_is_worth_most(memory: Memory) -> None:
     id_ = memory.add("Wow, that's great!")
     memory.pin(id_, at=0)
     assert math.isinf(rows(memory, id_).value_rank[0])
+
+
+@pytest.mark.parametrize("name", ["strength", "salience", "importance"])
+def test_the_smallest_number_is_stored_as_any_other(memory: Memory, name: str) -> None:
+    id_ = memory.add("Tea at four.", **{name: 5e-324})
+    assert math.isfinite(ranks(memory)[id_])
