@@ -69,8 +69,6 @@ def middle(live: LiveSystem) -> Iterator[tuple[str, str]]:
     given = {"tenant": tenant, "many": MANY, "linked": LINKED, "middle": fact, "prefix": f"{name}-"}
     for statement in (FACTS, RELATIONS, RUNS, NAMESPACES):
         live.rows(statement, given)
-    for table in ("facts", "activity", "links", "relations", "decay_runs", "namespaces"):
-        live.rows(f"analyze {table}", [])  # as autovacuum does a minute later
     yield name, fact
     live.rows("delete from facts where namespace = %s", [tenant])
     live.rows("delete from relations where namespace = %s", [tenant])

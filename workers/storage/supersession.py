@@ -134,29 +134,28 @@ FIND_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-CONTRADICTIONS = """
-    select one.entity, one.key, found_at, array[one.id, two.id] as ids, array[one.value, two.value] as values,
-        array[one.text, two.text] as texts, array[one.created_at, two.created_at] as created_at
+# Facts are looked up pair by pair: of a namespace that was just filled the planner expects one fact, and would read all
+# its facts once for each of them.
+OPEN_PAIRS = """
     from contradictions
-    join remembered as one on one.namespace = contradictions.namespace and one.id = fact
-    join remembered as two on two.namespace = contradictions.namespace and two.id = other
+    cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
+    cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
     where contradictions.namespace = %(namespace)s and accepted_at is null
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+"""
+
+CONTRADICTIONS = f"""
+    select one.entity, one.key, found_at, array[one.id, two.id] as ids, array[one.value, two.value] as values,
+        array[one.text, two.text] as texts, array[one.created_at, two.created_at] as created_at
+    {OPEN_PAIRS}
         and (%(found_at)s::timestamptz is null or found_at < %(found_at)s
             or found_at = %(found_at)s and (fact, other) > (%(fact)s::uuid, %(other)s::uuid))
     order by found_at desc, fact, other
     limit %(limit)s
 """
 
-COUNT_CONTRADICTIONS = """
-    select count(*) from contradictions
-    join remembered as one on one.namespace = contradictions.namespace and one.id = fact
-    join remembered as two on two.namespace = contradictions.namespace and two.id = other
-    where contradictions.namespace = %(namespace)s and accepted_at is null
-        and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-        and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-"""
+COUNT_CONTRADICTIONS = f"select count(*) {OPEN_PAIRS}"
 
 ACCEPT_CONTRADICTION = """
     update contradictions set accepted_at = coalesce(accepted_at, %(now)s)
