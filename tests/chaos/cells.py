@@ -28,16 +28,19 @@ CLASSES = ("short", "normal", "active", "stable", "durable", "permanent", None)
 DAY = timedelta(days=1)
 LOOKUP, TOUCH, PLAN, JANITOR = "memory.lookup", "memory.touch", "decay.plan", "memory.janitor"
 CONSOLIDATE, INDEX, UNINDEX = "memory.consolidate", "memory.index", "memory.unindex"
+PURGE = "memory.purge"
 RESOLVE, SETTINGS, PUT_ITEM, DROP_ITEM = "memory.resolve", "memory.settings", "memory.put_item", "memory.drop_item"
 FACTS, FADING, ALIKE, NOTES, ITEMS = "facts", "fading", "alike", "notes", "items"
-KINDS = {FACTS: 55, FADING: 14, ALIKE: 11, NOTES: 11, ITEMS: 9}
+DEEP, CROWDED = "deep", "crowded"
+KINDS = {FACTS: 45, FADING: 12, ALIKE: 10, NOTES: 10, ITEMS: 8, DEEP: 9, CROWDED: 6}
 """What cells are of, and how many of a hundred are of each."""
 
-OWN = (FADING, ALIKE)
+OWN = (FADING, ALIKE, DEEP, CROWDED)
 """Cells with a namespace of their own, for what is done to them is done to all of it."""
 
 USES = ("reinforce", "pin", "forget", "erase", "supersede", "contradict", "link", "relate", "again")
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
+CAPACITY = "capacity.facts"
 HERDS, MOST_ALIKE, MOST_CHUNKS = 4, 16, 8
 GRAZES = (
     "grazes with the old grey shepherd and three dogs on the wet meadow below the abandoned mill beside the river near "
@@ -135,6 +138,7 @@ class Author:
         """Yield what to do to a cell."""
         plans = {
             FACTS: self._facts, FADING: self._fading, ALIKE: self._alike, NOTES: self._notes, ITEMS: self._items,
+            DEEP: self._deep, CROWDED: self._crowded,
         }  # fmt: skip
         yield from plans[cell.kind](cell)
 
@@ -248,6 +252,38 @@ class Author:
                 yield SETTINGS, self._at(cell, unset=[HALF_LIFE])
         later = self.clock() + self.rng.randint(20, 500) * DAY
         yield self.rng.choice((PLAN, JANITOR)), {"now": later.isoformat(), **_in(cell)}
+
+    def _deep(self, cell: Cell) -> Iterator[Wish]:
+        """Let facts end and sink into deep memory, then have some of them restored, used, erased or stored again."""
+        yield "memory.store_many", self._stored_cell(cell, fades=True)
+        if len(cell.ids) > 1 and self.rng.random() < 0.5:
+            yield from self._link(cell)
+        later = self.clock() + self.rng.randint(200, 800) * DAY
+        yield PLAN, {"now": later.isoformat(), **_in(cell)}
+        yield PURGE, {"now": (later + 2 * DAY).isoformat(), **_in(cell)}
+        for _ in range(self.rng.randint(0, 3)):
+            yield self._brought_up(cell, self.rng.sample(cell.ids, self.rng.randint(1, len(cell.ids))))
+
+    def _brought_up(self, cell: Cell, some: list[str]) -> Wish:
+        match self.rng.choice(("restore", "restore", "use", "erase", "again")):
+            case "use":
+                return TOUCH, {"ids": some, "at": self.clock().isoformat(), "deep": True, **_in(cell)}
+            case "erase":
+                return "memory.forget", self._at(cell, ids=some, purge=True)
+            case "again":
+                again = {"text": cell.steps[0].arguments["facts"][0]["text"], "id": self.uuid()}
+                cell.ids.append(again["id"])
+                return "memory.store_many", self._at(cell, facts=[again], classify=False)
+        return "memory.restore", self._at(cell, ids=some)
+
+    def _crowded(self, cell: Cell) -> Iterator[Wish]:
+        """Give a namespace room for those of its facts alone that are worth far more than the others."""
+        stored = self._stored_cell(cell)
+        for place, fact in enumerate(stored["facts"]):
+            fact["salience"], fact["importance"] = (1.0, 1.0) if place % 2 else (0.01, 0.0)
+        yield "memory.store_many", stored
+        yield SETTINGS, self._at(cell, set={CAPACITY: len(cell.ids) // 2})
+        yield PLAN, self._at(cell)
 
     def _alike(self, cell: Cell) -> Iterator[Wish]:
         """Have near-duplicates merged, and often some of them restored, which are then left as they are."""

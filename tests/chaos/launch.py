@@ -1,8 +1,8 @@
 """`python -m tests.chaos.launch worker|beat …`: Celery as `ebb up` runs it, in a world that chaos has a hand in.
 
 What a message waits for until it is delivered again is seconds here instead of two minutes, so that hundreds of rounds
-fit into some minutes; beat's minutes are seconds. The clock can be set back under running processes, and every message
-can be delivered twice. Nothing of what Ebb does is replaced.
+fit into some minutes; beat's minutes are seconds, and slices of batches are small. The clock can be set back under
+running processes, and every message can be delivered twice. Nothing of what Ebb does is replaced.
 """
 
 import mmap
@@ -22,6 +22,9 @@ VISIBILITY_SECONDS = 8
 WORK_SECONDS = 6.0
 LOST_AFTER_SECONDS = 12.0
 BEAT_MINUTE_SECONDS = 2.0
+SLICE, SMALL = 10, 5
+"""Of batches, so that most that the load stores are done slice by slice."""
+
 QUEUES = ("recall", "store", "maintenance")
 POISON = "chaos.poison"
 
@@ -31,10 +34,14 @@ def hurry() -> None:
     from workers import queues  # noqa: PLC0415 - before anything reads it
 
     queues.VISIBILITY_SECONDS = VISIBILITY_SECONDS
+    from workers.coordination import bulk  # noqa: PLC0415
     from workers.decay import passes  # noqa: PLC0415
+    from workers.tasks import bulk as slices  # noqa: PLC0415
     from workers.tasks import task  # noqa: PLC0415
 
     task.WORK_SECONDS = WORK_SECONDS
+    bulk.LEASE_SECONDS = LOST_AFTER_SECONDS
+    slices.SLICE, slices.SMALL = SLICE, SMALL
     passes.LOST_AFTER_SECONDS = LOST_AFTER_SECONDS
     _hurry_beat()
 

@@ -22,6 +22,7 @@ from tests.chaos.cells import (
     JANITOR,
     LOOKUP,
     PLAN,
+    PURGE,
     REFUSED,
     TOUCH,
     UNINDEX,
@@ -34,7 +35,7 @@ from workers.errors import EbbError, InvalidInputError
 
 ANSWER_SECONDS = 6.0
 MOST_SENT = 40
-IN_SEVERAL_TRANSACTIONS = (PLAN, JANITOR, CONSOLIDATE, INDEX)
+IN_SEVERAL_TRANSACTIONS = (PLAN, JANITOR, CONSOLIDATE, INDEX, PURGE)
 """What may be half done when its caller stops waiting; so it is sent until it is answered."""
 
 NEVER_ACCEPTED = (LOOKUP, UNINDEX, *IN_SEVERAL_TRANSACTIONS)

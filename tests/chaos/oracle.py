@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.rows import dict_row
 
-from tests.chaos.cells import Cell
+from tests.chaos.cells import PURGE, Cell, Step
 from tests.chaos.replaying import replay
 from tests.chaos.rows import Rows, rows
 from workers.admin import search_indexes
@@ -96,11 +96,18 @@ def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
     return found
 
 
+def purges(cells: Sequence[Cell]) -> list[tuple[Cell, Step]]:
+    """Return the purges that were asked for: a late repeat of what came before brings up what had sunk."""
+    return [(cell, step) for cell in cells for step in cell.steps if step.task == PURGE]
+
+
 def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
     """Do what hits and beat would do in time: vectors of what was used, a pass over what was not, a count of words."""
     embed.embed_pending(twin, embed.START, until)
     for namespace, ids in used(cells).items():
         embed.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
+    for cell, step in purges(cells):
+        replay(twin, cell, step)
     _pass(twin, until + LATER)
     for name in {cell.namespace for cell in cells}:
         search_indexes.count_lexemes(twin, name, until)

@@ -17,6 +17,7 @@ from tests.chaos.cells import (
     JANITOR,
     LOOKUP,
     PLAN,
+    PURGE,
     PUT_ITEM,
     RESOLVE,
     SETTINGS,
@@ -25,6 +26,7 @@ from tests.chaos.cells import (
     Step,
 )
 from workers import documents, graph, items
+from workers.admin import purge
 from workers.context import Context
 from workers.decay import consolidate, janitor, passes
 from workers.errors import InvalidInputError
@@ -59,7 +61,9 @@ def _store_many(context: Context, step: Step) -> None:
 
 
 def _touch(context: Context, step: Step) -> None:
-    touch.touch(context, step.arguments["namespace"], _ids(step), _instant(step, "at"), UUID(step.task_id))
+    name, ids, at = step.arguments["namespace"], _ids(step), _instant(step, "at")
+    revived = restore.revive(context, name, ids, at)[0] if step.arguments.get("deep") else []
+    touch.touch(context, name, [id_ for id_ in ids if id_ not in revived], at, UUID(step.task_id))
 
 
 def _reinforce(context: Context, step: Step) -> None:
@@ -112,6 +116,12 @@ def _plan(context: Context, step: Step) -> None:
     passes.finish(context, run)
 
 
+def _purge(context: Context, step: Step) -> None:
+    name, at = step.arguments["namespace"], _instant(step)
+    while purge.sink_batch(context, at, name) or purge.purge_batch(context, at, name).facts:
+        pass
+
+
 def _janitor(context: Context, step: Step) -> None:
     run, name = UUID(step.task_id), step.arguments["namespace"]
     for part in janitor.plan(context, name, run, _instant(step)):
@@ -158,6 +168,7 @@ VERBS: Mapping[str, Callable[[Context, Step], None]] = {
     "memory.relate": _relate,
     "memory.unrelate": _unrelate,
     PLAN: _plan,
+    PURGE: _purge,
     JANITOR: _janitor,
     CONSOLIDATE: _consolidate,
     INDEX: _index,

@@ -7,6 +7,9 @@ import psycopg
 from psycopg.rows import dict_row
 
 from tests.chaos import launch
+from workers.storage import deep
+
+BATCH = 500
 
 Rows: TypeAlias = dict[tuple[str, ...], dict[str, Any]]
 Connection: TypeAlias = psycopg.Connection[dict[str, Any]]
@@ -17,6 +20,7 @@ KEYS = {
     "vectors": ("namespace", "fact"),
     "signatures": ("namespace", "fact"),
     "forgotten_hashes": ("namespace", "fact", "digest"),
+    "deep": ("namespace", "id"),
     "links": ("namespace", "source", "target", "type"),
     "relations": ("namespace", "source", "target", "type"),
     "contradictions": ("namespace", "fact", "other"),
@@ -36,13 +40,18 @@ KEYS = {
 # what was restored since, and finds nothing; what it has to find is in `likenesses`. Of namespaces all but when
 # something was noted of them. Of facts all but when a tombstone was written, and by which run, whose id is made up. Of
 # all of them without the salience of content and what follows from it, an estimate by the words that were counted at
-# that moment.
+# that moment. What was crowded out, without when that was: which of two passes found it depends on who came first.
 READ = {
-    "facts": "select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[] as row from facts as t",
+    "facts": """
+        select to_jsonb(t) - '{tombstone_at,forgotten_by,content_salience}'::text[]
+            - case when forgotten_reason = 'crowded' then 'forgotten_at' else '' end as row
+        from facts as t
+    """,
     "activity": "select to_jsonb(t) - '{asked,compared,worth}'::text[] as row from activity as t",
     "vectors": "select to_jsonb(t) || jsonb_build_object('embedding', embedding::text) as row from vectors as t",
     "signatures": "select to_jsonb(t) as row from signatures as t",
     "forgotten_hashes": "select to_jsonb(t) as row from forgotten_hashes as t",
+    "deep": "select to_jsonb(t) - 'body' as row from deep as t",
     "links": "select to_jsonb(t) - 'id' as row from links as t",
     "relations": "select to_jsonb(t) - 'id' as row from relations as t",
     "contradictions": "select to_jsonb(t) as row from contradictions as t",
@@ -80,7 +89,6 @@ NOT_COMPARED = {
     "system_history": "what it notes, and of which minute, depends on when it was read",
     "uses": "the ids of tasks, kept for a day; what they did is compared in `activity`",
     "endings": "in which minute an end was counted depends on when a pass came; what ended is compared in `facts`",
-    "deep": "what ended by itself sinks a day later by the database's clock, which no run of chaos lasts",
     "pass_clock": "when the last pass over all namespaces began depends on beat",
     "erasures": "what of it is cleaned by now depends on when a task did; what was erased is compared in `facts`",
     "decay_allowances": "what one of two passes was allowed depends on who came first; what they forgot is in `facts`",
@@ -88,15 +96,17 @@ NOT_COMPARED = {
 """The tables that are not compared, each with its reason."""
 
 EVENTS = """
-    select namespace, fact::text, what, at, details::text, count(*) as times
-    from events group by 1, 2, 3, 4, 5
+    select namespace, fact::text, what, case when own then at end as at,
+        case when own then details::text end as details, count(*) as times
+    from events, lateral (select details ->> 'reason' is distinct from 'crowded') as one (own)
+    group by 1, 2, 3, 4, 5
 """
 COUNTED = """
     select namespaces.name, sum(processed)::int as processed, sum(changed)::int as changed,
         sum(compressed)::int as compressed, sum(fingerprinted)::int as fingerprinted, sum(expired)::int as expired,
         sum(faded + culled + aged)::int as ended, sum(decayed)::int as decayed, sum(held)::int as held
     from decay_parts join decay_runs on decay_runs.id = run join namespaces on namespaces.id = decay_runs.namespace
-    where name like 'fading-%'
+    where name ~ '^(fading|deep)-'
     group by name
 """
 TALLIES = """
@@ -130,6 +140,8 @@ def read(db: Connection, *, unembedded: bool = False) -> Rows:
             if unembedded and row.get("retired"):
                 del row["fidelity"]
             found[(table, *(str(row[name]) for name in key))] = row
+    for sunk in deep.rows(db, None, BATCH):
+        found["deep", str(sunk.namespace), str(sunk.id)] |= _unpacked(sunk)
     for one in db.execute(EVENTS):
         found["events", *(str(one[name]) for name in ("namespace", "fact", "what", "at", "details"))] = one
     for one in db.execute(COUNTED):
@@ -139,3 +151,11 @@ def read(db: Connection, *, unembedded: bool = False) -> Rows:
     (twice,) = db.execute(DOUBLED_TEXTS).fetchall()
     found["said twice", ""] = twice
     return found
+
+
+def _unpacked(sunk: deep.Deep) -> dict[str, Any]:
+    """Return what the body of a fact in deep memory says, without what is not compared of live ones either."""
+    fact, state, beside = sunk.rows()
+    left_out = ("tombstone_at", "forgotten_by", "content_salience", "compared", "worth")
+    said = {name: value for name, value in (fact | state).items() if name not in left_out}
+    return said | {"beside": {name: sorted(map(str, those)) for name, those in beside.items()}}

@@ -261,6 +261,8 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
     until(lambda: _idle(system) and not _number(system, LACKING), "all vectors are made", SETTLE_SECONDS)
+    for _, step in oracle.purges(cells):
+        _insist(client, Step(step.task, step.arguments, faults.random_id(random.Random(step.task_id))))
     last = {"now": (at + oracle.LATER).isoformat(), "everywhere": True}
     _insist(client, Step(PLAN, last, faults.random_id(random.Random(at.isoformat()))))
     _count_words(system, cells)

@@ -20,10 +20,11 @@ from workers.context import Context
 TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
 ADD_CHANGE = "insert into tally_changes (namespace, tier, facts) values (1, 0, 3)"
 CELLS = 32
+COUNTED = "(select id from namespaces where name ~ '^(fading|deep)-')"
 ONE_ROW = dict.fromkeys((*KEYS, *SUMMED), "select ctid from {} limit 1") | {
-    "decay_runs": "select ctid from {} where namespace is not null and work in ('decay', 'janitor') limit 1",
-    "decay_parts": "select ctid from {} where processed > 0 and run in "
-    "(select id from decay_runs where namespace is not null) limit 1",
+    "decay_runs": f"select ctid from {{}} where namespace in {COUNTED} limit 1",
+    "decay_parts": f"select ctid from {{}} where processed > 0 and run in "
+    f"(select id from decay_runs where namespace in {COUNTED}) limit 1",
 }
 
 
