@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from live_system import LiveSystem, eventually, kill_child
 
-from workers.coordination import bulk
+from workers.coordination import bulk, outbox
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
@@ -26,6 +26,16 @@ def test_batches_of_two_namespaces_are_answered_in_order_and_leave_nothing_behin
             assert [one["id"] for one in answers] == [one["id"] for one in own]
             assert {one["action"] for one in answers} == {"added"}
     eventually(lambda: bulk.waiting(live.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
+
+
+def test_a_batch_accepted_for_another_namespace_than_the_clients_leaves_the_outbox(
+    live: LiveSystem, namespace: str
+) -> None:
+    facts = stones(450)
+    with live.client(namespace) as client:
+        client.store_many(facts, namespace=f"{namespace}-b", wait=False)
+        eventually(lambda: outbox.held(live.own_keys, namespace) == 0, "the batch is done")
+        assert client.stats(namespace=f"{namespace}-b")["facts"] == len(facts)
 
 
 def test_a_bad_fact_of_a_later_slice_is_named_by_its_place_in_the_batch(live: LiveSystem, namespace: str) -> None:

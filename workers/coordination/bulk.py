@@ -43,14 +43,15 @@ MOST_AT_ONCE = 5
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
-FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "tries")
+FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "outbox", "tries")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The task that a batch was given to, its id and namespace, and its arguments without what the slices have.
 
-    `sent_at` is in epoch seconds; after `until`, ISO 8601, no caller waits for a batch that was not begun.
+    `sent_at` is in epoch seconds; after `until`, ISO 8601, no caller waits for a batch that was not begun. `outbox` is
+    the namespace of whose accepted writes it is one: that of its client, which may write to others.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Batch:
     arguments: dict[str, Any]
     sent_at: float | None = None
     until: str | None = None
+    outbox: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
         "arguments": json.dumps(batch.arguments),
         "sent_at": json.dumps(batch.sent_at),
         "until": json.dumps(batch.until),
+        "outbox": json.dumps(batch.outbox),
         PARTS: str(len(parts)),
     }
     flat = [one for pair in (fields | parts).items() for one in pair]
@@ -204,7 +207,7 @@ def whole(redis: Redis, batch: str) -> Slice | None:
 
 
 def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
-    known = [json.loads(found[name]) for name in ("arguments", "sent_at", "until")]
+    known = [json.loads(found[name] or b"null") for name in ("arguments", "sent_at", "until", "outbox")]
     return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 

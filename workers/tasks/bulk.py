@@ -107,7 +107,7 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
 def _batch(task: Task, asked: Timed) -> Batch:
     items, request = SLICED[task.name].items, task.request
     arguments = asked.model_dump(mode="json", exclude={items}, exclude_unset=True)
-    waits = request.get(SENT_AT), request.get(UNTIL)
+    waits = request.get(SENT_AT), request.get(UNTIL), request.get(outbox.HEADER)
     return Batch(request.id or "", task.name, asked.namespace, arguments, *waits)
 
 
@@ -150,7 +150,7 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
     SLICED[batch.task].done(batch.id, answer)
     app.backend.mark_as_done(batch.id, answer)
     with suppress(RedisError):  # for want of a figure nothing fails
-        outbox.remove(context.redis, batch.namespace, batch.id)
+        outbox.remove(context.redis, batch.outbox or batch.namespace, batch.id)
         if batch.sent_at is not None:
             timings.observe(context.redis, [(timings.WRITE, context.seconds() - batch.sent_at)])
 
