@@ -175,7 +175,8 @@ def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory
     assert memory.sink(at=20) == 1
     assert memory.ids("Where is the spare key?", at=20) == [sunk]
     assert memory.value("select details ->> 'by' from events where what = 'restored'") == "recall"
-    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([], [])
+    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], []), "a second delivery"
+    assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:

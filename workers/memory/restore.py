@@ -130,13 +130,16 @@ def restore_ended_within(
 def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> tuple[list[UUID], list[UUID]]:
     """Restore those of some facts that ended by themselves, since a recall used them; leave the others as they are.
 
-    Returns those restored, and which of these have less than the full vector. It does not count as a restoration on
-    request, of which the second pins.
+    Returns those restored, by this or an earlier delivery of the use, which need no touch; and those of which only the
+    signature is left now. It does not count as a restoration on request, of which the second pins.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        outcomes, faded = ({}, []) if tenant is None else _restore(context, db, tenant, ids, at, by="recall")
-    return [id_ for id_, one in outcomes.items() if isinstance(one, Outcome) and one.action == "restored"], faded
+        if tenant is None:
+            return [], []
+        _, faded = _restore(context, db, tenant, ids, at, by="recall")
+        restored = events.restored_at(db, tenant.id, ids, at)
+    return [id_ for id_ in ids if id_ in restored], faded
 
 
 def _restore(
