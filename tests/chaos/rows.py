@@ -140,7 +140,7 @@ def read(db: Connection, *, unembedded: bool = False) -> Rows:
             if unembedded and row.get("retired"):
                 del row["fidelity"]
             found[(table, *(str(row[name]) for name in key))] = row
-    for sunk in deep.rows(db, None, BATCH):
+    for sunk in deep.rows(db, None, BATCH):  # type: ignore[arg-type]  # its cursor is of its own class
         found["deep", str(sunk.namespace), str(sunk.id)] |= _unpacked(sunk)
     for one in db.execute(EVENTS):
         found["events", *(str(one[name]) for name in ("namespace", "fact", "what", "at", "details"))] = one
