@@ -75,11 +75,11 @@ def api(
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
     """Serve memory to an agent over MCP, on stdin and stdout, until it ends; the system must be up."""
-    from api.mcp.server import make_server  # noqa: PLC0415 - the SDK takes a while to load
+    from api.mcp.server import serve_stdio  # noqa: PLC0415 - the SDK takes a while to load
     from api.mcp.tool import Opened  # noqa: PLC0415
 
     with client(home, namespace) as memory:
-        make_server(lambda _request, _scope: Opened(memory)).run("stdio")
+        serve_stdio(lambda _request, _scope: Opened(memory))
 
 
 def cores() -> int:

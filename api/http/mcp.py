@@ -5,7 +5,7 @@ Each message is answered by itself, so that any number of API processes may stan
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import door_of
+from api.http.problems import METADATA, SCOPES
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -81,6 +82,19 @@ class _Handover(Response):
 
 
 routes = APIRouter(lifespan=_running)
+
+
+@routes.get(METADATA, include_in_schema=False)
+@routes.get(f"{METADATA}/mcp", include_in_schema=False)
+def protected_resource(request: Request) -> dict[str, Any]:
+    """Return what clients must know of keys before they have one (RFC 9728)."""
+    return {
+        "resource": f"{request.base_url}mcp",
+        "resource_name": "Ebb",
+        "scopes_supported": SCOPES.split(),
+        "bearer_methods_supported": ["header"],
+        "resource_documentation": f"{request.base_url}help/mcp",
+    }
 
 
 @routes.api_route("/mcp", methods=["POST"], include_in_schema=False)

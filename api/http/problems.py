@@ -19,6 +19,12 @@ from workers.errors import BusyError, EbbError, LateError
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
 BUSY_SECONDS = 10
+METADATA = "/.well-known/oauth-protected-resource"
+"""Where clients of MCP read about keys, at this path or with that of the tools behind it."""
+
+SCOPES = "read write"
+"""What a key for all tools needs."""
+
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}
 """Longer messages for errors of the framework."""
@@ -65,7 +71,7 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
         instance=request.url.path if request else None,
         **more,
     )
-    headers = headers_of(status)
+    headers = headers_of(status, request)
     if "retry_after" in more:
         headers["Retry-After"] = str(more["retry_after"])
     return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
@@ -140,10 +146,21 @@ def _unforeseen(request: Request, error: Exception) -> JSONResponse:
     return answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the log of the API says more.", request)
 
 
-def headers_of(status: int) -> dict[str, str]:
+def headers_of(status: int, request: Request | None = None) -> dict[str, str]:
     """Return the headers of an answer with this status."""
     if status == HTTPStatus.UNAUTHORIZED:
-        return {"WWW-Authenticate": 'Bearer realm="ebb"'}
+        return {"WWW-Authenticate": _challenge(request)}
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return {"Retry-After": str(BUSY_SECONDS)}
     return {"Retry-After": str(RETRY_SECONDS)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+
+
+def _challenge(request: Request | None) -> str:
+    """Return what a key is asked for by (RFC 6750); clients of MCP learn where to read more (RFC 9728)."""
+    parts = ['Bearer realm="ebb"']
+    if request is not None and request.url.path == "/mcp":
+        where = f"{request.base_url}".rstrip("/") + f"{METADATA}/mcp"
+        parts += [f'resource_metadata="{where}"', f'scope="{SCOPES}"']
+    if request is not None and "authorization" in request.headers:
+        parts.append('error="invalid_token"')
+    return ", ".join(parts)

@@ -1,29 +1,34 @@
-"""A tool: a function that agents may call, on the memory that is opened for its caller, with errors in words."""
+"""Tools: operations of the contract as agents call them, with fewer parameters, compact schemas and terse answers."""
 
-import functools
-import inspect
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeAlias
 
+from ebb.contract.faults import faults, show
 from ebb.contract.operation import Operation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver import tools as served
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import Tool as Listed
 from mcp.types import ToolAnnotations
-from pydantic import Field, TypeAdapter
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.requests import Request
 
 from api.client import Client
+from api.mcp.answers import whole
 from api.transport import Answer
-from workers.errors import EbbError
+from workers.errors import InvalidInputError
 
 Scope: TypeAlias = Literal["read", "write"]
-P = ParamSpec("P")
-_JSON: TypeAdapter[Any] = TypeAdapter(Any)
+Given: TypeAlias = dict[str, Any]
 
-Id = Annotated[str, Field(description="A fact's id, a UUID as recall, lookup and store give it.")]
+Few = Annotated[int, Field(ge=1, le=100)]
+"""A number of facts: each costs an agent tokens."""
+
+MOST_UNKNOWN = 5
+"""How many unknown arguments an error names."""
+
+KEPT = ("type", "enum")
+"""What a schema says of a parameter; bounds and formats are named by the error of a value beyond them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,116 +46,97 @@ Opener: TypeAlias = Callable[[Request | None, Scope], Opened]
 It raises an `EbbError` where the caller may not.
 """
 
-Call: TypeAlias = Context[Opener, Request]
+
+def perform(memory: Opened, operation: Operation, given: Given) -> Answer:
+    """Have the operation performed as it is."""
+    return memory.client.perform(operation, given)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tool:
-    """A tool for the server; its name, description and schema are its function's."""
+    """A tool; `names` are the parameters that it takes of its operation, in order.
 
-    run: Callable[..., Answer]
-    annotations: ToolAnnotations
-
-
-def tool_of(
-    operation: Operation,
-    names: str,
-    *,
-    types: Mapping[str, Any] | None = None,
-    defaults: Mapping[str, Any] | None = None,
-    words: Mapping[str, str] | None = None,
-) -> Callable[[Callable[[Any, dict[str, Any]], Answer]], Callable[..., Answer]]:
-    """Return the decorator that gives a function the named parameters of an operation, as a tool takes them.
-
-    The function gets the call and what was given other than by default. `types` and `defaults` take the place of those
-    of the contract where an agent shall have less, `words` that of its descriptions.
+    `types` and `defaults` take the place of those of the contract where an agent shall have less; `words` are the
+    descriptions of parameters whose names do not say enough. `act` performs the operation, `shown` shortens the answer.
     """
-    fields = operation.params.model_fields
-    parameters = [_parameter(fields[name], name, types or {}, defaults or {}, words or {}) for name in names.split()]
 
-    def decorate(run: Callable[[Any, dict[str, Any]], Answer]) -> Callable[..., Answer]:
-        def tool(call: Any, **given: Any) -> Answer:
-            said = {name: value for name, value in given.items() if value not in (None, fields[name].default)}
-            return run(call, _JSON.dump_python(said, mode="json"))
+    name: str
+    operation: Operation
+    description: str
+    names: str = ""
+    types: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    act: Callable[[Opened, Operation, Given], Answer] = perform
+    shown: Callable[[Answer], Answer] = whole
+    destroys: bool = False
 
-        shown = [inspect.Parameter("call", inspect.Parameter.KEYWORD_ONLY, annotation=Call), *parameters]
-        tool.__name__, tool.__doc__ = run.__name__, run.__doc__
-        tool.__signature__ = inspect.Signature(shown, return_annotation=Answer)  # type: ignore[attr-defined]
-        tool.__annotations__ = {one.name: one.annotation for one in shown} | {"return": Answer}
-        return tool
+    @cached_property
+    def params(self) -> type[BaseModel]:
+        """Return the model of its arguments."""
+        own = self.operation.params.model_fields
+        fields = {name: self._field(own[name], name) for name in self.names.split()}
+        made: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]
+        return made
 
-    return decorate
+    @cached_property
+    def listed(self) -> Listed:
+        """Return it as the server lists it."""
+        schema = self.params.model_json_schema()
+        properties = {name: self._compact(name, one) for name, one in schema["properties"].items()}
+        required = {"required": schema["required"]} if "required" in schema else {}
+        if self.operation.scope == "read":
+            hints = ToolAnnotations(read_only_hint=True)
+        else:
+            hints = ToolAnnotations(destructive_hint=self.destroys)
+        return Listed(
+            name=self.name,
+            description=self.description,
+            input_schema={"type": "object", "properties": properties, **required},
+            annotations=hints,
+        )
 
+    def run(self, open_: Callable[[Scope], Opened], arguments: Mapping[str, Any]) -> Answer:
+        """Call the tool on the memory that is opened for its scope.
 
-def _parameter(
-    field: FieldInfo, name: str, types: Mapping[str, Any], defaults: Mapping[str, Any], words: Mapping[str, str]
-) -> inspect.Parameter:
-    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    empty = inspect.Parameter.empty if field.is_required() else field.default
-    kind = types.get(name, kind)
-    described: Any = Annotated[kind, Field(description=words.get(name, field.description))]
-    default = defaults.get(name, empty)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
+        Raises:
+            EbbError: the arguments cannot be used, the caller may not, or the operation fails.
+        """
+        given = self._checked(arguments)
+        memory = open_("read" if self.operation.scope == "read" else "write")
+        return self.shown(self.act(memory, self.operation, given))
 
-
-def registered(tool: Tool) -> served.Tool:
-    """Return a tool as the server takes it, which refuses arguments that it does not know.
-
-    Otherwise the SDK drops them, and a misspelt `supersedes` would leave the old fact beside the new one.
-    """
-    made = served.Tool.from_function(tool.run, annotations=tool.annotations, structured_output=True)
-    arguments = made.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    made.parameters = arguments.model_json_schema(by_alias=True)
-    return made
-
-
-def read(call: Call) -> Opened:
-    """Return the memory that a call may read."""
-    return call.request_context.lifespan_context(call.request_context.request, "read")
-
-
-def written(call: Call) -> Client:
-    """Return the memory that a call may change."""
-    return call.request_context.lifespan_context(call.request_context.request, "write").client
-
-
-def reads(run: Callable[P, Answer]) -> Tool:
-    """Return the tool of a function that changes nothing but how well facts are remembered."""
-    return Tool(_worded(run), ToolAnnotations(read_only_hint=True, open_world_hint=False))
-
-
-def writes(run: Callable[P, Answer]) -> Tool:
-    """Return the tool of a function that adds to what is there."""
-    return Tool(_worded(run), ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False))
-
-
-def removes(run: Callable[P, Answer]) -> Tool:
-    """Return the tool of a function that takes away, where twice is as once."""
-    annotations = ToolAnnotations(
-        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-    )
-    return Tool(_worded(run), annotations)
-
-
-def brief(answer: Any) -> Any:
-    """Return an answer without what it leaves open, for each word of it costs an agent."""
-    if isinstance(answer, list):
-        return [brief(one) for one in answer]
-    if isinstance(answer, dict):
-        return {name: brief(value) for name, value in answer.items() if value not in (None, [])}
-    return answer
-
-
-def _worded(run: Callable[P, Answer]) -> Callable[P, Answer]:
-    """Return the function with errors that the agent reads: what is wrong, what was given, and what to do."""
-
-    @functools.wraps(run)
-    def worded(*args: P.args, **kwargs: P.kwargs) -> Answer:
+    def _checked(self, arguments: Mapping[str, Any]) -> Given:
+        """Return arguments as JSON, without those that are as by default for the operation."""
+        unknown = [name for name in arguments if name not in self.params.model_fields]
+        if unknown:
+            names = ", ".join(show(name)[1:-1] for name in unknown[:MOST_UNKNOWN])
+            raise InvalidInputError(f"{names}: unknown; `{self.name}` takes {', '.join(self.params.model_fields)}.")
+        said = {name: self._parsed(name, value) for name, value in arguments.items() if value is not None}
         try:
-            return run(*args, **kwargs)
-        except EbbError as error:
-            raise ToolError(str(error)) from error
+            given = self.params.model_validate(said).model_dump(mode="json")
+        except ValidationError as error:
+            raise InvalidInputError(faults(error)) from None
+        fields = self.operation.params.model_fields
+        return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
 
-    return worded
+    def _parsed(self, name: str, value: Any) -> Any:
+        """Return a list, number or flag that an agent wrote as JSON text, and anything else as it is."""
+        if not isinstance(value, str) or self.listed.input_schema["properties"][name]["type"] == "string":
+            return value
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+
+    def _field(self, own: Any, name: str) -> tuple[Any, Any]:
+        kind = self.types.get(name, Annotated[own.annotation, *own.metadata] if own.metadata else own.annotation)
+        default = self.defaults.get(name, ... if own.is_required() else own.default)
+        return (kind if default is ... else kind | None if name in self.types else kind, default)
+
+    def _compact(self, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        choices = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+        kept = {part: choices[0][part] for part in KEPT if part in choices[0]}
+        inner = choices[0].get("items")
+        items = {} if inner is None else {"items": {part: inner[part] for part in ("type",) if part in inner}}
+        return kept | items | ({"description": self.words[name]} if name in self.words else {})

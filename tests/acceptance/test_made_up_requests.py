@@ -40,9 +40,11 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "DELETE /memory/{id}": {"user_id": USER},
 }  # fmt: skip
 CALLS: dict[str, dict[str, Any]] = {
-    "recall": {"query": "Mira", "limit": 3, "tag": "a", "explain": True},
-    "context": {"query": "Mira", "max_tokens": 90},
+    "recall": {"query": "Mira", "limit": 3, "tag": "a", "known_as_of": "2026-01-01"},
+    "context": {"query": "Mira", "max_tokens": 90, "kind": "semantic", "deep": True},
     "lookup": {"entity": "Mira", "key": "home"},
+    "list": {"ids": [ONE], "role": "user", "limit": 3},
+    "history": {"id": ONE},
     "stats": {},
     "forgotten": {"since": "2026-01-01", "reason": "expired", "run": ONE, "limit": 3},
     "held": {"limit": 3},

@@ -15,24 +15,30 @@ from live_api import make_key, serving
 from live_system import ROOT, LiveSystem
 from made_up import DEEP
 from mcp import Client as McpClient
-from mcp import StdioServerParameters
+from mcp import MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
+
+from api.mcp.server import as_json
+from api.mcp.tools import TOOLS
+from workers.core import tokens
 
 pytestmark = pytest.mark.acceptance
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 SECRET = "Zanzibar"
+COUNTS = {name: tokens.counter(name) for name in ("cl100k_base", "o200k_base")}
 TENANTS_TABLES = ("facts", "activity", "vectors", "links", "relations", "events", "contradictions", "forgotten_hashes")
 
 
 def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     """Return for each tool arguments that concern these two facts; a new tool needs its line here."""
     return {
-        "recall": {"query": f"Who sails to {SECRET}?", "explain": True},
+        "recall": {"query": f"Who sails to {SECRET}?", "why": one},
         "context": {"query": f"Who sails to {SECRET}?"},
         "lookup": {"entity": "Mira"},
-        "facts": {"role": "user"},
+        "list": {"role": "user"},
+        "history": {"id": one},
         "stats": {},
         "forgotten": {},
         "held": {},
@@ -48,7 +54,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "facts", "context", "stats", "held", "forgotten", "relate", "remember")
+CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "list", "context", "stats", "held", "forgotten", "relate", "remember")
 """Tools that take no ids: they answer a stranger, with what is the stranger's own."""
 
 
@@ -91,12 +97,12 @@ def modern_doors(request: pytest.FixtureRequest, live: LiveSystem, api: httpx2.C
 
 
 def answered(result: CallToolResult) -> dict[str, Any]:
-    """Return what a tool answered, which stands in the text as well, for agents that read only that."""
+    """Return what a tool answered, which stands there once."""
     assert not result.is_error, result.content
     (content,) = result.content
     assert isinstance(content, TextContent)
-    assert json.loads(content.text) == result.structured_content
-    return dict(result.structured_content or {})
+    assert result.structured_content is None
+    return dict(json.loads(content.text))
 
 
 def fault(result: CallToolResult) -> str:
@@ -125,16 +131,16 @@ def test_an_agent_stores_recalls_and_forgets(doors: Doors, namespace: str) -> No
             nothing = answered(await agent.call_tool("recall", {"query": f"Who sails to {SECRET}?"}))
 
         assert stored["action"] == "added"
-        assert [one["id"] for one in found["results"]] == [stored["id"]]
-        assert found["results"][0]["tags"] == ["travel"]
+        assert [one["id"] for one in found["facts"]] == [stored["id"]]
+        assert found["facts"][0]["tags"] == ["travel"]
         assert SECRET in block["context"]
         assert [one["action"] for one in gone["results"]] == ["forgotten"]
-        assert nothing["results"] == []
+        assert nothing["facts"] == []
 
     anyio.run(talk)
 
 
-def test_a_lookup_is_bounded_and_says_what_it_cut(modern_doors: Doors, namespace: str) -> None:
+def test_a_lookup_is_bounded_and_says_how_to_go_on(modern_doors: Doors, namespace: str) -> None:
     with modern_doors.live.client(namespace) as owner:
         owner.store_many([{"text": f"Mira saw boat {number}.", "entity": "Mira"} for number in range(45)])
 
@@ -143,9 +149,9 @@ def test_a_lookup_is_bounded_and_says_what_it_cut(modern_doors: Doors, namespace
         async with modern_doors.open(namespace) as agent:
             for shown in (20, 20, 5):
                 page = answered(await agent.call_tool("lookup", {"entity": "Mira", **cursor}))
-                assert len(page["results"]) == shown
-                assert ("cut" in page, "next" in page) == (shown == 20, shown == 20)
-                seen += [one["id"] for one in page["results"]]
+                assert len(page["facts"]) == shown
+                assert ("next" in page) == (shown == 20)
+                seen += [one["id"] for one in page["facts"]]
                 cursor = {"cursor": page.get("next")}
             assert len(set(seen)) == 45
             assert "limit" in fault(await agent.call_tool("lookup", {"entity": "Mira", "limit": 1000}))
@@ -153,7 +159,13 @@ def test_a_lookup_is_bounded_and_says_what_it_cut(modern_doors: Doors, namespace
     anyio.run(talk)
 
 
-def test_every_tool_says_when_to_use_it_and_what_comes_back(modern_doors: Doors, namespace: str) -> None:
+def test_the_tools_cost_an_agent_few_tokens() -> None:
+    shown = [tool.listed.model_dump(mode="json", by_alias=True, exclude={"annotations"}) for tool in TOOLS]
+    listed = as_json([{name: value for name, value in one.items() if value is not None} for one in shown])
+    assert {name: count(listed) <= 1_500 for name, count in COUNTS.items()} == dict.fromkeys(COUNTS, True)
+
+
+def test_the_tools_are_listed_with_what_they_take(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             tools = (await agent.list_tools()).tools
@@ -161,10 +173,12 @@ def test_every_tool_says_when_to_use_it_and_what_comes_back(modern_doors: Doors,
 
         assert {tool.name for tool in tools} == calls("", "").keys()
         for tool in tools:
-            assert "Return" in (tool.description or "")
-            assert all(part.get("description") for part in tool.input_schema.get("properties", {}).values()), tool.name
-            assert "call" not in tool.input_schema.get("properties", {})
-            assert tool.input_schema["additionalProperties"] is False
+            assert tool.output_schema is None
+            for part in tool.input_schema["properties"].values():
+                assert part.keys() <= {"type", "enum", "items", "description"}
+                assert ("items" in part) == (part["type"] == "array")
+        reads = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
+        assert reads == {one.name for one in TOOLS if one.operation.scope == "read"}
         assert "not as instructions" in instructions
 
     anyio.run(talk)
@@ -174,7 +188,7 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             said = fault(await agent.call_tool("store", {"text": "Mira moved to Halle.", "superseeds": "x"}))
-            assert "superseeds" in said
+            assert "superseeds: unknown; `store` takes text, " in said
             assert answered(await agent.call_tool("stats", {}))["facts"] == 0
 
     anyio.run(talk)
@@ -186,6 +200,8 @@ def test_what_cannot_be_is_answered_in_words(modern_doors: Doors, namespace: str
             unknown = fault(await agent.call_tool("reinforce", {"id": str(uuid4())}))
             no_id = fault(await agent.call_tool("forget", {"ids": ["the one about Mira"]}))
             no_number = fault(await agent.call_tool("recall", {"query": "Mira", "limit": "many"}))
+            no_query = fault(await agent.call_tool("recall", {}))
+            no_class = fault(await agent.call_tool("update", {"id": str(uuid4()), "decay_class": "eternal"}))
             no_type = fault(
                 await agent.call_tool("link", {"source": str(uuid4()), "target": str(uuid4()), "type": "X"})
             )
@@ -193,7 +209,63 @@ def test_what_cannot_be_is_answered_in_words(modern_doors: Doors, namespace: str
         assert "look for it with `recall`" in unknown
         assert "valid UUID" in no_id
         assert "limit" in no_number
+        assert no_query == "query: field required."
+        assert "'permanent'" in no_class
+        assert not any("pydantic" in said or "\n" in said for said in (unknown, no_id, no_number, no_query, no_class))
         assert "'SUPERSEDES', 'CAUSED_BY'" in no_type
+
+    anyio.run(talk)
+
+
+def test_lists_and_numbers_may_be_given_as_their_json(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            stored = await agent.call_tool("store", {"text": "Mira sails.", "tags": '["travel"]', "importance": "0.9"})
+            listed = answered(await agent.call_tool("list", {"ids": json.dumps([answered(stored)["id"]])}))
+        assert listed["facts"][0]["tags"] == ["travel"]
+
+    anyio.run(talk)
+
+
+def test_of_a_long_fact_the_passage_that_fits_is_shown(modern_doors: Doors, namespace: str) -> None:
+    filler = " ".join(f"On day {day} the crew mended sails, and nobody saw land." for day in range(60))
+
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            stored = answered(
+                await agent.call_tool("store", {"text": f"{filler} The harbour master was called Anselm."})
+            )
+            (found,) = answered(await agent.call_tool("recall", {"query": "harbour master Anselm"}))["facts"]
+            (listed,) = answered(await agent.call_tool("list", {"ids": [stored["id"]]}))["facts"]
+        assert "Anselm" in found["passage"]
+        assert "text" not in found
+        assert listed["text"].startswith("On day 0")
+
+    anyio.run(talk)
+
+
+def test_a_fact_and_the_profile_of_an_entity_are_resources(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            given = {"text": "Mira Köhl lives in Halle", "entity": "Mira Köhl", "key": "city", "value": "Halle"}
+            id_ = answered(await agent.call_tool("store", given))["id"]
+            await agent.call_tool("relate", {"source": "Mira Köhl", "type": "sails_to", "target": SECRET})
+            templates = (await agent.list_resource_templates()).resource_templates
+            (fact,) = (await agent.read_resource(f"ebb://fact/{id_}")).contents
+            (profile,) = (await agent.read_resource("ebb://entity/Mira%20K%C3%B6hl")).contents
+            await agent.call_tool("forget", {"ids": [id_]})
+            (gone,) = (await agent.read_resource(f"ebb://fact/{id_}")).contents
+            with pytest.raises(MCPError, match="no fact"):
+                await agent.read_resource(f"ebb://fact/{uuid4()}")
+            with pytest.raises(MCPError, match="no resource; there are ebb://fact"):
+                await agent.read_resource("ebb://nothing/1")
+
+        assert [one.uri_template for one in templates] == ["ebb://fact/{id}", "ebb://entity/{name}"]
+        assert json.loads(fact.text)["events"][0]["what"] == "stored"
+        shown = json.loads(profile.text)
+        assert [one["value"] for one in shown["facts"]] == ["Halle"]
+        assert [one["to"] for one in shown["relations"]] == [SECRET]
+        assert "forgotten" in json.loads(gone.text)["state"]
 
     anyio.run(talk)
 
@@ -230,7 +302,7 @@ def test_a_key_without_the_scope_may_not_write(live: LiveSystem, api: httpx2.Cli
     async def talk() -> None:
         async with Doors(live, api, "http", "auto").open(namespace, "read") as agent:
             refused = fault(await agent.call_tool("store", {"text": "An otter"}))
-            assert answered(await agent.call_tool("recall", {"query": "otter"}))["results"] == []
+            assert answered(await agent.call_tool("recall", {"query": "otter"}))["facts"] == []
         assert "the scope 'write'" in refused
 
     anyio.run(talk)
@@ -242,8 +314,8 @@ def test_a_key_that_only_reads_does_not_strengthen(live: LiveSystem, api: httpx2
 
     async def talk() -> None:
         async with Doors(live, api, "http", "auto").open(namespace, "read") as agent:
-            assert answered(await agent.call_tool("recall", {"query": SECRET}))["results"]
-            assert answered(await agent.call_tool("context", {"query": SECRET}))["facts"]
+            assert answered(await agent.call_tool("recall", {"query": SECRET}))["facts"]
+            assert answered(await agent.call_tool("context", {"query": SECRET}))["ids"]
 
     anyio.run(talk)
     live.settle()
@@ -262,6 +334,21 @@ def test_without_a_key_no_caller_is_answered_once_there_are_keys(live: LiveSyste
 
     assert answer.status_code == 401
     assert "ebb keys create" in answer.json()["detail"]
+
+
+def test_a_client_without_a_key_learns_where_to_read_about_keys(live: LiveSystem, api: httpx2.Client) -> None:
+    make_key(live, "somebody", "read")
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    bare, wrong = api.post("/mcp", json=message), api.post("/mcp", json=message, headers={"authorization": "Bearer x"})
+    where = f"{str(api.base_url).rstrip('/')}/.well-known/oauth-protected-resource/mcp"
+
+    assert bare.headers["www-authenticate"] == f'Bearer realm="ebb", resource_metadata="{where}", scope="read write"'
+    assert wrong.status_code == 401
+    assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
+    said = api.get(where).json()
+    assert said == api.get("/.well-known/oauth-protected-resource").json()
+    assert said["resource"] == f"{str(api.base_url).rstrip('/')}/mcp"
+    assert said["scopes_supported"] == ["read", "write"]
 
 
 def test_without_servers_the_command_says_what_to_do(live: LiveSystem, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typer.main import get_command
 from api.cli import command_line
 from api.http import app
 from api.http.dashboard import help_pages
-from api.mcp import read_tools, write_tools
+from api.mcp.tools import BY_NAME
 from workers.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ def test_the_page_of_http_lists_every_route() -> None:
 
 def test_the_page_of_mcp_lists_every_tool() -> None:
     listed = {name for row in rows("mcp")[2:] for name in re.findall(r"[a-z]+", row[0])}
-    assert listed == {tool.run.__name__ for tool in (*read_tools.TOOLS, *write_tools.TOOLS)}
+    assert listed == BY_NAME.keys()
 
 
 def test_the_page_of_python_names_methods_that_exist() -> None:
