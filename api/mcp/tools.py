@@ -109,7 +109,7 @@ TOOLS = (
         "again",
         types=TAGS,
         words={
-            "entity": "whom or what it is about",
+            "entity": "who or what it is about",
             "key": "e.g. phone",
             "importance": "0 to 1",
             "decay_class": "days unused: stable 90, normal 14, short 2, session 1",

@@ -228,7 +228,7 @@ def test_lists_and_numbers_may_be_given_as_their_json(modern_doors: Doors, names
 
 
 def test_of_a_long_fact_the_passage_that_fits_is_shown(modern_doors: Doors, namespace: str) -> None:
-    filler = " ".join(f"On day {day} the crew mended sails, and nobody saw land." for day in range(60))
+    filler = " ".join(f"On day {day} the crew mended sails, and saw no land." for day in range(60))
 
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
