@@ -21,7 +21,7 @@ from workers.core.arrays import Vectors
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
-from workers.memory.recall import floor, scoring, text_arm
+from workers.memory.recall import floor, scoring, stems, text_arm
 from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
 from workers.storage import candidates, documents, facts, namespaces
@@ -273,7 +273,8 @@ def _scored(
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     fused = ranking.fuse(by_words, cosines, context.embedder.weight)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
-    relevances = floor.relevances(db, tenant, found, read, cosines)
+    held = stems.held(db, tenant.id, text.stems, read["id"].tolist())
+    relevances = floor.relevances(tenant, found, held, cosines)
     return [(read["id"][place], float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 

@@ -166,6 +166,10 @@ class Settings(BaseModel):
         description="in which words are stemmed, a text search configuration of PostgreSQL",
     )
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
+    notice_updates: bool = Field(
+        default=True,
+        description="newer statements rank above those that they make outdated, unless the past is asked for",
+    )
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
 
     # what an agent is shown

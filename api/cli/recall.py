@@ -19,15 +19,16 @@ MOST_TOLD = 50
 """An answer names no more that were left out in one way."""
 
 SHORT = 56
-PARTS = {"relevance": "fit", "contiguity": "near", "graph": "links", "named": "name"}
+PARTS = {"fit": "fit", "contiguity": "near", "graph": "links", "named": "name"}
 """What adds up, before it is multiplied for who said it and what it says, with its heading."""
 
 LEGEND = (
-    "score = (fit + near + links + name) * said + alive\n"
+    "score = (fit + near + links + name) * said + alive + newer\n"
     "fit: words and meaning together; meaning counts 0.4 with static, 0.2 with hashing, and half with other embedders\n"
     "near: facts stored just before and after. links: linked facts, and facts about entities in the question\n"
     "name: the fact begins with a name in the question. said: its role and the salience of its content\n"
-    "alive: how strong, recent, certain and important it is. undecayed: its rank without that part"
+    "alive: how strong, recent, certain and important it is. undecayed: its rank without that part\n"
+    "newer: it stands above an older statement that it makes outdated"
 )
 
 
@@ -120,25 +121,40 @@ def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
     if not facts:
         return
     scaled = any(one["explain"]["factor"] != 1 for one in facts)
-    rows = [[number, *_parts(one, scaled=scaled)] for number, one in enumerate(facts, start=1)]
+    newer = any(one["explain"].get("newer") for one in facts)
+    rows = [[number, *_parts(one, scaled=scaled, newer=newer)] for number, one in enumerate(facts, start=1)]
     output.console().print("\n[bold]why, in the same order[/bold]")
-    headings = ["score", *PARTS.values(), "said", "alive", *(["times"] if scaled else [])]
+    headings = [
+        "score",
+        *PARTS.values(),
+        "said",
+        "alive",
+        *(["times"] if scaled else []),
+        *(["newer"] if newer else []),
+    ]
     output.print_table(["", *headings, "words", "meaning", "undecayed", "by"], rows)
     output.console().print(LEGEND, style="dim")
 
 
-def _parts(one: dict[str, Any], *, scaled: bool) -> Iterator[object]:
+def _parts(one: dict[str, Any], *, scaled: bool, newer: bool) -> Iterator[object]:
     why = one["explain"]
     yield f"{one['score']:.3f}"
-    yield from (f"{why[name]:.3f}" for name in PARTS)
+    yield from (f"{_part(why, name):.3f}" for name in PARTS)
     yield f"{_said(why):.2f}"
     yield f"{why['prior']:.3f}"
     if scaled:
         yield f"{why['factor']:.2f}"
+    if newer:
+        yield f"{why['newer']:.3f}"
     yield f"{why['text']:.2f} (#{why['text_rank']})" if why["text"] else None
     yield f"{why['similarity']:.3f} (#{why['similarity_rank']})"
     yield f"#{why['rank_without_decay']}"
     yield one["found_by"]
+
+
+def _part(parts: dict[str, float], name: str) -> float:
+    """Return a part of a score; older workers call the fit relevance."""
+    return parts["relevance"] if name == "fit" and name not in parts else parts[name]
 
 
 def _said(parts: dict[str, float]) -> float:
@@ -177,8 +193,9 @@ def _print_why(why: dict[str, Any]) -> None:
     fate = "[green]recalled[/green]" if why["recalled"] else f"[yellow]not recalled[/yellow]: {why['rule']}"
     screen.print(f"{fate}\n")
     parts = why["parts"]
-    total = " + ".join(f"{heading} {parts[name]:.3f}" for name, heading in PARTS.items())
+    total = " + ".join(f"{heading} {_part(parts, name):.3f}" for name, heading in PARTS.items())
     times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"
+    times += f", + newer {parts['newer']:.3f}" if parts.get("newer") else ""
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
         "rank": f"{would}{why['rank']} of {why['seen']} that were weighed, of which {why['limit']} are recalled",

@@ -130,7 +130,7 @@ def test_facts_meant_to_last_can_be_preferred(memory: Memory) -> None:
     assert factors == {"active": 1.0, "permanent": 1.2, "stable": 1.1}
     for one in found:
         parts = one.explain or {}
-        fits = (parts["relevance"] + parts["contiguity"]) * parts["role"] * (1 + parts["salience"])
+        fits = (parts["fit"] + parts["contiguity"]) * parts["role"] * (1 + parts["salience"])
         plain = fits + parts["prior"]
         assert one.score == pytest.approx(plain * parts["factor"], abs=1e-5)
 

@@ -66,7 +66,7 @@ def test_a_linked_fact_is_recalled_whichever_way_the_link_runs(
     found = shown(memory)
     assert list(found)[:2] == list(flooded)
     explain = found[aside].explain or {}
-    assert explain["relevance"] + explain["graph"] == pytest.approx(0.7 * 0.8, abs=0.01)
+    assert explain["fit"] + explain["graph"] == pytest.approx(0.7 * 0.8, abs=0.01)
     assert found[aside].found_by == "link"
     assert aside not in shown(memory.having(graph_in_recall=False))
 

@@ -243,11 +243,11 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
     fused = ranking.fuse(text, similarity, memory.context.embedder.weight)
     sums = [
-        (part["relevance"] + part["contiguity"] + part["named"]) * part["role"] * (1 + part["salience"]) + part["prior"]
+        (part["fit"] + part["contiguity"] + part["named"]) * part["role"] * (1 + part["salience"]) + part["prior"]
         for part in parts
     ]
     assert [one.score for one in found] == pytest.approx(sums, abs=3e-6)
-    assert columns["relevance"] == pytest.approx(fused.tolist(), abs=1e-4)
+    assert columns["fit"] == pytest.approx(fused.tolist(), abs=1e-4)
     assert all(0 <= prior <= ranking.PRIOR_WEIGHT for prior in columns["prior"])
 
 

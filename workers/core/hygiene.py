@@ -153,6 +153,7 @@ RULES: dict[str, Any] = {
         "schedule": _one_of("onConsolidation", "onCapture", "manual"),
     },
     "lifetimes": _one_of("careful", "documented"),
+    "notice_updates": lambda value: None if isinstance(value, bool) else "must be true or false",
     "capacity": {"facts": _whole(MOST_HELD), "bytes": _whole(MOST_HELD)},
 }
 """What each field must be; an object may be given as false, which switches it off, or true, which takes that back."""

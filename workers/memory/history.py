@@ -13,7 +13,7 @@ from workers.context import Context
 from workers.errors import NotFoundError
 from workers.memory.lifetime import NEVER, Ending, endings
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import activity, deep, events, links, namespaces
+from workers.storage import activity, deep, events, links, namespaces, supersession
 from workers.storage.connection import Connection, reading, transaction
 from workers.storage.events import Account
 from workers.storage.links import Link
@@ -45,9 +45,11 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         ends = {} if tenant is None else _endings(context, db, tenant, id_)
         noted = [] if tenant is None else events.of(db, tenant.id, id_)
         linked = [] if tenant is None or not asked.links else links.of(db, tenant.id, id_)
+        updates = [] if tenant is None or not asked.links else supersession.updates_of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     whole = [*_columns(account), *(_event(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    whole += [_event(at, "updates" if newer else "updated", {"id": str(other)}) for at, other, newer in updates]
     page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], asked.limit, place)
     ending = ends.get(id_, NEVER)
     return History(

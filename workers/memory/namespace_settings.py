@@ -19,6 +19,9 @@ from workers.storage.connection import Connection, transaction
 BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
 """The rules that a namespace may have otherwise."""
 
+NOT_FADING = {"capacity": None, "notice_updates": None}
+"""Settings that change nothing of when facts fade."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRules:
@@ -37,6 +40,12 @@ def hygiene(context: Context, own: dict[str, Any]) -> Hygiene:
 def careful(context: Context, own: Document) -> bool:
     """Return whether words alone give no short lifetime in a namespace that has such settings of its own."""
     return bool(own.get("lifetimes", context.settings.lifetimes) == "careful")
+
+
+def notices_updates(context: Context, own: Document) -> bool:
+    """Return whether newer statements rank above outdated ones in a namespace that has such settings of its own."""
+    noticed = bool(own.get("notice_updates", context.settings.notice_updates))
+    return noticed and context.settings.ranking == "default"
 
 
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
@@ -106,7 +115,7 @@ def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceS
             raise InvalidInputError(f"set: others were chosen at {chosen_at}, later than these at {now}; choose again.")
         own = changed(known, asked.set, asked.unset)
         if own != known:
-            fading = own | {"capacity": None} != known | {"capacity": None}
+            fading = own | NOT_FADING != known | NOT_FADING
             namespaces.put_settings(db, tenant.id, own, now, fading=fading)
     return _shown(context, own, changed=own != known)
 
@@ -115,6 +124,7 @@ def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettin
     whole = {
         "hygiene": effective(context.settings.hygiene_defaults, own),
         "lifetimes": own.get("lifetimes", context.settings.lifetimes),
+        "notice_updates": own.get("notice_updates", context.settings.notice_updates),
         "capacity": {"facts": None, "bytes": None} | (own.get("capacity") or {}),
     }
     return NamespaceSettings(whole, own, changed)

@@ -134,6 +134,21 @@ FIND_CONTRADICTIONS = """
     on conflict do nothing
 """
 
+CONTRADICTING_AMONG = """
+    select fact, other from contradictions
+    where namespace = %(namespace)s and fact = any(%(ids)s) and other = any(%(ids)s) and accepted_at is null
+"""
+
+UPDATES_OF = """
+    select found_at, other.id, coalesce(own.source_date, own.created_at) > coalesce(other.source_date, other.created_at)
+    from contradictions as pair
+    join facts as own on own.namespace = %(namespace)s and own.id = %(fact)s
+    join facts as other on other.namespace = %(namespace)s
+        and other.id = case when pair.fact = own.id then pair.other else pair.fact end
+    where pair.namespace = %(namespace)s and (pair.fact = %(fact)s or pair.other = %(fact)s) and accepted_at is null
+        and other.forgotten_at is null and other.superseded_at is null
+"""
+
 # Facts are looked up pair by pair: of a namespace that was just filled the planner expects one fact, and would read all
 # its facts once for each of them.
 OPEN_PAIRS = """
@@ -202,6 +217,16 @@ def contradictions(
     place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)
     with db.cursor(row_factory=class_row(Contradiction)) as cursor:
         return cursor.execute(CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place).fetchall()
+
+
+def contradicting_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Return which of these facts contradict each other, but for pairs of which both hold."""
+    return db.execute(CONTRADICTING_AMONG, {"namespace": namespace, "ids": list(ids)}).fetchall()
+
+
+def updates_of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, UUID, bool]]:
+    """Return when a live fact was noticed to contradict this one, which, and whether this one is newer."""
+    return db.execute(UPDATES_OF, {"namespace": namespace, "fact": fact}).fetchall()
 
 
 def count_contradictions(db: Connection, namespace: int, now: datetime) -> int:

@@ -17,11 +17,12 @@ MOST_LISTED = 50
 """An answer lists at most this many facts left out by one rule."""
 
 PARTS = {
-    "relevance": ("fit", "a"),
+    "fit": ("fit", "a"),
     "contiguity": ("near", "b"),
     "graph": ("links", "f"),
     "named": ("name", "d"),
     "prior": ("strength", "e"),
+    "newer": ("newer", "c"),
 }
 """The parts of a score, each with its label and colour."""
 
@@ -78,9 +79,11 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
 def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
-    content = parts.get("role", 1) * (1 + parts.get("salience", 0))
+    content = parts["factor"] * parts.get("role", 1) * (1 + parts.get("salience", 0))
+    times = {"prior": parts["factor"], "newer": 1}
+    said = {"fit": parts.get("relevance", 0.0), "newer": 0.0, **parts}  # as older workers explain
     for part, (name, tone) in PARTS.items():
-        value = parts[part] * parts["factor"] * (1 if part == "prior" else content)
+        value = said[part] * times.get(part, content)
         width = max(value, 0.0) / scale * 1000
         bars.append({"name": name, "tone": tone, "value": value, "x": round(begin, 2), "width": round(width, 2)})
         begin += width

@@ -120,18 +120,14 @@ def result(
     )
 
 
-def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
-    """Return a score taken apart, and its rank in each arm and without decay (1 is best).
+def parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
+    """Return a score taken apart, its rank in each arm and without decay (1 is best), and which results it updates.
 
-    Relevance, contiguity, graph and named add up, times role, times 1 + salience; with the prior added, times the
-    factor, that is the score. Text and similarity make relevance.
+    Fit, contiguity, graph and named add up, times role, times 1 + salience; with the prior added, times the factor,
+    and with what a newer statement gains, that is the score. Text and similarity make fit.
     """
-    content = scores.role[place] * (1 + scores.salience[place])
-    added = scores.contiguity[place] + scores.graph[place] + scores.named[place]
     return {
-        "relevance": round(
-            float((scores.total[place] / scores.factor[place] - scores.prior[place]) / content - added), 6
-        ),
+        "fit": round(float(scores.fit[place]), 6),
         "text": round(float(scores.text[place]), 6),
         "similarity": round(float(scores.similarity[place]), 6),
         "contiguity": round(float(scores.contiguity[place]), 6),
@@ -141,6 +137,8 @@ def parts(place: int, scores: Scores, ranks: dict[str, Ints]) -> dict[str, Any]:
         "salience": round(float(scores.salience[place]), 6),
         "prior": round(float(scores.prior[place]), 6),
         "factor": round(float(scores.factor[place]), 6),
+        "newer": round(float(scores.newer[place]), 6),
+        "updates": [str(id_) for id_ in outdated],
         **{name: int(values[place]) for name, values in ranks.items()},
     }
 
@@ -150,7 +148,7 @@ def ranks(scores: Scores) -> dict[str, Ints]:
     return {
         "text_rank": _rank(scores.text),
         "similarity_rank": _rank(scores.similarity),
-        "rank_without_decay": _rank(scores.total / scores.factor - scores.prior),
+        "rank_without_decay": _rank((scores.total - scores.newer) / scores.factor - scores.prior),
     }
 
 

@@ -83,14 +83,19 @@ class Asked:
         ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
         return ordered
 
-    def scaled(self, relevance: Floats) -> "Asked":
-        """Return the same with scores by other relevances of what was seen."""
-        seen, around, similarity = self.weighed.seen, self.weighed.around, self.weighed.scores.similarity
+    def scaled(self, fit: Floats) -> "Asked":
+        """Return the same with scores by another fit of what was seen."""
+        weighed, seen = self.weighed, self.weighed.seen
         half_life = hygiene(self.context, self.tenant.settings).half_life
         scores = scoring.score(
-            self.context, seen, self.found, similarity, around, self.question, half_life, self.scope.now, relevance
-        )
-        return replace(self, weighed=replace(self.weighed, scores=scores), order=answer.order(seen, scores))
+            self.context, seen, self.found, weighed.scores.similarity, weighed.around, self.question, half_life,
+            self.scope.now, fit,
+        ).above(seen["told_at"], weighed.updates)  # fmt: skip
+        return replace(self, weighed=replace(weighed, scores=scores), order=answer.order(seen, scores))
+
+    def updated_by(self, place: int) -> list[UUID]:
+        """Return which facts the one at a place makes outdated."""
+        return [self.weighed.seen["id"][older] for newer, older in self.weighed.updates if newer == place]
 
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of those that were seen and of others behind them, as if all had been seen."""
@@ -102,13 +107,13 @@ class Asked:
 
 
 def compared(every: Sequence[Asked]) -> Sequence[Asked]:
-    """Return one question to several namespaces with scores that compare: relevance is scaled among all of them."""
+    """Return one question to several namespaces with scores that compare: how well they fit is scaled among all."""
     if len(every) == 1:
         return every
     scores = [one.weighed.scores for one in every]
     text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))
-    relevance = ranking.fuse(text, similarity, every[0].found.meaning)
-    parts = np.split(relevance, np.cumsum([len(one.total) for one in scores])[:-1])
+    fit = ranking.fuse(text, similarity, every[0].found.meaning)
+    parts = np.split(fit, np.cumsum([len(one.total) for one in scores])[:-1])
     return [one.scaled(part) for one, part in zip(every, parts, strict=True)]
 
 
@@ -227,7 +232,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
         "limit": asked.question.limit,
         "words": _by_words(asked, found, id_) | ({"shared": []} if rule in ASKED_FOR else {}),
         "meaning": _by_meaning(asked, found, id_),
-        "parts": answer.parts(place, scores, answer.ranks(scores)),
+        "parts": answer.parts(place, scores, answer.ranks(scores), asked.updated_by(place)),
     }
 
 

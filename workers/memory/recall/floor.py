@@ -5,12 +5,10 @@ import numpy as np
 from workers.context import Context
 from workers.core import ranking, relevance
 from workers.core.arrays import Bools, Floats, Ints
-from workers.memory.recall import stems
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings
 from workers.memory.recall.question import Question
 from workers.storage.candidates import Candidates
-from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 BY_WORDS = 0.05
@@ -28,9 +26,8 @@ FIRST = 10
 TOO_IRRELEVANT = "not relevant enough"
 
 
-def relevances(db: Connection, tenant: Namespace, found: Found, rows: Candidates, cosines: Floats) -> Floats:
-    """Return the relevance of n candidates, each in [0, 1]."""
-    held = stems.held(db, tenant.id, found.text.stems, rows["id"].tolist())
+def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
+    """Return the relevance of n candidates, each in [0, 1], given which of k stems each holds, (n, k)."""
     asked = found.text.stems.question.among(len(found.near))
     return relevance.relevance(asked, held.sum(axis=1), cosines, relevance.of_embedder(tenant.embedder or ""))
 

@@ -170,7 +170,7 @@ def _results(asked: Asked) -> list[Result]:
             float(weighed.relevances[place]),
             weighed.found_by[place],
             _passage(asked.found.text, shown[one["id"]]),
-            answer.parts(place, scores, ranks) if ranks else None,
+            answer.parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,
         )
         for one, tier, place in zip(

@@ -1,5 +1,6 @@
 """Scores: what each candidate is worth to the question, and which of them are returned."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -7,12 +8,13 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import confidence, ranking, signature, tiers
+from workers.core import updates as outdating
 from workers.core.arrays import Bools, Floats, Ints, Vectors
 from workers.core.episodes import Branch
 from workers.core.fidelity import pool
 from workers.core.ranking import CONTIGUITY, Vitality
-from workers.memory.namespace_settings import hygiene
-from workers.memory.recall import floor
+from workers.memory.namespace_settings import hygiene, notices_updates
+from workers.memory.recall import floor, stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
 from workers.memory.recall.question import Preferences, Question
@@ -26,11 +28,12 @@ from workers.storage.namespaces import Namespace
 class Scores:
     """The scores of n candidates and their parts, one array each.
 
-    Text and similarity, contiguity, graph and named make a sum, which is multiplied by role and by 1 + salience; with
-    the prior added, and multiplied by the factor, that is the total.
+    Fit, which text and similarity make, contiguity, graph and named make a sum, which is multiplied by role and by
+    1 + salience; with the prior added, and multiplied by the factor, that is the total, to which `newer` is added.
     """
 
     total: Floats
+    fit: Floats
     text: Floats
     similarity: Floats
     contiguity: Floats
@@ -40,6 +43,12 @@ class Scores:
     role: Floats
     salience: Floats
     factor: Floats
+    newer: Floats
+
+    def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
+        """Return scores where each newer one of some pairs stands above what it makes outdated."""
+        total = outdating.raised(self.total, stated_at, pairs)
+        return replace(self, total=total, newer=total - self.total)
 
 
 def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors]:
@@ -80,13 +89,13 @@ def score(
     question: Question,
     half_life: float,
     now: datetime,
-    relevance: Floats | None = None,
+    fit: Floats | None = None,
 ) -> Scores:
-    """Return the scores of candidates: fused relevance and what neighbours and graphs add, times role and salience.
+    """Return the scores of candidates: how text and meaning fit, and what neighbours and graphs add, times content.
 
-    To that comes the bounded prior; confidence halves in `half_life` days. A `relevance` takes the place of their own.
+    To that comes the bounded prior; confidence halves in `half_life` days. A `fit` takes the place of their own.
     """
-    plain = _score(context, rows, found, cosines, around, question.text, half_life, now, relevance)
+    plain = _score(context, rows, found, cosines, around, question.text, half_life, now, fit)
     factor = _factor(rows, question.preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
@@ -100,19 +109,20 @@ def _score(
     question: str,
     half_life: float,
     now: datetime,
-    relevance: Floats | None,
+    fit: Floats | None,
 ) -> Scores:
     text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
     if context.settings.ranking == "documented":
         return _documented(rows, text_scores, cosines, around, now)
-    relevance = ranking.fuse(text_scores, cosines, found.meaning) if relevance is None else relevance
-    near = ranking.contiguity(relevance, *_places(rows))
-    linked = around.gain(rows, relevance)
+    fit = ranking.fuse(text_scores, cosines, found.meaning) if fit is None else fit
+    near = ranking.contiguity(fit, *_places(rows))
+    linked = around.gain(rows, fit)
     named = around.gain_by_name(rows, found.text.names)
     alive = ranking.prior(_vitality(rows, half_life, now))
     role, salience = ranking.roles(rows["role"], question), rows["content_salience"]
-    total = (relevance + near + linked + named) * role * (1 + salience) + alive
-    return Scores(total, text_scores, cosines, near, linked, named, alive, role, salience, np.ones(len(rows)))
+    total = (fit + near + linked + named) * role * (1 + salience) + alive
+    nothing, one = np.zeros(len(rows)), np.ones(len(rows))
+    return Scores(total, fit, text_scores, cosines, near, linked, named, alive, role, salience, one, nothing)
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -144,7 +154,9 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     nothing, one = np.zeros(len(found)), np.ones(len(found))
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
-    return Scores(total + linked, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one)
+    return Scores(
+        total + linked, total, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one, nothing
+    )
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:
@@ -199,6 +211,7 @@ class Weighed:
     found_by: list[str]
     around: Surroundings
     relevances: Floats
+    updates: Sequence[updates.Pair]
 
 
 def weigh(
@@ -236,8 +249,13 @@ def weigh(
     seen, cosines = seen[~unlike], cosines[~unlike]
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
-    relevances = floor.relevances(db, tenant, found, seen, cosines)
-    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances)
+    held = stems.held(db, tenant.id, found.text.stems, seen["id"].tolist())
+    relevances = floor.relevances(tenant, found, held, cosines)
+    noticed = notices_updates(context, tenant.settings)
+    known = found.text.stems.question
+    newer = updates.pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
+    scores = scores.above(seen["told_at"], newer)
+    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances, newer)
 
 
 def _visible(read: Candidates) -> Bools:

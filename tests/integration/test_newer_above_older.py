@@ -1,0 +1,60 @@
+"""A newer statement stands above an older one that it makes outdated, and neither is hidden by that."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from memory import Memory, day
+
+from workers.memory import supersede
+
+LIBRARY = "My reference library has 45 sources, 45 sources in my library, sources by theme in the reference library."
+GROWN = "By the way, the library has grown to 52 sources, so how do I sort the books and the notes?"
+ASKED = "How many sources are in my library?"
+
+
+@pytest.fixture
+def library(memory: Memory) -> tuple[UUID, UUID]:
+    """Two statements of different days about the same number, the older one with more of the words."""
+    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
+    older = memory.add(LIBRARY, session="one", turn=1, source_date="2025-01-01T00:00:00Z")
+    return older, memory.add(GROWN, session="two", turn=1, source_date="2025-01-20T00:00:00Z")
+
+
+def ids(memory: Memory, question: str, **asked: Any) -> list[UUID]:
+    return [one.id for one in memory.ask(question, at=30, **asked).results[:2]]
+
+
+def test_a_newer_figure_stands_above_the_older_one(memory: Memory, library: tuple[UUID, UUID]) -> None:
+    older, newer = library
+    assert ids(memory, ASKED) == [newer, older]
+    best, second = memory.ask(ASKED, at=30, explain=True).results[:2]
+    assert best.explain is not None
+    assert second.explain is not None
+    assert (best.explain["updates"], second.explain["updates"]) == ([str(older)], [])
+    assert best.explain["newer"] > 0 == second.explain["newer"]
+    assert best.score > second.score
+
+
+@pytest.mark.parametrize("question", ["How many sources did my library have before?", "my library sources"])
+def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
+    memory: Memory, library: tuple[UUID, UUID], question: str
+) -> None:
+    assert ids(memory, question) == [*library]
+
+
+def test_updates_are_left_alone_if_settings_say_so(memory: Memory, library: tuple[UUID, UUID]) -> None:
+    assert ids(memory.having(notice_updates=False), ASKED) == [*library]
+    memory.choose({"notice_updates": False})
+    assert ids(memory, ASKED) == [*library]
+
+
+def test_of_two_values_of_a_key_the_newer_stands_above(memory: Memory) -> None:
+    older = memory.add("Mira lives in Riga, where Mira likes the river.", entity="Mira", key="lives in", value="Riga")
+    newer = memory.add("A flat in Leipzig.", at=5, entity="mira", key="Lives in", value="Leipzig")
+    assert ids(memory, "Mira, river, lives") == [newer, older]
+    assert ids(memory, "Mira, river, lives before") == [older, newer]
+    assert ("updates", 5) in memory.history(newer)
+    assert ("updated", 5) in memory.history(older)
+    supersede.accept(memory.context, "default", older, newer, day(6))
+    assert ids(memory, "Mira, river, lives") == [older, newer]

@@ -1,0 +1,43 @@
+"""Which statement makes an older one outdated, and where it stands then."""
+
+import numpy as np
+import pytest
+
+from workers.core import updates
+
+
+@pytest.mark.parametrize(
+    "question", ["How many sources are in my library?", "What is the deadline?", " When is the call?"]
+)
+def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
+    assert updates.asks_for_a_value(question)
+    assert not updates.asks_for_the_past(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What was the deadline at first?",
+        "How much did my score change?",
+        "How many did I have before?",
+        "Which came first?",
+    ],
+)
+def test_a_question_for_the_past_or_for_both_asks_for_no_present_value(question: str) -> None:
+    assert updates.asks_for_the_past(question)
+    assert not updates.asks_for_a_value(question)
+
+
+def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> None:
+    assert updates.outdates("The library now has 52 sources.", "The library has 45 sources.")
+    assert not updates.outdates("The library has 52 sources.", "The library has 45 sources.")
+    assert not updates.outdates("The library now has 45 sources.", "The library has 45 sources.")
+    assert not updates.outdates("The library has new sources.", "The library has 45 sources.")
+
+
+def test_the_newest_stands_highest_and_what_is_above_already_stays() -> None:
+    scores, stated_at = np.array([2.0, 1.0, 1.5, 3.0]), np.array([0.0, 2.0, 1.0, 3.0])
+    above = updates.raised(scores, stated_at, [(1, 0), (2, 0)])
+    assert np.argsort(-above).tolist() == [3, 1, 2, 0]
+    assert above[[0, 3]].tolist() == [2.0, 3.0]
+    assert updates.raised(scores, stated_at, [(3, 0)]).tolist() == scores.tolist()

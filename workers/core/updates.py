@@ -1,0 +1,69 @@
+"""Updates: whether one statement makes an older one outdated, as far as questions and texts say so without an LLM.
+
+What an update and the statement that it replaces have in common is little more than the words that a later question
+asks with: measured on long chats, their vectors are no nearer than those of other turns. So pairs are looked for when a
+question is asked, among its best results, and only where it asks for one value.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from workers.core.arrays import Floats
+
+ASKS_FOR_A_VALUE = re.compile(
+    r"\W*(?:what(?:'s| is| are| was| time| date| deadline| percentage| number| version)"
+    r"|how (?:many|much|long|old|far|often|fast|big|large|tall)|when|which|where|at what|by when|by what)\b",
+    re.IGNORECASE,
+)
+ASKS_FOR_THE_PAST = re.compile(
+    r"\b(?:used to|previous\w*|before|first|initial\w*|original\w*|earlier|formerly|history|over time|changed?"
+    r"|progress\w*|evolv\w*|back then|at first|at the beginning|both|difference|compare\w*|order)\b",
+    re.IGNORECASE,
+)
+SAYS_A_CHANGE = re.compile(
+    r"\b(?:now|recently|lately|just (?:found|got|switched|changed|moved|renewed|finished)|no longer|any ?more|used to"
+    r"|instead|updat\w+|chang\w+|reschedul\w+|postpon\w+|mov(?:ed|ing) (?:it|the|to)|extend\w*|adjust\w+|increas\w+"
+    r"|decreas\w+|reduc\w+|improv\w+|grown|reached|switch\w+|revert\w*|remove\w*|delet\w+|cancel\w*|replac\w+"
+    r"|correct(?:ed|ion)|finished|completed|done with|new|additional|actually|went up|went down|from now)\b",
+    re.IGNORECASE,
+)
+FIGURE = re.compile(r"\d[\d,.:]*")
+
+SHARED = 0.3
+"""What share of the question's information both statements hold, so that they are about the same."""
+
+NEARLY_AS_GOOD = 0.7
+"""What share of the outdated statement's score the newer one has at least."""
+
+ABOVE = 1e-6
+"""By how much the newer one's score is raised above the older one's."""
+
+
+def asks_for_the_past(question: str) -> bool:
+    """Return whether a question asks what was so before, or how something changed."""
+    return ASKS_FOR_THE_PAST.search(question) is not None
+
+
+def asks_for_a_value(question: str) -> bool:
+    """Return whether a question asks for one thing that may have changed: a number, a date, a name, a place."""
+    return ASKS_FOR_A_VALUE.match(question) is not None and not asks_for_the_past(question)
+
+
+def outdates(newer: str, older: str) -> bool:
+    """Return whether a text states other figures than an older one about the same, and says that something changed."""
+    figures = set(FIGURE.findall(newer)), set(FIGURE.findall(older))
+    return all(figures) and figures[0] != figures[1] and SAYS_A_CHANGE.search(newer) is not None
+
+
+def raised(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
+    """Return n scores where each newer one of some (newer, older) pairs of places stands above the older one.
+
+    Of several that make the same one outdated, the newest stands highest. `stated_at` are n instants in seconds.
+    """
+    above, reached = scores.copy(), dict[int, float]()
+    for newer, older in sorted(pairs, key=lambda pair: stated_at[pair[0]]):
+        above[newer] = max(above[newer], reached.get(older, above[older]) + ABOVE)
+        reached[older] = above[newer]
+    return np.asarray(above, np.float64)

@@ -1,0 +1,76 @@
+"""Newer above older: which of the best candidates make others outdated."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from workers.core import ranking, updates
+from workers.core.arrays import Bools, Floats, Ints
+from workers.core.relevance import Question
+from workers.storage import facts, supersession
+from workers.storage.candidates import Candidates
+from workers.storage.connection import Connection
+
+FIRST = 20
+"""Among so many of the best, newer statements are looked for."""
+
+Pair = tuple[int, int]
+"""The places of a newer and an older candidate."""
+
+
+def pairs(
+    db: Connection, namespace: int, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
+) -> list[Pair]:
+    """Return which of n candidates make which others outdated, none where the question asks for the past.
+
+    Args:
+        db: a connection.
+        namespace: whose candidates they are.
+        question: what is asked.
+        known: what the namespace knows of the k stems of the question.
+        rows: n candidates.
+        held: which of the stems each candidate holds, (n, k).
+        scores: their n scores.
+    """
+    if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
+        return []
+    first = np.argsort(-scores, kind="stable")[:FIRST]
+    found = [*_contradicting(db, namespace, rows, first)]
+    if updates.asks_for_a_value(question):
+        found += _by_words(db, namespace, known, rows, held, scores, first)
+    return found
+
+
+def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Iterator[Pair]:
+    """Yield pairs that give another value to the same key of an entity, but for those that both hold."""
+    named = [place for place in first.tolist() if rows["entity"][place]]
+    if len({rows["entity"][place] for place in named}) == len(named):
+        return
+    places = {rows["id"][place]: place for place in named}
+    for one, two in supersession.contradicting_among(db, namespace, list(places)):
+        older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["told_at"][place]))
+        if rows["told_at"][older] < rows["told_at"][newer]:
+            yield newer, older
+
+
+def _by_words(
+    db: Connection, namespace: int, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints
+) -> list[Pair]:
+    """Return what makes the best candidate outdated: newer statements that hold the same words of the question."""
+    best = first[0]
+    information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
+    information *= known.document_frequencies > 0
+    shared = (held[first] & held[best]) @ information
+    there = rows[first]
+    elsewhere = (there["session"] != rows["session"][best]) | (there["turn"] < 0)
+    comparable = (there["role"] == rows["role"][best]) & np.isin(there["role"], ("", "user"))
+    newer = first[
+        (there["told_at"] > rows["told_at"][best]) & elsewhere & comparable
+        & (scores[first] >= updates.NEARLY_AS_GOOD * scores[best])
+        & (shared > 0) & (shared >= updates.SHARED * information.sum())
+    ]  # fmt: skip
+    if not len(newer):
+        return []
+    texts = facts.texts(db, namespace, rows["id"][[best, *newer]].tolist())
+    older = texts.get(rows["id"][best], "")
+    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts.get(rows["id"][place], ""), older)]
