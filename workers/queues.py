@@ -22,6 +22,7 @@ INTERNAL = {
     "memory.health": RECALL,
     "memory.measure": MAINTENANCE,
     "memory.autolink": MAINTENANCE,
+    "memory.extract": MAINTENANCE,
     "memory.embed_pending": MAINTENANCE,
     "memory.prune_by_llm": MAINTENANCE,
     "memory.lexemes": MAINTENANCE,

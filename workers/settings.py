@@ -64,6 +64,9 @@ class Settings(BaseModel):
     classify_before_write: bool = Field(
         default=False, description="an LLM says of each fact whether it is new, newer, taken back or known"
     )
+    extract: bool = Field(
+        default=False, description="an LLM draws facts about people and things from remembered conversations"
+    )
     llm_url: str = Field("", description="base URL of an OpenAI-compatible chat endpoint")
     llm_model: str = Field("", description="the model's name; empty: gpt-4o-mini")
     llm_key: str = Field("", description="its API key; for OpenAI else OPENAI_API_KEY", repr=False)
@@ -218,6 +221,11 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")
 
     @property
+    def asks_llm(self) -> bool:
+        """Return whether anything asks an LLM."""
+        return self.classify_before_write or self.extract or self.prune_by_llm
+
+    @property
     def limits(self) -> dict[str, int]:
         """Return what each namespace may have under way, by the names of the variables."""
         names = ("max_requests", "max_queue", "max_outbox_writes", "max_outbox_bytes", "max_recall_cost")
@@ -283,10 +291,10 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _who_judges_is_known(self) -> Self:
-        if (self.classify_before_write or self.prune_by_llm) and not self.llm_url and not self.llm_key.strip():
+        if self.asks_llm and not self.llm_url and not self.llm_key.strip():
             raise ValueError(
-                "EBB_CLASSIFY_BEFORE_WRITE and EBB_PRUNE_BY_LLM need an LLM: set EBB_LLM_KEY (or OPENAI_API_KEY) "
-                "for OpenAI, or EBB_LLM_URL for another server"
+                "EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM need an LLM: set EBB_LLM_KEY "
+                "(or OPENAI_API_KEY) for OpenAI, or EBB_LLM_URL for another server"
             )
         return self
 

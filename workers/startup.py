@@ -112,5 +112,5 @@ def _publish_limits() -> None:
 
 def _check_llm() -> None:
     """Raise `SettingsError` if an LLM is wanted and cannot be asked; whether it answers is seen when it is."""
-    if context.settings.classify_before_write or context.settings.prune_by_llm:
+    if context.settings.asks_llm:
         _ = context.chat

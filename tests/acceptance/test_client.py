@@ -35,6 +35,7 @@ OWN_AFFAIRS = {
     "memory.thin_course": "upkeep, by beat",
     "memory.slice": "follows a large batch",
     "memory.autolink": "follows storing, if that is wanted",
+    "memory.extract": "follows a conversation, if that is wanted",
     "memory.consolidate_all": "upkeep, by beat",
     "memory.prune_by_llm": "follows a clean-up",
     "memory.publish_keys": "what the HTTP API asks for its own sake",

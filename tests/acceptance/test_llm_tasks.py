@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from live_system import LiveSystem
-from llm import answering
+from live_system import LiveSystem, eventually
+from llm import answering, question
 from stand_in import StandIn, serving
 
 pytestmark = pytest.mark.acceptance
 
 
-def answer(question: Any) -> Any:
+def answer(asked: Any) -> Any:
     """Take every new fact for a newer version of the first known one, and the second of several for needless."""
-    facts = question["facts"]
+    if "messages" in asked:
+        found = {"quote": "Leipzig", "entity": "user", "key": "home", "value": "Leipzig", "single": True}
+        return {"facts": [found | {"number": one["number"]} for one in asked["messages"]]}
+    facts = asked["facts"]
     if "known" in facts[0]:
         return {
             "verdicts": [{"number": fact["number"], "action": "UPDATE", "id": fact["known"][0]["id"]} for fact in facts]
@@ -44,6 +47,27 @@ def test_tasks_do_what_the_llm_says_and_a_second_delivery_the_same(judging: Live
     reviewed = {"reviewed": 2, "forgotten": 1, "goes_on": False}
     assert judging.delivered("memory.prune_by_llm", {}, 2) == [reviewed, reviewed]
     assert judging.rows("select forgotten_reason from facts where forgotten_at is not null") == [("pruned",)]
+
+
+def test_facts_are_drawn_from_a_conversation_once(idle: LiveSystem) -> None:
+    with serving(StandIn(answering(answer))) as llm:
+        idle.settings |= {"EBB_LLM_URL": llm.url, "EBB_EXTRACT": "true", "NO_PROXY": "127.0.0.1"}
+        idle.start("all")
+        given = {"messages": ["I moved to Leipzig.", {"role": "assistant", "content": "Leipzig is fine."}]}
+        answers = idle.delivered("memory.remember", given, 2)
+        eventually(lambda: idle.rows("select 1 from links"), "a fact is linked with its turn")
+        idle.settle()
+        again = {"messages": [*given["messages"], "Yes."]}
+        idle.delivered("memory.remember", again, 1)
+        idle.settle()
+
+    assert [one["added"] for one in answers] == [2, 0]
+    assert idle.rows("select text, value from facts where entity is not null") == [
+        ("user, home: I moved to Leipzig.", "Leipzig")
+    ]
+    assert [[one["text"] for one in question(asked)["messages"]] for asked in llm.requests] == [
+        ["I moved to Leipzig."], ["Yes."],
+    ]  # fmt: skip
 
 
 def test_a_worker_that_cannot_ask_says_so_and_does_not_start(idle: LiveSystem) -> None:

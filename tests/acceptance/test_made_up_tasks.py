@@ -88,6 +88,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.unlink": {"namespace": NAME, "source": ONE, "target": TWO, "type": "PART_OF"},
     "memory.slice": {"namespace": NAME, "batch": "none", "place": 0, "slices": 2},
     "memory.autolink": HERE | {"ids": [ONE]},
+    "memory.extract": HERE | {"ids": [ONE]},
     "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False},
     "memory.unrelate": {"namespace": NAME, "source": "a", "target": "b", "type": "t"},
     "memory.relations": HERE | {"decayed": False, "entity": "a", "limit": 3},
@@ -198,7 +199,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
-    "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.consolidate_all",
+    "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.extract", "memory.consolidate_all",
     "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip

@@ -61,8 +61,15 @@ def test_what_the_context_injected_is_not_remembered(memory: Memory) -> None:
 def test_a_message_that_cannot_be_stored_stops_no_other(memory: Memory) -> None:
     done = memory.remember(["x" * 70_000, {"role": "user", "content": "Hello", "created_at": "yesterday"}, "Hi"])
 
-    assert [one.error is None for one in done.turns] == [False, False, True]
-    assert done.added == 1
+    assert [one.error is None for one in done.turns] == [True, True, False, True]
+    assert done.added == 3
+
+
+def test_a_message_that_is_too_long_becomes_several_turns(memory: Memory) -> None:
+    done = memory.remember(["A sentence of some words. " * 3_000], session="long")
+
+    assert [(one.message, one.turn, one.error) for one in done.turns] == [(0, 0, None), (0, 1, None)]
+    assert memory.remember(["A sentence of some words. " * 3_000], session="long").added == 0
 
 
 def test_the_command_takes_a_file_and_says_what_became_of_it(live: LiveSystem, namespace: str, tmp_path: Path) -> None:

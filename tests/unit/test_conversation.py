@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from workers.core.conversation import left_out, said
+from workers.core.conversation import left_out, pieces, said
 
 CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "function", "id": "call_1"}
 
@@ -59,3 +59,18 @@ def test_messages_without_words_or_to_the_system_are_left_out() -> None:
     ]
 
     assert left_out(messages, said(messages)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("short", ["short"]),
+        ("one two. three four", ["one two.", "three four"]),
+        ("one two\n\nthree four", ["one two", "three four"]),
+        ("ééééééé", ["ééééé", "éé"]),
+        ("x" * 25, ["x" * 10, "x" * 10, "x" * 5]),
+        ("", []),
+    ],
+)
+def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) -> None:
+    assert list(pieces(text, 12 if " " in text else 10)) == parts

@@ -99,7 +99,7 @@ def test_no_llm_is_asked_by_default() -> None:
     assert (given.classify_before_write, given.prune_by_llm, given.prune_threshold) == (False, False, 20)
 
 
-@pytest.mark.parametrize("wish", ["EBB_CLASSIFY_BEFORE_WRITE", "EBB_PRUNE_BY_LLM"])
+@pytest.mark.parametrize("wish", ["EBB_CLASSIFY_BEFORE_WRITE", "EBB_EXTRACT", "EBB_PRUNE_BY_LLM"])
 def test_an_llm_that_is_wanted_must_be_somewhere(wish: str) -> None:
     assert refused(**{wish: "true"}).endswith("or EBB_LLM_URL for another server.")
     for given in ({"EBB_LLM_KEY": "key"}, {"OPENAI_API_KEY": "key"}, {"EBB_LLM_URL": "http://localhost/v1"}):

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.core import injection
@@ -20,6 +20,10 @@ TEXTS = ("text", "input_text", "output_text", "refusal", None)
 """Types of parts that are text; Gemini's parts have no type."""
 
 CALLS, RESULTS = ("tool_use", "server_tool_use", "function_call"), ("tool_result", "function_call_output")
+LONGEST = 65_536
+CUTS = ("\n\n", "\n", ". ", " ")
+"""Where a text that is too long is cut, the best places first."""
+
 TIMES = ("created_at", "timestamp", "create_time", "time")
 
 
@@ -37,9 +41,25 @@ class Said:
     name: str = ""
 
 
-def said(messages: Sequence[Any]) -> list[Said]:
-    """Return what messages say, in order; a text is one of the user. What has no words says nothing."""
-    return [one for place, message in enumerate(messages) for one in _of_message(place, message)]
+def said(messages: Sequence[Any], longest: int = LONGEST) -> list[Said]:
+    """Return what messages say, in order; a text is one of the user. What has no words says nothing.
+
+    A text of more than `longest` bytes is several, one after the other.
+    """
+    every = [one for place, message in enumerate(messages) for one in _of_message(place, message)]
+    return [replace(one, text=part) for one in every for part in pieces(one.text, longest)]
+
+
+def pieces(text: str, longest: int) -> Iterator[str]:
+    """Yield a text in parts of at most so many bytes of UTF-8, cut where a paragraph, line, sentence or word ends."""
+    while len(text.encode()) > longest:
+        start = text.encode()[:longest].decode(errors="ignore") or text[0]
+        ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
+        end = next(ends, len(start))
+        yield start[:end].rstrip()
+        text = text[end:].lstrip()
+    if text:
+        yield text
 
 
 def _of_message(place: int, message: Any) -> Iterator[Said]:

@@ -25,7 +25,7 @@ def make_chat(settings: Settings) -> "Chat":
     if missing:
         raise SettingsError(
             f"Asking an LLM needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
-            "or unset EBB_CLASSIFY_BEFORE_WRITE and EBB_PRUNE_BY_LLM."
+            "or unset EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM."
         )
     from workers.llm.chat import Chat  # noqa: PLC0415 - only where an LLM is asked
 

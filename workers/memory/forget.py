@@ -12,7 +12,18 @@ from workers.context import Context
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, deep, events, facts, namespaces, signatures, statements, tombstones, vectors
+from workers.storage import (
+    activity,
+    deep,
+    events,
+    facts,
+    namespaces,
+    signatures,
+    statements,
+    tombstones,
+    turns,
+    vectors,
+)
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import WISHED
@@ -23,14 +34,15 @@ def forget(
 ) -> list[Outcome | InvalidInputError]:
     """Forget facts because their owner asks for it; return what became of each, in order.
 
-    Pinned and permanent ones too; what decay has forgotten becomes forgotten on request. With `purge`
-    they are erased at once. What was restored after `now` is refused, so that a late repeat cannot undo it.
+    Pinned and permanent ones too; what decay has forgotten becomes forgotten on request. With a turn goes what an LLM
+    drew from it alone. With `purge` they are erased at once. What was restored after `now` is refused, so that a late
+    repeat cannot undo it.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return [Outcome(id=id_, action="unknown") for id_ in ids]
-        outcomes = _forget(db, tenant.id, ids, now, purge=purge)
+        outcomes = _forget(db, tenant.id, [*ids, *turns.drawn_from(db, tenant.id, ids)], now, purge=purge)
     return [outcomes[id_] for id_ in ids]
 
 

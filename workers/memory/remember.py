@@ -17,19 +17,19 @@ from workers.storage.connection import transaction
 OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
 
 
-def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str, Any]]]:
-    """Return what was said, and the fact that each becomes, whose turn follows those that the session has.
+def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str, Any]], list[UUID]]:
+    """Return what was said, the fact that each becomes, whose turn follows those of the session, and which are new.
 
     A fact's id follows from namespace, session and what was said, so that a message given again is the same fact.
     """
-    said = conversation.said(asked.messages)
+    said = conversation.said(asked.messages, context.settings.max_text)
     ids = [_id(asked, one) for one in said]
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, asked.namespace)
         known = facts.known_by_id(db, owner.id, ids)
         following = facts.next_turn(db, owner.id, asked.session)
     new = {id_: following + place for place, id_ in enumerate(dict.fromkeys(one for one in ids if one not in known))}
-    return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)]
+    return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)], list(new)
 
 
 def remembered(

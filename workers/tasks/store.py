@@ -1,7 +1,8 @@
-"""The tasks by which facts come in: store, store_many, and the outbox that sends lost ones again."""
+"""The tasks by which facts come in: store, store_many, conversations, and the outbox that sends lost ones again."""
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from math import inf
@@ -13,21 +14,24 @@ from ebb.contract import facts as contract
 from ebb.contract.admin import IMPORT, ImportRecords
 from ebb.contract.conversation import REMEMBER, Remember, Remembered
 from ebb.contract.operation import Params
+from redis.exceptions import RedisError
 
 from workers.admin import import_archive as bringing
 from workers.celery import app, settings
-from workers.coordination import outbox, signals
+from workers.coordination import idempotency, outbox, signals
 from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError
+from workers.memory import extract as extracting
 from workers.memory import store as storing
 from workers.memory.add import Stored
+from workers.memory.extract import AT_ONCE, QUESTION_SECONDS
 from workers.memory.remember import remembered, turns
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
 from workers.tasks.once import OnceTask, note
-from workers.tasks.operation import internal, plain, task_of
+from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
 from workers.validation.archived import Record, archived
@@ -90,8 +94,43 @@ def _store_slice(task: Task, part: Slice) -> list[Any]:
 def remember(self: Task, asked: Remember) -> Remembered:
     """Store what was said in messages; return what became of each turn."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
-    said, given = turns(context, asked)
-    return remembered(asked, said, given, _store(self, asked, given, at, own_id, use_of(self)))
+    said, given, new = turns(context, asked)
+    new = _noted(own_id, new) if settings.extract else []
+    done = _store(self, asked, given, at, own_id, use_of(self))
+    stored = {one.id for one in done if isinstance(one, Stored) and one.action in LINKED}
+    _extract([id_ for id_ in new if id_ in stored], asked.namespace, at, own_id)
+    return remembered(asked, said, given, done)
+
+
+def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
+    """Note which turns are new, and return what an earlier delivery of the same task noted, when they were."""
+    with suppress(RedisError):
+        noted = idempotency.remember(context.redis, f"new:{own_id}", {"ids": [str(id_) for id_ in new]})
+        return [UUID(id_) for id_ in noted["ids"]]
+    return list(new)
+
+
+def _extract(ids: Sequence[UUID], namespace: str, at: datetime, own_id: UUID) -> None:
+    """Have facts drawn from turns; the task is the same one for a second delivery, so it is done once."""
+    if ids:
+        given = {"ids": [str(id_) for id_ in ids], "namespace": namespace, "now": at.isoformat()}
+        extract.apply_async(kwargs=given, task_id=str(uuid5(own_id, "extract")))
+
+
+@internal("memory.extract", Facts, base=OnceTask, ignore_result=True)
+def extract(self: Task, asked: Facts) -> dict[str, Any]:
+    """Draw facts from turns by an LLM; a successor continues with what is left after 30 seconds."""
+    own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now, refuse=False)
+    until, left, done = time.monotonic() + WORK_SECONDS - QUESTION_SECONDS, asked.ids, 0
+    while left and settings.extract:
+        done += extracting.extract(context, asked.namespace, left[:AT_ONCE], at)
+        left = left[AT_ONCE:]
+        if time.monotonic() > until:
+            _extract(left, asked.namespace, at, own_id)
+            break
+    if done:
+        signals.mark_grown(context.redis, asked.namespace)
+    return {"extracted": done}
 
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)

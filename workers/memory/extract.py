@@ -1,0 +1,167 @@
+"""Extract: an LLM points at facts about people and things in what a user said; those become facts beside the turns.
+
+Only what stands in a turn is stored: a sentence of it, with its place, linked with the turn. A newer value takes the
+place of an older one of the same entity and key. Whatever fails leaves the turns as they are.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from ebb.contract.facts import NewFact
+
+from workers.context import Context
+from workers.coordination import idempotency
+from workers.core.extraction import SPEAKER, Drawn, drawn
+from workers.errors import InvalidInputError, JudgementError, UnusableJudgementError
+from workers.llm.extraction import point_out
+from workers.memory.add import Stored
+from workers.memory.store import store_many
+from workers.storage import activity, links, namespaces, turns
+from workers.storage.connection import Connection, transaction
+from workers.storage.turns import Turn, Value
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 20
+"""Turns in one question."""
+
+BEFORE = 4
+"""Turns before these that are shown with them."""
+
+LONGEST = 8_000
+"""Characters of a turn; a longer one is a document rather than a statement about the user."""
+
+QUESTION_SECONDS = 20.0
+ALREADY = ("added", "duplicate", "unchanged", "updated")
+LINK = "PART_OF"
+
+
+@dataclass
+class Timeline:
+    """What is known of the values of properties, and which facts are to come."""
+
+    db: Connection
+    tenant: int
+    known: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
+    facts: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, turn: Turn, one: Drawn) -> UUID:
+        """Note what was drawn from a turn; return the id of the fact that states it, which may be there already."""
+        fact = _fact(turn, one)
+        if one.value is not None:
+            about = (one.entity.lower(), one.key)
+            values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key))
+            last = _last(values, turn.said_at)
+            if last is not None and last.value.lower() == one.value.lower():
+                return last.id
+            fact |= _place(values, last, turn.said_at)
+            self.known[about] = [Value(fact["id"], one.value, turn.said_at, fact.get("valid_until")), *values]
+        self.facts.append(fact)
+        return UUID(str(fact["id"]))
+
+
+def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> int:
+    """Store what an LLM points at in the first turns of these, up to `AT_ONCE`; return how many facts are new.
+
+    A second call for the same turns changes nothing, whatever the LLM says then: its first answer is kept for a day.
+    """
+    own = uuid5(ids[0], "\n".join(map(str, ids)))
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        shown = [] if tenant is None else turns.read(db, tenant.id, ids, BEFORE)
+    wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
+    if tenant is None or not wanted:
+        return 0
+    kept = idempotency.answered(context.redis, str(own))
+    if kept is None:
+        found = _drawn(context, wanted, shown)
+        with transaction(context.database_url) as db:
+            kept = idempotency.remember(context.redis, str(own), _planned(db, tenant.id, found))
+    return _store(context, namespace, kept, now, own)
+
+
+def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Drawn]]:
+    """Return what the LLM points at that stands there, in the order of the turns; nothing if it fails."""
+    if idempotency.paused(context.redis):
+        log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
+        return []
+    around = [(one.role or "", one.text[:LONGEST]) for one in shown if one not in wanted]
+    numbered = dict(enumerate(wanted, start=1))
+    try:
+        pointed = point_out(
+            context.chat, {number: one.text for number, one in numbered.items()}, around, QUESTION_SECONDS
+        )
+    except JudgementError as error:
+        log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
+        if not isinstance(error, UnusableJudgementError):
+            idempotency.pause(context.redis)
+        return []
+    names = [one.text for one in shown]
+    found = [(number, drawn(one, numbered[number].text, names)) for number, one in pointed]
+    if refused := sum(one is None for _, one in found):
+        log.warning("%d of %d facts that an LLM drew are not in the text", refused, len(found))
+    return [(numbered[number], one) for number, one in sorted(found, key=lambda it: it[0]) if one is not None]
+
+
+def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Drawn]]) -> dict[str, Any]:
+    """Return the facts that are to be stored and the links from facts to turns, as JSON."""
+    timeline = Timeline(db, tenant)
+    pairs = [[str(timeline.add(turn, one)), str(turn.id)] for turn, one in found]
+    facts = [NewFact(**one).model_dump(mode="json", exclude_unset=True) for one in timeline.facts]
+    return {"facts": facts, "links": pairs}
+
+
+def _fact(turn: Turn, one: Drawn) -> dict[str, Any]:
+    place = {"turn": str(turn.id), "start": one.start, "end": one.end, "quote": one.quote}
+    return {
+        "id": uuid5(turn.id, f"{one.start}\n{one.entity.lower()}\n{one.key}"),
+        "text": one.text, "entity": one.entity, "key": one.key, "value": one.value, "role": turn.role,
+        "session": turn.session, "source": turn.source, "source_date": turn.said_at, "metadata": {"extracted": place},
+    }  # fmt: skip
+
+
+def _last(values: Sequence[Value], said_at: datetime) -> Value | None:
+    """Return the value that was true when something was said; values that are said at once follow each other."""
+    before = [one for one in values if one.said_at <= said_at and one.holds(said_at)]
+    return max(before, key=lambda one: one.said_at, default=None)
+
+
+def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> dict[str, Any]:
+    """Return which value one takes the place of, said at an instant, or until when it held if a newer one is known."""
+    newer = [one.said_at for one in values if one.said_at > said_at]
+    if newer:
+        return {"valid_from": said_at, "valid_until": min(newer)}
+    return {} if last is None or last.pinned else {"supersedes": last.id}
+
+
+def _store(context: Context, namespace: str, planned: dict[str, Any], now: datetime, own: UUID) -> int:
+    """Store the facts, and link each with the turns that state it; return how many are new."""
+    facts = [NewFact.model_validate(one) for one in planned["facts"]]
+    done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
+    for one in done:
+        if isinstance(one, InvalidInputError):
+            log.warning("a fact drawn from a turn is not stored: %s", one)
+    stored = {
+        fact.id: one.id
+        for fact, one in zip(facts, done, strict=True)
+        if isinstance(one, Stored) and one.action in ALREADY
+    }
+    refused = {fact.id for fact in facts} - stored.keys()
+    pairs = [(UUID(fact), UUID(turn)) for fact, turn in planned["links"]]
+    _link(context, namespace, [(stored.get(fact, fact), turn) for fact, turn in pairs if fact not in refused], now)
+    return sum(isinstance(one, Stored) and one.action in ("added", "updated") for one in done)
+
+
+def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:
+    ids = sorted({id_ for pair in pairs for id_ in pair})
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        there = set() if tenant is None else links.linkable(db, tenant.id, ids)
+        kept = sorted({(one, two) for one, two in pairs if one != two and {one, two} <= there})
+        if tenant is not None and kept:
+            links.add(db, tenant.id, kept, LINK, [1.0] * len(kept), now)
+            activity.weigh(db, tenant.id, sorted({id_ for pair in kept for id_ in pair}))
