@@ -28,6 +28,9 @@ NEW, ARCHIVED = "new", "archived"
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 """What else than facts an archive has lines of."""
 
+STATED = {"valid_from", "valid_until"}
+"""What a fact that is new here may say of when it is true."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -236,7 +239,8 @@ def _as_new(given: dict[str, Any], *, again: bool) -> dict[str, Any]:
         raise InvalidInputError(f"forgotten at {given['forgotten_at']}; what was forgotten stays so.")
     if given.get("superseded_at") is not None:
         raise InvalidInputError(f"superseded at {given['superseded_at']}; what took its place has a line of its own.")
-    fact = {name: value for name, value in given.items() if name not in (*DERIVED, "state", "events")}
+    left_out = {*DERIVED, "state", "events"} - STATED
+    fact = {name: value for name, value in given.items() if name not in left_out}
     return fact | {"again": True} if again else fact
 
 

@@ -29,7 +29,7 @@ COUNTED = (
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
     product: Annotated[
-        Literal["openmemory", "mem0"] | None,
+        Literal["openmemory", "mem0", "letta", "cogx"] | None,
         typer.Option("--from", help="Whose export it is, else Ebb's own."),
     ] = None,
     again: Annotated[

@@ -1,4 +1,4 @@
-"""Exports of other products, OpenMemory and mem0, as the lines that an import takes: one fact for each memory."""
+"""Exports of other products as the lines that an import takes: one fact for each memory."""
 
 import contextlib
 import json
@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from ebb.contract.values import Role, cleaned_tags
 
+from api.contrib.agent_files import cogx, letta
 from api.contrib.records import records
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
@@ -39,13 +40,31 @@ def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
     Raises:
         InvalidInputError: it is neither JSON nor JSONL.
     """
-    convert = PRODUCTS[product]
     with tempfile.TemporaryFile() as written:
-        for record in records(source):
-            fact = convert(record, now) if isinstance(record, dict) else record
+        for fact in _facts(source, product, now):
             written.write(json.dumps(fact).encode() + b"\n")
         written.seek(0)
         yield cast("BinaryIO", written)
+
+
+def _facts(source: BinaryIO, product: str, now: datetime) -> Iterator[Any]:
+    """Yield the facts of an export, and what is none as it is."""
+    if product in AGENT_FILES:
+        yield from (_of_agent(product, fact) for fact in AGENT_FILES[product](source))
+        return
+    convert = PRODUCTS[product]
+    yield from (convert(record, now) if isinstance(record, dict) else record for record in records(source))
+
+
+def _of_agent(product: str, fact: Record) -> dict[str, Any]:
+    cleaned = {
+        "id": _id(product, fact.get("id")),
+        "namespace": _namespace(fact.get("namespace")),
+        "created_at": _instant(fact.get("created_at")),
+        "source_date": _instant(fact.get("source_date")),
+        "source": product,
+    }
+    return _given(dict(fact) | cleaned | ({"tags": _tags(fact["tags"])} if "tags" in fact else {}))
 
 
 def _parsed(line: str) -> Any:
@@ -118,6 +137,7 @@ def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:
     return ends if isinstance(ends, str) and ends[:10] < now.date().isoformat() else None
 
 
+AGENT_FILES = {"letta": letta, "cogx": cogx}
 PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
     "openmemory": _from_openmemory,
     "mem0": _from_mem0,

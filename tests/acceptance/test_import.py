@@ -286,6 +286,20 @@ def test_an_export_that_fails_leaves_the_one_before(live: LiveSystem, namespace:
     assert [one.read_text() for one in tmp_path.iterdir()] == ["the backup of yesterday\n"]
 
 
+def test_an_agent_file_of_letta_is_imported_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    agent = {
+        "name": "Skipper",
+        "memory_blocks": [{"label": "human", "value": "Name: Mira"}],
+        "messages": [{"role": "user", "content": "I moved to Leipzig."}, {"role": "assistant", "content": "Noted."}],
+    }
+    file = tmp_path / "skipper.af"
+    file.write_text(json.dumps(agent, indent=2))
+    first, again = (live.ebb("import", str(file), "--from", "letta", "-n", namespace, "--json") for _ in range(2))
+
+    assert (json.loads(first.stdout)["added"], json.loads(again.stdout)["added"]) == (3, 0), first.stderr
+    assert sorted(text for _, text in live.facts(namespace)) == ["I moved to Leipzig.", "Name: Mira", "Noted."]
+
+
 def test_an_export_of_mem0_is_imported_once_with_counts_and_reasons(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,199 @@
+"""Files of whole agents, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
+
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, cast
+
+from api.contrib.records import records
+from workers.core.conversation import pieces, said
+from workers.errors import InvalidInputError
+
+Record = Mapping[str, Any]
+
+LONGEST = 65_536
+"""Bytes of a text in one fact; a longer passage becomes several."""
+
+BLOCKS = ("core_memory", "blocks", "memory_blocks")
+PASSAGES = ("archival_memory", "passages", "archival_passages")
+MESSAGES = ("messages", "in_context_messages", "message_history")
+"""What versions of Letta call these lists of an agent."""
+
+SPEAK = "send_message"
+"""Letta's tool by which an agent speaks; what such a message says beside it are thoughts."""
+
+COGX_FILES = (
+    "entities.jsonl", "memory_blocks.jsonl", "memories.jsonl", "facts.jsonl", "episodes.jsonl", "documents.jsonl",
+)  # fmt: skip
+"""The files of a COGX archive that are read, names first; raw nodes are the graph of its own system."""
+
+
+def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
+    """Yield the facts of an agent file: its memory blocks, its archival passages, and what user and agent said."""
+    for document in records(source):
+        if not isinstance(document, dict):
+            raise InvalidInputError("The export is no agent file: a .af file holds one JSON object.")
+        shared = {one.get("id"): one for one in _listed(document, "blocks")}
+        for agent in _listed(document, "agents") or [document]:
+            name = str(agent.get("name") or agent.get("id") or "agent")
+            named = [shared[one] for one in agent.get("block_ids") or () if one in shared]
+            for block in _listed(agent, *BLOCKS) if agent is document else [*_listed(agent, *BLOCKS), *named]:
+                yield _block(block, name)
+            for passage in _listed(agent, *PASSAGES):
+                yield from _passage(passage, passage.get("text") or passage.get("content"), {"agent": name})
+            yield from _turns([_spoken(one) for one in _listed(agent, *MESSAGES)], name)
+
+
+def _listed(record: Record, *names: str) -> list[Any]:
+    """Return the objects of the first list by one of these names that has any."""
+    lists = (record.get(name) for name in names)
+    found = ([one for one in given if isinstance(one, dict)] for given in lists if isinstance(given, list))
+    return next((one for one in found if one), [])
+
+
+def _block(block: Record, agent: str | None) -> dict[str, Any]:
+    label = block.get("label") or block.get("name")
+    about = {"agent": agent, "label": label, "description": block.get("description")}
+    metadata = {name: one for name, one in about.items() if one}
+    text = block.get("value") or block.get("content")
+    given = block.get("id") or block.get("external_id") or f"{agent}:{label}"
+    return {"id": given, "text": text, "category": label, "metadata": metadata, "created_at": block.get("created_at")}
+
+
+def _passage(record: Record, text: Any, metadata: Record) -> Iterator[dict[str, Any]]:
+    """Yield a passage, which may be too long for one fact."""
+    parts = list(pieces(text, LONGEST)) if isinstance(text, str) else [text]
+    own = record.get("id") or record.get("external_id")
+    for place, part in enumerate(parts):
+        id_ = f"{own}:{place}" if own and len(parts) > 1 else own
+        yield {"id": id_, "text": part, "metadata": dict(metadata) or None, "created_at": record.get("created_at")}
+
+
+def _spoken(message: Record) -> Record:
+    """Return a message of Letta as one of a user or an agent, without what its own machinery says in their names."""
+    content = message.get("content") if message.get("content") is not None else message.get("text")
+    if message.get("role") == "user":
+        return {
+            **message,
+            "content": [_of_user(one) for one in content] if isinstance(content, list) else _of_user(content),
+        }
+    calls = [one.get("function") for one in _listed(message, "tool_calls")]
+    spoken = [_argument(one) for one in calls if isinstance(one, dict) and one.get("name") == SPEAK]
+    if message.get("role") != "assistant" or (calls and not spoken):
+        return {}
+    return {**message, "content": "\n".join(spoken) if spoken else content, "tool_calls": None}
+
+
+def _of_user(part: Any) -> Any:
+    """Return what a user said; Letta keeps it in JSON with the time, and so its own notices to the agent."""
+    if isinstance(part, dict):
+        return {**part, "text": _of_user(part.get("text"))}
+    try:
+        packed = json.loads(part)
+    except (TypeError, ValueError, RecursionError):
+        return part
+    if not isinstance(packed, dict) or "type" not in packed:
+        return part
+    return packed.get("message") if packed["type"] == "user_message" else ""
+
+
+def _argument(call: Record) -> str:
+    try:
+        message = json.loads(call.get("arguments") or "{}")["message"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return ""
+    return message if isinstance(message, str) else ""
+
+
+def _turns(messages: Sequence[Any], session: str) -> Iterator[dict[str, Any]]:
+    for turn, one in enumerate(said(messages, LONGEST)):
+        yield {
+            "id": f"{session}:{turn}:{one.name}", "text": one.text, "role": one.role, "session": session, "turn": turn,
+            "source_date": one.at,
+        }  # fmt: skip
+
+
+def cogx(source: BinaryIO) -> Iterator[dict[str, Any]]:
+    """Yield the facts of a COGX archive, a packed one or the lines of a file of it.
+
+    Raises:
+        InvalidInputError: it is a TAR without any of the files of an archive.
+    """
+    names: dict[str, str] = {}
+    for record in _records(source):
+        if not isinstance(record, dict):
+            yield {"text": None}
+            continue
+        given = record.get("scope")
+        scope = given if isinstance(given, dict) else {}
+        common = {
+            "created_at": record.get("created_at"), "source_date": record.get("updated_at"),
+            "namespace": scope.get("user_id") or scope.get("agent_id"),
+            "session": scope.get("session_id") or scope.get("run_id"),
+        }  # fmt: skip
+        for fact in _of_kind(record, names):
+            yield common | {name: one for name, one in fact.items() if one is not None or name == "text"}
+
+
+def _records(source: BinaryIO) -> Iterator[Any]:
+    if not source.seekable():
+        yield from records(source)
+        return
+    is_packed = tarfile.is_tarfile(source)
+    source.seek(0)
+    if not is_packed:
+        yield from records(source)
+        return
+    with tarfile.open(fileobj=source, mode="r:*") as packed:
+        inside = {one.name.rpartition("/")[2]: one for one in packed.getmembers() if one.isfile()}
+        if inside.keys().isdisjoint(COGX_FILES):
+            raise InvalidInputError(f"The export is a TAR without {COGX_FILES[0]} or another file of a COGX archive.")
+        for name in COGX_FILES:
+            if name in inside:
+                yield from records(cast("BinaryIO", packed.extractfile(inside[name])))
+
+
+def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the facts of a record; `names` are those of the entities that were met."""
+    id_, metadata = record.get("external_id"), record.get("metadata") or None
+    match record.get("kind"):
+        case "entity":
+            name = names[str(id_)] = str(record.get("name"))
+            if record.get("description"):
+                text = f"{name}: {record['description']}"
+                yield {
+                    "id": id_,
+                    "text": text,
+                    "entity": name,
+                    "category": record.get("entity_type"),
+                    "metadata": metadata,
+                }
+        case "memory":
+            yield {"id": id_, "text": record.get("content"), "tags": record.get("categories"), "metadata": metadata}
+        case "memory_block":
+            yield _block(record, None)
+        case "fact":
+            yield _statement(record, names) | {"id": id_, "metadata": metadata}
+        case "episode":
+            turns = [{**one, "timestamp": one.get("occurred_at")} for one in _listed(record, "turns")]
+            yield from _turns(turns, str(record.get("title") or id_))
+        case "document":
+            yield from _passage(
+                record, record.get("content"), {"title": record["title"]} if record.get("title") else {}
+            )
+        case "raw_node":
+            return
+        case _:
+            yield {"text": None}
+
+
+def _statement(record: Record, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a triplet as a fact about its subject, whose property is the predicate."""
+    subject, thing = (names.get(str(ref), str(ref)) for ref in (record.get("subject_ref"), record.get("object_ref")))
+    predicate = str(record.get("predicate"))
+    text = record.get("fact_text") or f"{subject} {predicate.replace('_', ' ')} {thing}"
+    given = {
+        "text": text, "entity": subject, "key": predicate, "value": thing, "confidence": record.get("confidence"),
+        "valid_from": record.get("valid_at"), "valid_until": record.get("invalid_at"),
+    }  # fmt: skip
+    return {name: one for name, one in given.items() if one is not None}

@@ -1,0 +1,164 @@
+"""Files of whole agents become facts: what was kept in blocks and passages, what was stated, and what was said."""
+
+import io
+import json
+import tarfile
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import JSON, examples, spoilt
+
+from api.contrib import foreign
+from workers.errors import InvalidInputError
+from workers.validation.facts import new_fact
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+CALL = {"id": "c", "type": "function", "function": {"name": "send_message", "arguments": '{"message": "Since when?"}'}}
+SEARCH = {"id": "c", "type": "function", "function": {"name": "archival_memory_search", "arguments": "{}"}}
+AGENT_FILE = {
+    "agents": [
+        {
+            "id": "agent-0",
+            "name": "Skipper",
+            "system": "You are Skipper.",
+            "block_ids": ["block-0"],
+            "in_context_message_ids": ["message-0"],
+            "messages": [
+                {"id": "message-0", "role": "system", "content": "You are Skipper."},
+                {
+                    "id": "message-1", "role": "user", "created_at": "2026-01-31T08:00:00+00:00",
+                    "content": [{"type": "text", "text": '{"type": "user_message", "message": "I moved to Leipzig."}'}],
+                },
+                {"id": "message-2", "role": "user", "content": '{"type": "heartbeat", "reason": "again"}'},
+                {"id": "message-3", "role": "assistant", "content": "I look it up.", "tool_calls": [SEARCH]},
+                {"id": "message-4", "role": "tool", "content": '{"status": "OK", "message": "None"}'},
+                {"id": "message-5", "role": "assistant", "content": "They moved.", "tool_calls": [CALL]},
+                {"id": "message-6", "role": "user", "content": "Since May."},
+            ],
+        }
+    ],
+    "blocks": [{"id": "block-0", "label": "human", "value": "Name: Mira", "limit": 5000}, {"id": "b", "value": "x"}],
+    "tools": [],
+}  # fmt: skip
+COGX: dict[str, list[Any]] = {
+    "manifest.json": [{"cogx_version": "0.1"}],
+    "entities.jsonl": [
+        {"kind": "entity", "external_id": "e1", "name": "Mira", "entity_type": "person", "description": "a sailor"},
+        {"kind": "entity", "external_id": "e2", "name": "Leipzig"},
+    ],
+    "facts.jsonl": [
+        {
+            "kind": "fact", "external_id": "f1", "subject_ref": "e1", "predicate": "lives_in", "object_ref": "e2",
+            "valid_at": "2026-05-01T00:00:00Z", "invalid_at": "2026-09-01T00:00:00Z", "confidence": 0.9,
+        }
+    ],
+    "memories.jsonl": [
+        {
+            "kind": "memory", "external_id": "m1", "content": "Mira likes tea", "categories": ["Taste"],
+            "scope": {"user_id": "mira", "session_id": "s"}, "created_at": "2026-01-31T08:00:00Z",
+        }
+    ],
+    "memory_blocks.jsonl": [{"kind": "memory_block", "external_id": "b1", "label": "human", "value": "Name: Mira"}],
+    "episodes.jsonl": [
+        {
+            "kind": "episode", "external_id": "p1", "turns": [
+                {"role": "user", "content": "Hello", "occurred_at": "2026-01-31T08:00:00Z"},
+                {"role": "assistant", "content": "Hi"},
+            ],
+        }
+    ],
+    "documents.jsonl": [{"kind": "document", "external_id": "d1", "content": "word " * 20_000, "title": "Words"}],
+    "nodes.jsonl": [{"id": "n", "type": "TextSummary"}],
+}  # fmt: skip
+
+
+def facts(product: str, content: bytes) -> list[Any]:
+    with foreign.lines(io.BytesIO(content), product, NOW) as lines:
+        return [json.loads(line) for line in lines]
+
+
+def packed(files: dict[str, Any], mode: str = "w:gz") -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode=mode) as archive:  # type: ignore[call-overload]  # the mode is a test's
+        for name, records in files.items():
+            content = "\n".join(map(json.dumps, records)).encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return target.getvalue()
+
+
+def test_an_agent_file_has_blocks_and_what_was_said() -> None:
+    block, *turns = facts("letta", json.dumps(AGENT_FILE).encode())
+
+    assert (block["text"], block["category"], block["source"]) == ("Name: Mira", "human", "letta")
+    assert block["metadata"] == {"agent": "Skipper", "label": "human"}
+    assert [(one["role"], one["text"], one["turn"]) for one in turns] == [
+        ("user", "I moved to Leipzig.", 0), ("assistant", "Since when?", 1), ("user", "Since May.", 2),
+    ]  # fmt: skip
+    assert turns[0]["source_date"] == "2026-01-31T08:00:00+00:00"
+    assert {one["session"] for one in turns} == {"Skipper"}
+
+
+def test_an_agent_at_the_top_of_a_file_has_passages_too() -> None:
+    agent = {
+        "name": "Skipper",
+        "core_memory": [{"label": "persona", "value": "A sailor"}],
+        "archival_memory": [{"text": "The boat leaks", "created_at": "2026-01-31"}, {"text": "word " * 20_000}],
+    }  # fmt: skip
+    block, passage, *parts = facts("letta", json.dumps(agent).encode())
+
+    assert (block["text"], passage["text"], passage["metadata"]) == ("A sailor", "The boat leaks", {"agent": "Skipper"})
+    assert [len(one["text"].encode()) <= 65_536 for one in parts] == [True, True]
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w"])
+def test_a_cogx_archive_has_memories_statements_and_turns(mode: str) -> None:
+    found = facts("cogx", packed({f"./{name}": records for name, records in COGX.items()}, mode))
+    by_text = {one["text"]: one for one in found}
+
+    assert by_text["Mira: a sailor"]["entity"] == "Mira"
+    lives = by_text["Mira lives in Leipzig"]
+    assert (lives["entity"], lives["key"], lives["value"]) == ("Mira", "lives_in", "Leipzig")
+    assert (lives["valid_from"], lives["valid_until"]) == ("2026-05-01T00:00:00Z", "2026-09-01T00:00:00Z")
+    tea = by_text["Mira likes tea"]
+    assert (tea["namespace"], tea["session"], tea["tags"]) == ("mira", "s", ["taste"])
+    assert [(one["role"], one["text"]) for one in found if one.get("session") == "p1"] == [
+        ("user", "Hello"), ("assistant", "Hi"),
+    ]  # fmt: skip
+    assert sum(one["text"].startswith("word") for one in found) == 2
+    assert len(found) == 8
+
+
+def test_the_lines_of_one_file_of_an_archive_are_read_too() -> None:
+    assert [one["text"] for one in facts("cogx", json.dumps(COGX["memories.jsonl"][0]).encode())] == ["Mira likes tea"]
+
+
+def test_the_same_file_has_the_same_ids_again() -> None:
+    for product, content in [("letta", json.dumps(AGENT_FILE).encode()), ("cogx", packed(COGX))]:
+        ids = [one["id"] for one in facts(product, content)]
+        assert ids == [one["id"] for one in facts(product, content)]
+        assert len(set(ids)) == len(ids)
+
+
+def test_what_is_taken_can_be_stored() -> None:
+    for product, content in [("letta", json.dumps(AGENT_FILE).encode()), ("cogx", packed(COGX))]:
+        for fact in facts(product, content):
+            assert new_fact({name: one for name, one in fact.items() if name != "namespace"}, 65_536).text
+
+
+def test_a_tar_of_something_else_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"TAR without entities\.jsonl"):
+        facts("cogx", packed({"notes.txt": []}))
+
+
+@examples(150)
+@given(st.one_of(JSON, spoilt(AGENT_FILE), spoilt(COGX["facts.jsonl"][0]), spoilt(COGX["episodes.jsonl"][0])))
+def test_made_up_files_are_read_or_refused_in_words(content: Any) -> None:
+    for product in ("letta", "cogx"):
+        with suppress(InvalidInputError):
+            assert isinstance(facts(product, json.dumps(content).encode()), list)
