@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from workers.coordination import outbox
+from workers.coordination import outbox, signals
 from workers.errors import BusyError
 
 BATCH = "ebb:bulk:batch:"
@@ -252,6 +252,12 @@ def drop(redis: Redis, batch: Batch) -> None:
 def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
     """Note how many children a worker has, and how many of them interactive work may need."""
     redis.hset(SLOTS, node, f"{children} {kept} {now}")
+
+
+def known_to_all(redis: Redis, queue: str, now: float) -> bool:
+    """Return whether all workers of a queue know slices: one of an earlier version offers no slots, and drops them."""
+    nodes = {node for name, node in signals.alive(redis, now) if name == queue}
+    return nodes <= {node.decode() for node in redis.hkeys(SLOTS)}
 
 
 def note_asked(redis: Redis) -> None:

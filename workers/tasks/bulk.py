@@ -19,7 +19,7 @@ from workers.coordination import bulk, outbox, timings
 from workers.coordination.bulk import Batch, Slice
 from workers.coordination.redis import RefusedError, trouble
 from workers.errors import TaskFailedError, UnavailableError
-from workers.queues import SENT_AT
+from workers.queues import SENT_AT, STORE
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
 from workers.tasks.task import EbbTask, context, uuid_of
@@ -94,9 +94,13 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
     if len(items) <= SMALL or not batch.id:
         return {"results": _at_once(task, batch, [items])}
     slices = [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
+    with _redis_needed(task):
+        known = bulk.known_to_all(context.redis, STORE, context.seconds())
     try:
-        part = _first(task, batch, slices)
+        part = _first(task, batch, slices) if known else None
     except RefusedError:  # a full Redis must not keep workers from working off what it holds
+        known = False
+    if not known:
         return {"results": _at_once(task, batch, slices)}
     answer = None if part is None else _perform(task, part)
     if answer is None:
