@@ -25,10 +25,10 @@ def joined(redis: Redis, id_: str, namespace: str, slices: int = 3) -> Batch:
     return batch
 
 
-def do(redis: Redis, claimed: Claimed) -> list[object] | None:
+def do(redis: Redis, claimed: Claimed, seconds: float = 0.1) -> list[object] | None:
     part = bulk.find(redis, claimed.batch, claimed.place, claimed.slices)
     assert part is not None
-    return bulk.advance(redis, part, [{"of": one} for one in part.content])
+    return bulk.advance(redis, part, [{"of": one} for one in part.content], seconds)
 
 
 def test_namespaces_take_turns_and_each_finishes_its_first_batch_first(redis: Redis) -> None:
@@ -64,20 +64,43 @@ def test_each_worker_keeps_a_child_only_while_callers_wait(redis: Redis) -> None
 def test_where_nothing_else_waits_slices_are_done_together_but_not_by_the_last_child(redis: Redis) -> None:
     bulk.note_slots(redis, "one", 2, 1, NOW)
     for id_ in "abc":
-        joined(redis, id_, "mira", 7)
+        joined(redis, id_, "mira", 14)
+    for one in bulk.claim(redis, NOW):
+        assert do(redis, one) is None
     first, second = bulk.claim(redis, NOW)
-    assert (first, second) == (Claimed("mira", "a", 0, 5), Claimed("mira", "b", 0, 1))
+    assert (first, second) == (Claimed("mira", "b", 1, 5), Claimed("mira", "a", 1, 1))
     assert do(redis, second) is None
     assert do(redis, first) is None
     joined(redis, "d", "ines", 7)
     assert {one.slices for one in bulk.claim(redis, NOW)} == {1}
 
 
+def test_as_many_slices_are_done_together_as_a_task_has_time_for(redis: Redis) -> None:
+    bulk.note_slots(redis, "one", 1, 0, NOW)
+    joined(redis, "a", "mira", 30)
+    counts = []
+    for seconds_of_one in (0.9, 0.3, 40.0, 0.1, 0.1):
+        (one,) = bulk.claim(redis, NOW)
+        counts.append(one.slices)
+        do(redis, one, seconds_of_one * one.slices)
+    assert counts == [1, 2, 5, 1, 5]
+
+
+def test_of_slices_done_together_that_were_lost_as_many_are_sent_again(redis: Redis) -> None:
+    bulk.note_slots(redis, "one", 1, 0, NOW)
+    joined(redis, "a", "mira", 7)
+    do(redis, *bulk.claim(redis, NOW))
+    (lost,) = bulk.claim(redis, NOW)
+    joined(redis, "b", "ines", 7)
+    bulk.note_slots(redis, "one", 3, 1, NOW + bulk.LEASE_SECONDS)
+    assert (lost.slices, lost in bulk.claim(redis, NOW + bulk.LEASE_SECONDS + 1)) == (5, True)
+
+
 def test_the_answers_of_slices_done_together_are_those_of_each_in_order(redis: Redis) -> None:
     bulk.note_slots(redis, "one", 2, 1, NOW)
     joined(redis, "a", "mira", 7)
-    answers = [do(redis, one) for _ in range(2) for one in bulk.claim(redis, NOW)]
-    assert answers == [None, [{"of": f"a {place}"} for place in range(7)]]
+    answers = [do(redis, one) for _ in range(3) for one in bulk.claim(redis, NOW)]
+    assert answers == [None, None, [{"of": f"a {place}"} for place in range(7)]]
 
 
 def test_a_worker_with_one_child_does_interactive_work_and_slices_in_turn(redis: Redis) -> None:

@@ -40,6 +40,9 @@ MOST_TRIES = 6
 MOST_AT_ONCE = 5
 """So many slices are done at once where nothing else waits: one transaction for each costs a quarter more."""
 
+AT_ONCE_SECONDS = 2.0
+"""What slices done at once may take, by what the batch's last one took: on a busy machine a task's limit is near."""
+
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
@@ -154,11 +157,15 @@ CLAIM = """
         if redis.call('llen', ARGV[5] .. name) > 0 then redis.call('rpush', KEYS[1], name) end
         if id and redis.call('exists', ARGV[4] .. id) == 1 then
             redis.call('zadd', KEYS[2], now + ARGV[2], id)
-            redis.call('hincrby', ARGV[4] .. id, 'tries', 1)
-            local others = redis.call('llen', KEYS[1]) - (redis.call('lindex', KEYS[1], -1) == name and 1 or 0)
-            local short = redis.call('zcard', KEYS[2]) > slots - reserved
-            local count = (waits or short or others > 0) and 1 or ARGV[6]
-            table.insert(claimed, {name, id, redis.call('hget', ARGV[4] .. id, 'next'), count})
+            local batch = ARGV[4] .. id
+            if redis.call('hincrby', batch, 'tries', 1) == 1 then
+                local others = redis.call('llen', KEYS[1]) - (redis.call('lindex', KEYS[1], -1) == name and 1 or 0)
+                local short = redis.call('zcard', KEYS[2]) > slots - reserved
+                local alone = not (waits or short or others > 0)
+                redis.call('hset', batch, 'count', alone and redis.call('hget', batch, 'at_once') or 1)
+            end
+            local place, count = unpack(redis.call('hmget', batch, 'next', 'count'))
+            table.insert(claimed, {name, id, place, count or 1})
         end
     end
     return claimed
@@ -169,10 +176,11 @@ def claim(redis: Redis, now: float) -> list[Claimed]:
     """Return what is to be sent now: the slots that are free go to namespaces in turn.
 
     While callers wait for interactive work, each worker keeps a child for it. Where neither they nor other namespaces
-    wait, several slices are done at once, but not by the children that interactive work may need.
+    wait, several slices are done at once, but not by the children that interactive work may need; if these are lost,
+    as many are sent again, for they count as one use.
     """
     keys = [RING, RUNNING, SLOTS, ASKED]
-    given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING, MOST_AT_ONCE]
+    given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING]
     claimed: Any = redis.eval(CLAIM, len(keys), *keys, *map(str, given))
     return [Claimed(name.decode(), id_.decode(), int(place), int(count)) for name, id_, place, count in claimed]
 
@@ -218,18 +226,19 @@ ADVANCE = """
     local after = ARGV[3] + ARGV[5]
     for place = ARGV[3], after - 1 do redis.call('hdel', KEYS[1], 'slice:' .. place) end
     redis.call('zrem', KEYS[4], ARGV[2])
-    redis.call('hset', KEYS[1], 'next', after, 'tries', 0, 'answer:' .. ARGV[3], ARGV[4])
+    redis.call('hset', KEYS[1], 'next', after, 'tries', 0, 'at_once', ARGV[6], 'answer:' .. ARGV[3], ARGV[4])
     local left = redis.call('hget', KEYS[1], 'parts') - after
     if left > 0 and redis.call('lpush', KEYS[2], ARGV[2]) == 1 then redis.call('rpush', KEYS[3], ARGV[1]) end
     return left > 0 and 1 or 2
 """
 
 
-def advance(redis: Redis, done: Slice, answers: Sequence[Any]) -> list[Any] | None:
-    """Note the answers of slices; return those of the whole batch after its last one, else none."""
+def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 0.0) -> list[Any] | None:
+    """Note the answers of slices, which took so long; return those of the whole batch after its last one, else none."""
     batch = done.batch
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, RUNNING]
-    given = [batch.namespace, batch.id, done.place, json.dumps(list(answers)), done.count]
+    at_once = max(1, min(MOST_AT_ONCE, int(AT_ONCE_SECONDS * done.count / max(seconds, 1e-3))))
+    given = [batch.namespace, batch.id, done.place, json.dumps(list(answers)), done.count, at_once]
     if redis.eval(ADVANCE, len(keys), *keys, *map(str, given)) != 2:  # noqa: PLR2004 - nothing is left
         return None
     every = redis.hmget(BATCH + batch.id, [f"answer:{place}" for place in range(done.place + 1)])

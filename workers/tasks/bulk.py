@@ -1,6 +1,7 @@
 """The tasks of the bulk lane: a large batch is done slice by slice, and its last slice answers."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -161,9 +162,10 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
 
 def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     """Do a slice and send those that are next; return the answer of the whole batch after its last slice."""
+    began = time.monotonic()
     done = SLICED[part.batch.task].act(task, part)
     with _redis_needed(task):
-        every = bulk.advance(context.redis, part, done)
+        every = bulk.advance(context.redis, part, done, time.monotonic() - began)
         if every is not None:
             bulk.drop(context.redis, part.batch)
         send_slices()
