@@ -266,7 +266,8 @@ def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) ->
 def known_to_all(redis: Redis, queue: str, now: float) -> bool:
     """Return whether all workers of a queue know slices: one of an earlier version offers no slots, and drops them."""
     nodes = {node for name, node in signals.alive(redis, now) if name == queue}
-    return nodes <= {node.decode() for node in redis.hkeys(SLOTS)}
+    offering: Any = redis.hkeys(SLOTS)
+    return nodes <= {node.decode() for node in offering}
 
 
 def note_asked(redis: Redis) -> None:
