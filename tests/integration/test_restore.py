@@ -141,7 +141,7 @@ def test_a_superseded_fact_is_reopened_beside_the_newer_one_as_a_contradiction(
     ]
     (pair,) = supersede.contradicting(memory.context, "default", day(3), 10).pairs
     assert set(pair.ids) == {old, new}
-    assert memory.history(old) == [("stored", 0), ("superseded", 2), ("restored", 3)]
+    assert memory.history(old)[:3] == [("stored", 0), ("superseded", 2), ("restored", 3)]
     assert ("supersession undone", 3) in memory.history(new)
     assert memory.examine(3) == {}
 

@@ -57,3 +57,20 @@ def test_a_given_salience_stays_when_the_role_changes(memory: Memory) -> None:
     id_ = memory.add(TEXT, salience=0.9)
     editing.edit(memory.context, Edit(id=id_, role="user"), day(1))
     assert memory.value("select content_salience from facts") == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("given", "closed"), [(3, 3), (30, 5), (None, 5)])
+def test_a_superseded_fact_keeps_an_earlier_end_and_has_the_one_given_again_when_it_is_restored(
+    memory: Memory, given: float | None, closed: float
+) -> None:
+    until = {} if given is None else {"valid_until": day(given).isoformat()}
+    old = memory.add(TEXT, **until)
+    memory.store({"text": "Mira works at the south harbour", "supersedes": str(old)}, at=5)
+    ends = "select valid_until from facts where id = %s"
+    assert memory.value(ends, old) == day(closed)
+    memory.restore(old, at=6)
+    assert memory.value(ends, old) == (None if given is None else day(given))
+    memory.store({"text": "Mira works at the west harbour", "supersedes": str(old)}, at=7)
+    assert memory.value(ends, old) == day(3 if given == 3 else 7)
+    memory.restore(old, at=8)
+    assert memory.value(ends, old) == (None if given is None else day(given))

@@ -12,11 +12,21 @@ from workers.errors import UnavailableError
 from workers.storage.connection import Connection, number
 
 # Nothing is superseded before it was stored, and an end of validity that lies before the beginning means: never true.
+# An end that was given stays if it is earlier, and an event keeps it, for it holds again when this is undone.
 CLOSE = """
-    update facts
-    set superseded_at = greatest(created_at, old.told_at), valid_until = greatest(valid_from, old.until)
-    from unnest(%(ids)s::uuid[], %(told_at)s::timestamptz[], %(until)s::timestamptz[]) as old (id, told_at, until)
-    where facts.namespace = %(namespace)s and facts.id = old.id and superseded_at is null
+    with old as (
+        select facts.id, valid_until as given, greatest(created_at, told_at) as at, greatest(valid_from, until) as until
+        from unnest(%(ids)s::uuid[], %(told_at)s::timestamptz[], %(until)s::timestamptz[])
+            as closing (id, told_at, until)
+        join facts on facts.namespace = %(namespace)s and facts.id = closing.id and superseded_at is null
+    ),
+    closed as (
+        update facts set superseded_at = old.at, valid_until = least(old.given, old.until)
+        from old
+        where facts.namespace = %(namespace)s and facts.id = old.id
+    )
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, id, at, 'closed', jsonb_build_object('valid_until', given) from old where given is not null
 """
 
 LINK_OLD = """
@@ -38,7 +48,13 @@ REOPEN = """
         where namespace = %(namespace)s and id = any(%(ids)s) and superseded_at is not null and forgotten_at is null
     ),
     back as (
-        update facts set superseded_at = null, superseded_by = null, valid_until = null
+        update facts set superseded_at = null, superseded_by = null, valid_until = (
+            select (details ->> 'valid_until')::timestamptz from events
+            where events.namespace = %(namespace)s and events.fact = facts.id and at = old.superseded_at
+                and what = 'closed'
+            order by events.id desc
+            limit 1
+        )
         from old
         where facts.namespace = %(namespace)s and facts.id = old.id
         returning facts.id, old.superseded_at, old.superseded_by
