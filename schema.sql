@@ -587,7 +587,8 @@ create table decay_runs (
     work text not null default 'decay'
         check (
             work in (
-                'decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review', 'consolidation', 'janitor'
+                'decay', 'prune', 'hard prune', 'soft prune', 'startup prune', 'review', 'consolidation', 'janitor',
+                'relations'
             )
         ),
     planned_for timestamptz not null,

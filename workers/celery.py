@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 from celery import Celery
-from celery.schedules import crontab
 from celery.signals import celeryd_init, import_modules, setup_logging
 
 from workers import clock, flower, logs, redaction
 from workers.clock import Clock
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
+from workers.cron import crontabs
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
@@ -116,10 +116,14 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return what beat sends by the clock of `EBB_TIMEZONE`; readers compute weights themselves and wait for none."""
-    when = crontab.from_string(settings.relation_schedule)
-    options = {"expires": MISSED_SECONDS}
-    entry = {"task": "relations.decay", "schedule": when, "kwargs": {"everywhere": True}, "options": options}
-    return {"relations.decay": entry}
+    entry = {
+        "task": "relations.decay",
+        "kwargs": {"everywhere": True, "scheduled": True},
+        "options": {"expires": MISSED_SECONDS},
+    }
+    names = ("relations.decay", "relations.decay by weekday")
+    schedules = crontabs(settings.relation_schedule)
+    return {name: entry | {"schedule": when} for name, when in zip(names, schedules, strict=False)}
 
 
 def _load_settings() -> Settings:

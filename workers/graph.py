@@ -1,6 +1,6 @@
 """The two graphs: links between facts, set by callers or found by similarity, and relations between entities."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from math import inf
 from time import monotonic
@@ -29,11 +29,12 @@ from workers.core import ranking, signature
 from workers.core.arrays import Vectors
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.recall import scoring
-from workers.storage import activity, candidates, events, facts, links, namespaces, signatures, vectors
+from workers.storage import activity, candidates, events, facts, links, namespaces, runs, signatures, vectors
 from workers.storage import relations as table
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
 from workers.storage.relations import START, Cursor, Fading, Listed, Place, Relation
+from workers.storage.runs import Counters
 from workers.validation import cursors
 
 NEAREST = 10
@@ -50,6 +51,16 @@ BATCH = 5_000
 
 MOST_PREVIEWED = 1_000
 """How many relations a dry run names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The id of a pass, whether beat sent it, and how long it worked."""
+
+    id: UUID
+    scheduled: bool
+    spent_ms: float
+
 
 NOTHING = RelationsPreviewed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
 
@@ -165,14 +176,16 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
     older than the last one changes nothing.
 
     Raises:
-        InvalidInputError: both entities are the same but for their case.
+        InvalidInputError: both entities are the same but for their case, or the observation lies ahead.
     """
     if asked.source.lower() == asked.target.lower():
         raise InvalidInputError(f"target: {show(asked.target)} is the entity itself; give two different ones.")
-    names = asked.source, asked.target, asked.type
+    names, observed = (asked.source, asked.target, asked.type), asked.last_observed or now
+    if observed > now:
+        raise InvalidInputError(f"last_observed: {show(observed.isoformat())} lies ahead of now, {now.isoformat()}.")
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, asked.namespace).id
-        table.observe(db, tenant, *names, now, weight=asked.weight, pinned=asked.pinned)
+        table.observe(db, tenant, *names, observed, weight=asked.weight, pinned=asked.pinned)
         found = table.find(db, tenant, *names, now, fading(context))
     assert found is not None  # noqa: S101 - it was just observed
     return _edge(found, pinned=found.pinned)
@@ -237,6 +250,22 @@ def decay(
             edges=[*done.edges, *step.edges],
         )
     return rest, done if asked.dry_run else RelationsDecayed(**done.model_dump(exclude={"edges"}))
+
+
+def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: Run, now: datetime) -> None:
+    """Note a finished pass among the runs, once; one that another message began at the same minute is not."""
+    slot = now.replace(second=0, microsecond=0) if run.scheduled else None
+    counters = Counters(processed=done.processed, changed=done.decayed, duration_ms=run.spent_ms)
+    with transaction(context.database_url) as db:
+        owner = None if asked.everywhere else namespaces.find(db, asked.namespace)
+        if owner is None and not asked.everywhere:
+            return
+        tenant, dry_run = None if owner is None else owner.id, asked.dry_run
+        if runs.begin(db, run.id, now, slot, "", work="relations", dry_run=dry_run, force=False, namespace=tenant):
+            runs.add_parts(db, run.id, [(0, 0, done.processed)])
+            runs.count(db, run.id, 0, 0, counters)
+            runs.finish_part(db, run.id, 0, 0)
+            runs.finish(db, run.id)
 
 
 def _step(

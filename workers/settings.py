@@ -23,7 +23,6 @@ from workers.errors import SettingsError
 
 PREFIX = "EBB_"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
-CRON_FIELDS = 5
 REDIS_URL = re.compile(r"rediss?://[^/?\s]*(/\d*)?(\?\S*)?")
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
@@ -330,14 +329,16 @@ def _is_read_by_libpq(given: str) -> bool:
 
 
 def _check_cron(given: str) -> None:
-    from celery.schedules import ParseException, crontab  # noqa: PLC0415 - it takes a while to load, and the default needs no check
+    from celery.schedules import ParseException  # noqa: PLC0415 - it takes a while to load, and the default needs no check
+
+    from workers.cron import crontabs  # noqa: PLC0415 - likewise
 
     try:
-        crontab.from_string(given)
+        crontabs(given)
     except (ValueError, ParseException) as error:
-        fault = str(error).rstrip(".") if len(given.split()) == CRON_FIELDS else "it has not five fields"
+        fault = str(error).rstrip(".")
         raise ValueError(
-            f"{fault}; give minute, hour, day, month and weekday (0 is Sunday), such as 30 4 * * 0"
+            f"{fault}; give minute, hour, day, month and weekday (0 and 7 are Sunday), such as 30 4 * * 0"
         ) from None
 
 

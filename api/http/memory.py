@@ -7,7 +7,7 @@ from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, UNRELAT
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
 from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS
-from ebb.contract.values import MOST_QUESTIONS, MOST_RESULTS, Flag, Shallow
+from ebb.contract.values import MOST_QUESTIONS, MOST_RESULTS, Flag, Instant, Shallow
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
@@ -37,6 +37,14 @@ class Ends(BaseModel):
 
     source: Entity = Field(validation_alias="from", description="an entity, such as a person or a project")
     target: Entity = Field(validation_alias="to", description="the other entity")
+
+
+class Observed(Ends):
+    """The names of an observation over HTTP."""
+
+    last_observed: Instant | None = Field(
+        None, validation_alias="lastObserved", description="when it was observed, from which it fades; else now"
+    )
 
 
 class DryRun(BaseModel):
@@ -109,7 +117,7 @@ operations.add(
     description=f"{RELATIONS.params.__doc__}\n\n"
     "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
 )  # fmt: skip
-operations.add(routes, RELATE, Writer, own=Ends.model_fields, tags=["graph"])
+operations.add(routes, RELATE, Writer, own=Observed.model_fields, tags=["graph"])
 operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, tags=["graph"])
 for operation in (STATS, FORECAST, CONTRADICTIONS):
     operations.add(routes, operation, Reader, tags=["reports"])

@@ -89,7 +89,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.slice": {"namespace": NAME, "batch": "none", "place": 0, "slices": 2},
     "memory.autolink": HERE | {"ids": [ONE]},
     "memory.extract": HERE | {"ids": [ONE]},
-    "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False},
+    "memory.relate": HERE | {"source": "a", "target": "b", "type": "t", "weight": 0.5, "pinned": False,
+                             "last_observed": "2026-01-01"},
     "memory.unrelate": {"namespace": NAME, "source": "a", "target": "b", "type": "t"},
     "memory.relations": HERE | {"decayed": False, "entity": "a", "limit": 3},
     "relations.decay": HERE | {"dry_run": True, "everywhere": False},
@@ -184,6 +185,8 @@ GOING_ON: dict[str, dict[str, Any]] = {
             "pinned": 0,
             "edges": [{"from": "a", "to": "b", "type": "t", "weight": 0.5, "lastObserved": "2026-01-01"}],
         },
+        "scheduled": True,
+        "spent_ms": 1.5,
     },
 }
 """By what tasks go on where the ones before them stopped."""

@@ -81,6 +81,16 @@ def test_a_fact_is_summarised_only_once_it_fades(memory: Memory) -> None:
     memory.add("Tea at four, said Ana. Cake at five, said Ben.")
     assert exported(memory, 1)[0]["decay_summary"] is None
     assert exported(memory, 30)[0]["decay_summary"] == "said tea ana cake ben"
+    memory.decay(60)
+    assert exported(memory, 60)[0]["decay_summary"] == "said tea ana"
+
+
+def test_a_permanent_fact_never_cools(memory: Memory) -> None:
+    memory.add("The bank's number is 5550-1.", decay_class="permanent")
+    memory.decay(400)
+    (line,) = exported(memory, 400)
+    assert (line["tier"], line["retention"], line["fidelity"]) == ("warm", 1.0, "full")
+    assert memory.ask("bank number", at=400).results[0].tier == "warm"
 
 
 def test_forgotten_facts_are_exported_with_the_reason(memory: Memory) -> None:

@@ -56,6 +56,10 @@ def lines(namespace: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, archive.splitlines()) if "archive" not in line]
 
 
+AS_SHOWN = {"decay_summary", "due_at", "retention", "salience", "tier"}
+"""What follows from the rules of now: permanent facts cooled in the first release, of which a pass takes note."""
+
+
 def facts(namespace: str) -> list[dict[str, Any]]:
     return [line for line in lines(namespace) if "text" in line]
 
@@ -87,7 +91,10 @@ def test_every_fact_of_the_first_release_is_there_after_the_migration(old: Memor
     assert set(exported) == set(wanted)
     for id_, fact in wanted.items():
         found = exported[id_]
-        assert {name: found[name] for name in fact if name in found} == fact
+        computed = AS_SHOWN if fact["decay_class"] == "permanent" else AS_SHOWN & {"decay_summary"}
+        assert {name: found[name] for name in fact.keys() - computed if name in found} == {
+            name: value for name, value in fact.items() if name not in computed
+        }
     assert old.examine(LAST_DAY, namespace=namespace) == {}
 
 

@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from ebb.contract.decay import ListRuns
 from ebb.contract.graph import DecayRelations, Edge, ListRelations, Relations, RelationsDecayed, Unrelate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,8 @@ from made_up import examples
 from memory import Memory, day
 
 from workers import graph
+from workers.decay.runs import latest
+from workers.errors import InvalidInputError
 
 WEIGH = """
     select relation_weight(initial, to_timestamp(0), false, to_timestamp(days * 86400), half_life)
@@ -112,6 +116,39 @@ def test_an_observation_that_comes_late_changes_nothing(memory: Memory) -> None:
     before = stored(memory)
     assert relate(memory, at=5, weight=0.2, pinned=True).weight == 1.0
     assert stored(memory) == before
+
+
+def test_a_relation_fades_from_when_it_is_said_to_have_been_observed(memory: Memory) -> None:
+    seen = relate(memory, at=90, last_observed=day(0))
+    assert (seen.weight, seen.last_observed) == (pytest.approx(0.5), day(0).date())
+    relate(memory, at=95, last_observed=day(-10))
+    assert weights(memory, 90) == {"ProjectAlpha": pytest.approx(0.5)}
+    with pytest.raises(InvalidInputError, match=r"last_observed: .* lies ahead of now"):
+        relate(memory, at=95, last_observed=day(96))
+
+
+def test_a_pass_over_relations_is_noted_once_among_the_runs(memory: Memory) -> None:
+    relate(memory, namespace="a")
+    relate(memory, namespace="b")
+    asked = DecayRelations(namespace="a")
+    rest, done = graph.decay(memory.context, asked, day(90))
+    run = graph.Run(UUID(int=7), scheduled=False, spent_ms=12.5)
+    for _ in range(2):
+        graph.note(memory.context, asked, done, run, day(90))
+    (noted,) = latest(memory.context, ListRuns(namespace="a"))
+    assert (rest, noted.id, noted.work, noted.namespace) == (None, UUID(int=7), "relations", "a")
+    assert (noted.processed, noted.changed, noted.duration_ms, noted.scheduled) == (1, 1, 12.5, False)
+    assert noted.finished_at is not None
+    assert latest(memory.context, ListRuns(namespace="b")) == []
+
+
+def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
+    relate(memory)
+    asked = DecayRelations(everywhere=True)
+    _, done = graph.decay(memory.context, asked, day(90))
+    for number in (1, 2):
+        graph.note(memory.context, asked, done, graph.Run(UUID(int=number), scheduled=True, spent_ms=1.0), day(90))
+    assert [one.id for one in latest(memory.context, ListRuns(everything=True))] == [UUID(int=1)]
 
 
 def test_a_pinned_relation_keeps_its_weight_until_it_is_no_longer_pinned(memory: Memory) -> None:

@@ -10,10 +10,12 @@ PROGRAM = """
 import json
 from workers.celery import app
 app.loader.import_default_modules()
-schedules = {name: entry["schedule"] for name, entry in app.conf.beat_schedule.items()}
+sent = app.conf.beat_schedule
 print(json.dumps({
-    name: when.total_seconds() if hasattr(when, "total_seconds") else [str(when), str(when.tz), app.tasks[name].name]
-    for name, when in schedules.items()
+    name: when.total_seconds()
+    if hasattr(when := entry["schedule"], "total_seconds")
+    else [str(when), str(when.tz), app.tasks[entry["task"]].name]
+    for name, entry in sent.items()
 }))
 """
 
@@ -36,6 +38,12 @@ def test_relations_fade_every_sunday_at_half_past_four_by_default() -> None:
     assert schedule()["relations.decay"] == ["<crontab: 30 4 * * 0 (m/h/dM/MY/d)>", "UTC", "relations.decay"]
     sent = schedule(EBB_RELATION_SCHEDULE="15 3 * * *", EBB_TIMEZONE="Europe/Berlin")["relations.decay"]
     assert sent == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
+
+
+def test_a_schedule_by_days_and_weekdays_is_due_on_either() -> None:
+    sent = schedule(EBB_RELATION_SCHEDULE="30 4 1,15 * 7")
+    assert sent["relations.decay"][0] == "<crontab: 30 4 1,15 * * (m/h/dM/MY/d)>"
+    assert sent["relations.decay by weekday"][0] == "<crontab: 30 4 * * 0 (m/h/dM/MY/d)>"
 
 
 def test_without_relation_decay_relations_fade_only_on_request() -> None:

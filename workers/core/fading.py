@@ -140,19 +140,20 @@ def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
 
 
 def sustained(facts: Anchors) -> Anchors:
-    """Return facts as their clocks run: a pin counts as use until it ends, and one without end as permanence.
+    """Return facts as their clocks run: a pin counts as use until it ends, and permanence as a pin without end.
 
     While it lasts, nothing changes; after it a fact fades on from its strength as if it had been seen and confirmed
     for the last time when the pin ended. Repeating it changes nothing.
     """
     endless = np.isposinf(facts.pinned_until)
+    permanent = facts.permanent | endless
     return replace(
         facts,
-        last_seen_at=np.maximum(facts.last_seen_at, facts.pinned_until),
+        last_seen_at=np.where(permanent, np.inf, np.maximum(facts.last_seen_at, facts.pinned_until)),
         confirmed_at=np.where(endless, facts.confirmed_at, np.maximum(facts.confirmed_at, facts.pinned_until)),
         encoded_at=np.where(endless, facts.encoded_at, np.maximum(facts.encoded_at, facts.pinned_until)),
         silent_since=np.maximum(facts.silent_since, facts.pinned_until),
-        permanent=facts.permanent | endless,
+        permanent=permanent,
     )
 
 

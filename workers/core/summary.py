@@ -1,7 +1,7 @@
 """A fact's text in fewer words, the fewer the fainter the memory. Always made from the original.
 
 The text itself and the user's own summary are never changed. As this is a function of text and retention, it is
-computed when it is shown and never stored.
+computed when it is shown and never stored. Sources: the summary layers and fingerprints of OpenMemory's tiered decay.
 """
 
 import re
@@ -52,6 +52,11 @@ def summarise(text: str, retention: float, layers: int = KEYWORDS) -> str:
     if retention > SENTENCES_ABOVE or layers == SENTENCES:
         return top_sentences(text, 3)[:SENTENCES_LENGTH]
     return " ".join(top_keywords(text, 5))
+
+
+def fingerprint(text: str) -> str:
+    """Return the three keywords that stand for a text whose vector is gone, however many layers there are."""
+    return " ".join(top_keywords(text, 3))
 
 
 def truncate(text: str) -> str:

@@ -106,11 +106,12 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
     strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
     curve = tiers.curve(strength, coactivations)
-    age_days = (instant - _sustained(rows, "last_seen_at", instant)) / confidence.DAY
+    anchors = _anchors(rows)
+    age_days = (instant - np.minimum(fading.sustained(anchors).last_seen_at, instant)) / confidence.DAY
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     own = [hygiene(context, row["settings"]) for row in rows]
     believed = _effective_confidence(rows, instant, own)
-    ends = endings_at(*fading.ends(_anchors(rows), rules_of_each(context, own)))
+    ends = endings_at(*fading.ends(anchors, rules_of_each(context, own)))
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
             "access_count": row["recall_count"],
@@ -123,7 +124,7 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "salience": float(strength[i] * retention[i]),
             "retention": float(retention[i]),
             "effective_confidence": float(believed[i]),
-            "decay_summary": _summary(row["text"], float(retention[i]), context.settings.summary_layers),
+            "decay_summary": _summary(row, float(retention[i]), context.settings.summary_layers),
             "expires_at": _instant(row["expires_at"]),
             "ends_at": None if row["retired"] else ends[i].at,
             "ends_for": None if row["retired"] else ends[i].reason,
@@ -157,23 +158,19 @@ def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Seque
     semantic = np.array([row["kind"] == "semantic" for row in rows])
     half_life = np.where(semantic, [one.half_life for one in own], np.inf)
     believed = np.array([row["confidence"] for row in rows])
-    confirmed_at = _sustained(rows, "confirmed_at", instant)
+    pinned_until = np.array([row["pinned_until"] for row in rows])
+    confirmed_at = np.maximum([row["confirmed_at"] for row in rows], np.minimum(pinned_until, instant))
     expires_at = np.array([row["expires_at"] for row in rows])
     halvings = confidence.soft_decay_halvings(confirmed_at, expires_at, instant)
     halved = believed * confidence.HALF ** confidence.halvings_applied(believed, halvings)
     return confidence.effective_confidence(halved, (instant - confirmed_at) / confidence.DAY, half_life)
 
 
-def _sustained(rows: list[dict[str, Any]], name: str, instant: float) -> Floats:
-    """Return when facts were last seen or confirmed as of an instant: a pin counts as use until it ends."""
-    pinned_until = np.array([row["pinned_until"] for row in rows])
-    sustained: Floats = np.maximum([row[name] for row in rows], np.minimum(pinned_until, instant))
-    return sustained
-
-
-def _summary(text: str, retention: float, layers: int) -> str | None:
+def _summary(row: dict[str, Any], retention: float, layers: int) -> str | None:
     """Return the text as remembered, once it is no longer remembered whole."""
-    return summary.summarise(text, retention, layers) if retention < fidelity.POOL_BELOW else None
+    if row["fidelity"] == fidelity.FINGERPRINT:
+        return summary.fingerprint(row["text"])
+    return summary.summarise(row["text"], retention, layers) if retention < fidelity.POOL_BELOW else None
 
 
 def _instant(seconds: float) -> datetime | None:

@@ -15,7 +15,7 @@ from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, lift_limits
 
 Work: TypeAlias = Literal[
-    "decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation", "janitor"
+    "decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation", "janitor", "relations"
 ]
 """What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both.
 

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from celery import Task
 from ebb.contract import graph as contract
 from ebb.contract.operation import Answer
-from ebb.contract.values import Name
-from pydantic import Field
+from ebb.contract.values import Flag, Name
+from pydantic import Field, FiniteFloat
 
 from workers import graph
 from workers.storage.relations import START
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Facts, internal, plain, task_of
-from workers.tasks.task import WORK_SECONDS, context, write_instant
+from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 
 log = logging.getLogger(__name__)
 
@@ -75,21 +75,27 @@ class Decay(contract.DecayRelations):
     after: tuple[NamespaceNumber, RelationNumber] | None = None
     so_far: contract.RelationsPreviewed | None = None
     asked_by: Name | None = None
+    scheduled: Flag = False
+    spent_ms: FiniteFloat = 0.0
 
 
 @task_of(contract.DECAY_RELATIONS, Decay)
 def decay(self: Task, asked: Decay) -> dict[str, Any]:
     """Bring relations' stored weights up to date, of a namespace or with `everywhere` of all.
 
-    The last of its successors answers; `after`, `so_far` and `asked_by` are what a successor continues from.
+    The last of its successors answers, and notes the run; `after`, `so_far`, `asked_by` and `spent_ms` are what a
+    successor continues from.
     """
+    begun = monotonic()
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
-    until = monotonic() + WORK_SECONDS
+    until = begun + WORK_SECONDS
     rest, done = graph.decay(context, asked, at, after=asked.after or START, so_far=asked.so_far, until=until)
-    answer = plain(done)
+    answer, spent_ms = plain(done), asked.spent_ms + 1000 * (monotonic() - begun)
     if rest is not None:
-        going_on = {"after": rest, "so_far": answer, "now": at.isoformat()}
+        going_on = {"after": rest, "so_far": answer, "now": at.isoformat(), "spent_ms": spent_ms}
         hand_over(self, asked, going_on, f"{done.processed} relations so far")
+    run = uuid_of(asked.asked_by or self.request.id or "")
+    graph.note(context, asked, done, graph.Run(run, asked.scheduled, spent_ms), at)
     if not asked.dry_run:
         log.info(
             "relations: %d/%d decayed, %d below the minimum, %d newly", done.decayed, done.processed,

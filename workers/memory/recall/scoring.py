@@ -19,6 +19,7 @@ from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
 from workers.memory.recall.question import Preferences, Question
 from workers.storage import candidates, facts, signatures
+from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, keep_plans
 from workers.storage.namespaces import Namespace
@@ -171,7 +172,7 @@ def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
     idle_days = (instant - found["last_seen_at"]) / confidence.DAY
     confirmed_days = (instant - found["confirmed_at"]) / confidence.DAY
     return Vitality(
-        salience=strength * tiers.retention(tiers.curve(strength, found["coactivations"]), idle_days),
+        salience=strength * tiers.retention(tiers.curve(strength, found["coactivations"]), _age_days(found, now)),
         confidence=confidence.effective_confidence(
             found["confidence"], confirmed_days, np.where(found["branch"] == Branch.SEMANTIC, half_life, np.inf)
         ),
@@ -183,9 +184,15 @@ def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
 def current_tiers(found: Candidates, now: datetime) -> Ints:
     """Return how cold facts are: as cold as the clock says, or as the last pass did if that looked further ahead."""
     strength = tiers.strength(found["base"], found["coactivations"])
-    age_days = (now.timestamp() - found["last_seen_at"]) / confidence.DAY
-    coldest: Ints = np.maximum(found["tier"], tiers.tier(tiers.curve(strength, found["coactivations"]), age_days))
+    bends = tiers.curve(strength, found["coactivations"])
+    coldest: Ints = np.maximum(found["tier"], tiers.tier(bends, _age_days(found, now)))
     return coldest
+
+
+def _age_days(found: Candidates, now: datetime) -> Floats:
+    """Return for how long facts have cooled; permanent ones never do."""
+    permanent = (found["decay_class"] == PERMANENT) | (found["branch"] == Branch.PERMANENT)
+    return np.where(permanent, 0.0, (now.timestamp() - found["last_seen_at"]) / confidence.DAY)
 
 
 WEIGHED = (60, 100)

@@ -390,6 +390,7 @@ class Operations:
         *,
         weight: float | None = None,
         pinned: bool | None = None,
+        last_observed: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Edge:
         """Record that an entity is related to another; a known relation counts as observed again.
@@ -916,6 +917,7 @@ class AsyncOperations:
         *,
         weight: float | None = None,
         pinned: bool | None = None,
+        last_observed: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Edge:
         """Record that an entity is related to another; a known relation counts as observed again.

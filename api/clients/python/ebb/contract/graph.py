@@ -18,7 +18,7 @@ from ebb.contract.operation import (
     Scoped,
     Timed,
 )
-from ebb.contract.values import Cursor, FactId, Flag, ListLimit, Share, storable
+from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Share, storable
 
 
 def _upper(value: Any) -> Any:
@@ -78,6 +78,9 @@ class Relate(Timed):
     type: Annotated[RelationType, Field(description=RELATED_BY)]
     weight: Annotated[Share | None, Field(description="how sure it is, 0 to 1; else 1")] = None
     pinned: Annotated[Flag | None, Field(description="whether it never fades; else as it was")] = None
+    last_observed: Annotated[
+        Instant | None, Field(description="when it was observed, from which it fades; else now")
+    ] = None
 
 
 class Unrelate(Scoped):
@@ -179,7 +182,7 @@ UNLINK = Operation(
 )
 RELATE = Operation(
     "memory.relate", Relate, Edge, "store", "write", "POST /memory/graph/edges", STORE_SECONDS, accepted=True,
-    spelled=ENDS,
+    spelled=ENDS | {"last_observed": "lastObserved"},
 )  # fmt: skip
 UNRELATE = Operation(
     "memory.unrelate", Unrelate, Removed, "store", "write", "DELETE /memory/graph/edges", STORE_SECONDS, accepted=True,
