@@ -32,7 +32,7 @@ from celery.result import AsyncResult
 from ebb.contract import admin, graph, reports, retention
 from ebb.contract import decay as fading
 from ebb.contract.conversation import REMEMBER
-from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, PUT_ITEM, PUT_ITEMS, UNINDEX
+from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, MANY_ITEMS, PUT_ITEM, PUT_ITEMS, UNINDEX
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
@@ -130,6 +130,7 @@ class Client(Sender):
     unindex = Method(UNINDEX)
     put_items = Method(PUT_ITEMS)
     items = Method(ITEMS)
+    many_items = Method(MANY_ITEMS)
     drop_item = Method(DROP_ITEM)
     item_paths = Method(ITEM_PATHS)
     decay = Method(fading.DECAY)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 from ebb.contract import values
-from ebb.contract.documents import Chunk, NewItem
+from ebb.contract.documents import Chunk, ItemQuery, NewItem
 from ebb.contract.facts import StoreMany
 from ebb.contract.operation import Operation
 from ebb.contract.recall import Recall, RecallMany
@@ -30,6 +30,7 @@ PLAIN = {
     Any: "Any",
     Chunk: "Mapping[str, str]",
     NewItem: "NewItem | Mapping[str, Any]",
+    ItemQuery: "ItemQuery | Mapping[str, Any]",
 }
 OWN = {
     (StoreMany, "facts"): "Sequence[NewFact | Mapping[str, Any]]",
@@ -116,6 +117,7 @@ def imports(body: str, operations: Any) -> Iterator[str]:
     where |= dict.fromkeys(NAMED.values(), values.__name__) | {
         "NewFact": "ebb.contract.facts",
         "NewItem": "ebb.contract.documents",
+        "ItemQuery": "ebb.contract.documents",
         Recall.__name__: Recall.__module__,
     }
     for name, module in sorted(where.items(), key=lambda pair: pair[::-1]):

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
-from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, Items, ListItemPaths, ListItems, NewItem
+from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, ItemQuery, Items, ListItemPaths, NewItem
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import show
 from ebb.contract.recall import Filters
@@ -42,8 +42,18 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def satisfies(value: Any, wanted: Mapping[str, Any]) -> bool:
-    """Return whether each wanted field of an object is as wanted; objects within are compared field by field."""
-    return isinstance(value, Mapping) and all(_is(value.get(name), condition) for name, condition in wanted.items())
+    """Return whether each wanted field of an object is as wanted; objects within are compared field by field.
+
+    A name with dots that is no field is the way to a field within: `user.city`.
+    """
+    return isinstance(value, Mapping) and all(_is(_field(value, name), condition) for name, condition in wanted.items())
+
+
+def _field(value: Any, name: str) -> Any:
+    outer, dot, inner = name.partition(".")
+    if not isinstance(value, Mapping) or name in value or not dot:
+        return value.get(name) if isinstance(value, Mapping) else None
+    return _field(value.get(outer), inner)
 
 
 def _is(value: Any, condition: Any) -> bool:
@@ -132,7 +142,7 @@ def _new(context: Context, namespace: str, given: NewItem, id_: UUID, now: datet
     return None if stored else _fact(context, given, path, id_, before, now)
 
 
-def find(context: Context, asked: ListItems, now: datetime) -> tuple[Items, list[UUID]]:
+def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> tuple[Items, list[UUID]]:
     """Return a page of items with the ids of their facts: the newest first, or the best for a query.
 
     Raises:
@@ -141,16 +151,16 @@ def find(context: Context, asked: ListItems, now: datetime) -> tuple[Items, list
     prefix, most = item_path(asked.path), asked.offset + asked.limit
     query = own_words(asked.query or "", "query", context.settings.max_text)
     if query.strip():
-        found = _search(context, asked, prefix, query, now)[asked.offset : most]
+        found = _search(context, namespace, asked, prefix, query, now)[asked.offset : most]
     else:
-        found = [(item, None) for item in _newest(context, asked, prefix, now)[asked.offset :]]
+        found = [(item, None) for item in _newest(context, namespace, asked, prefix, now)[asked.offset :]]
     return Items(items=[_shown(item, score) for item, score in found]), [item.id for item, _ in found]
 
 
-def _newest(context: Context, asked: ListItems, prefix: str, now: datetime) -> list[Row]:
+def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now: datetime) -> list[Row]:
     most = asked.offset + asked.limit
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
+        tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []
         found = documents.items_below(
@@ -160,7 +170,7 @@ def _newest(context: Context, asked: ListItems, prefix: str, now: datetime) -> l
 
 
 def _search(
-    context: Context, asked: ListItems, prefix: str, query: str, now: datetime
+    context: Context, namespace: str, asked: ItemQuery, prefix: str, query: str, now: datetime
 ) -> list[tuple[Row, float | None]]:
     """Return the items below a path that fit a question best, each with its score in [0, 1].
 
@@ -168,7 +178,7 @@ def _search(
     """
     vector = _embedded(context, query)
     with reading(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
+        tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []
         found = documents.items_below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
@@ -178,7 +188,7 @@ def _search(
     return [(shown[id_], score) for id_, score in best]
 
 
-def _wanted(item: Row, asked: ListItems) -> bool:
+def _wanted(item: Row, asked: ItemQuery) -> bool:
     return not asked.filter or satisfies(json.loads(item.metadata["document"]), asked.filter)
 
 

@@ -8,11 +8,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from ebb.contract.values import MOST_QUESTIONS
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -33,9 +33,6 @@ from langgraph.store.base.embed import get_text_at_path, tokenize_path
 from api.client import Client
 
 WHOLE = "$"
-READERS = 8
-"""Reads of a batch that wait for their answers at the same time."""
-
 PUTS = 200
 """Puts of a batch that are one task."""
 
@@ -71,8 +68,8 @@ class EbbStore(BaseStore):
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
-        with ThreadPoolExecutor(min(len(given), READERS) or 1) as readers:
-            results = list(readers.map(self._read, given))
+        found = self._found([op for op in given if isinstance(op, GetOp | SearchOp)])
+        results = [self._list(op) if isinstance(op, ListNamespacesOp) else self._told(op, found) for op in given]
         last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
         self._put([op for op in last.values() if op.value is not None])
         for op in last.values():
@@ -84,35 +81,32 @@ class EbbStore(BaseStore):
         """Do operations, while others go on."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _read(self, op: Op) -> Result:
+    def _found(self, ops: Sequence[GetOp | SearchOp]) -> Iterator[list[dict[str, Any]]]:
+        """Yield the items that each of these operations reads, in order; many are read by one task."""
+        queries = [self._query(op) for op in ops]
+        for first in range(0, len(queries), MOST_QUESTIONS):
+            part = queries[first : first + MOST_QUESTIONS]
+            pages = [self._client.items(**part[0])] if len(part) == 1 else self._client.many_items(part)["answers"]
+            yield from (page["items"] for page in pages)
+
+    def _query(self, op: GetOp | SearchOp) -> dict[str, Any]:
+        refresh = op.refresh_ttl and (self.ttl_config or {}).get("refresh_on_read", True)
+        if isinstance(op, GetOp):
+            return {"path": list(op.namespace), "key": op.key, "limit": 1, "refresh": refresh}
+        given = {"query": op.query, "filter": op.filter, "limit": max(op.limit, 1), "offset": op.offset}
+        return {"path": list(op.namespace_prefix), "refresh": refresh, **given}
+
+    @staticmethod
+    def _told(op: Op, found: Iterator[list[dict[str, Any]]]) -> Result:
+        """Return the result of an operation; those that read take the next of what was found."""
         match op:
             case PutOp():
                 return None
             case GetOp():
-                return self._get(op)
+                return next((Item(**_item(one)) for one in next(found)), None)
             case SearchOp():
-                return self._search(op)
-            case ListNamespacesOp():
-                return self._list(op)
+                return [SearchItem(**_item(one), score=one["score"]) for one in next(found)][: max(op.limit, 0)]
         raise ValueError(f"{type(op).__name__} is no operation of a store.")
-
-    def _get(self, op: GetOp) -> Item | None:
-        refresh = self._refreshes(wished=op.refresh_ttl)
-        found = self._client.items(op.namespace, key=op.key, limit=1, refresh=refresh)["items"]
-        return Item(**_told(found[0])) if found else None
-
-    def _search(self, op: SearchOp) -> list[SearchItem]:
-        if op.limit < 1:
-            return []
-        found = self._client.items(
-            op.namespace_prefix,
-            query=op.query,
-            filter=op.filter,
-            limit=op.limit,
-            offset=op.offset,
-            refresh=self._refreshes(wished=op.refresh_ttl),
-        )
-        return [SearchItem(**_told(one), score=one["score"]) for one in found["items"]]
 
     def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         paths = [tuple(path) for path in self._client.item_paths()["paths"]]
@@ -129,9 +123,6 @@ class EbbStore(BaseStore):
         text = None if op.index is False else text_of(value, op.index or self._fields)
         own = {"path": list(op.namespace), "key": op.key, "document": json.dumps(value), "text": text}
         return own if op.ttl is None else own | {"ttl": op.ttl}
-
-    def _refreshes(self, *, wished: bool) -> bool:
-        return wished and (self.ttl_config or {}).get("refresh_on_read", True)
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
@@ -151,7 +142,7 @@ def _words(value: Any) -> Iterable[str]:
         yield f"{name}: {' '.join(_words(one))}"
 
 
-def _told(item: Mapping[str, Any]) -> dict[str, Any]:
+def _item(item: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "value": json.loads(item["document"]),
         "key": item["key"],

@@ -56,6 +56,7 @@ WALK: dict[str, dict[str, Any]] = {
     "PUT /memory/items": {"json": {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "green tea"}},
     "PUT /memory/items/batch": {"json": {"items": [{"path": ["users", "mira"], "key": "food", "document": "{}"}]}},
     "POST /memory/items/search": {"json": {"path": ["users"], "query": "tea"}},
+    "POST /memory/items/search/batch": {"json": {"queries": [{"path": ["users"], "query": "tea"}]}},
     "GET /memory/items/paths": {},
     "POST /memory/graph/decay": {"json": {"dryRun": True}},
     "GET /memory/contradictions": {},

@@ -73,6 +73,9 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("PUT", "/memory/items"): ("write", "/memory/items", ITEM),
     ("PUT", "/memory/items/batch"): ("write", "/memory/items/batch", {"items": [ITEM]}),
     ("POST", "/memory/items/search"): ("read", "/memory/items/search", {"query": "zebra"}),
+    ("POST", "/memory/items/search/batch"): (
+        "read", "/memory/items/search/batch", {"queries": [{"query": "zebra"}, {"path": ["users"]}]},
+    ),
     ("GET", "/memory/items/paths"): ("read", "/memory/items/paths", None),
     ("POST", "/memory/items/drop"): ("write", "/memory/items/drop", {"path": ["users"], "key": "drink"}),
     ("GET", "/memory/time-series"): ("read", "/memory/time-series", None),

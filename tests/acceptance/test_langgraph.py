@@ -150,6 +150,9 @@ def test_pages_follow_each_other(store: EbbStore) -> None:
         ({"kind": {"$ne": "a"}}, {"3", "4"}),
         ({"kind": {"$eq": "b"}}, {"3"}),
         ({"nested": {"deep": 1}}, {"4"}),
+        ({"nested.deep": 1}, {"4"}),
+        ({"nested.deep.er": 1}, set()),
+        ({"size.large": None, "nested.more": {"$gte": 2}}, {"4"}),
         ({"absent": None}, {"1", "2", "3", "4"}),
         ({"absent": "x"}, set()),
     ],
@@ -351,3 +354,47 @@ def test_many_puts_are_one_task(live: LiveSystem, store: EbbStore) -> None:
 
     assert after["memory.put_items"] - before.get("memory.put_items", 0) == 1
     assert {item.value["number"] for item in store.search(("docs",), limit=300)} == set(range(200))
+
+
+def test_many_reads_are_one_task(live: LiveSystem, store: EbbStore) -> None:
+    store.batch([PutOp(("docs", f"{number % 2}"), f"{number}", {"number": number}) for number in range(20)])
+    reads = [GetOp(("docs", f"{number % 2}"), f"{number}") for number in range(25)]
+    searches = [SearchOp(("docs", "1"), query="number: 7", limit=1), SearchOp(("docs",), limit=0), SearchOp(("no",))]
+    before = live.settle()
+    *items, best, none, nothing = store.batch([*reads, *searches])
+    after = live.settle()
+
+    assert [item and item.value["number"] for item in items] == [*range(20), *[None] * 5]  # type: ignore[union-attr]
+    assert [item.key for item in best] == ["7"]  # type: ignore[union-attr]
+    assert (none, nothing) == ([], [])
+    assert after["memory.many_items"] - before.get("memory.many_items", 0) == 1
+    assert after.get("memory.items", 0) == before.get("memory.items", 0)
+
+
+def test_the_score_does_not_depend_on_what_else_is_there(store: EbbStore) -> None:
+    store.put(("docs",), "one", {"text": "an otter swims"})
+    (alone,) = store.search(("docs",), query="otter")
+    store.put(("docs",), "two", {"text": "likes green tea"})
+    best, other = store.search(("docs",), query="otter")
+
+    assert best.key == alone.key
+    assert best.score > other.score  # type: ignore[operator]
+    assert alone.score is not None
+    assert 0.5 < alone.score <= 1
+
+
+@pytest.mark.parametrize("text", ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह हिंदी है"])
+def test_an_item_is_found_in_any_script(store: EbbStore, text: str) -> None:
+    store.put(("docs",), "other", {"text": "an otter swims"})
+    store.put(("docs",), "own", {"text": text})
+    assert keys(store.search(("docs",), query=text))[0] == "own"
+
+
+def test_labels_that_only_look_alike_are_other_namespaces(store: EbbStore) -> None:
+    for label in ("alice", "alice\n", "alice2", "ALICE", "ali%", "ali_e", "ali*"):
+        store.put(("users", label), "k", {"label": label})
+
+    for label in ("alice", "ali%", "ali_e", "ali*"):
+        assert [item.value["label"] for item in store.search(("users", label))] == [label]
+    assert store.list_namespaces(suffix=("alice",)) == [("users", "alice")]
+    assert len(store.search(())) == 7

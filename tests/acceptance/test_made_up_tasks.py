@@ -96,6 +96,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "relations.decay": HERE | {"dry_run": True, "everywhere": False},
     "memory.put_item": HERE | {"path": ["a"], "key": "b", "document": '{"a": 1}', "text": "words", "ttl": 5},
     "memory.put_items": HERE | {"items": [{"path": ["a"], "key": "b", "document": {"a": 1}}]},
+    "memory.many_items": HERE | {"queries": [{"path": ["a"], "query": "words", "limit": 3}, {"key": "b"}]},
     "memory.items": HERE | {"path": ["a"], "key": "b", "query": "words", "filter": {"a": {"$gt": 1}}, "limit": 3,
                             "offset": 0, "refresh": True},
     "memory.drop_item": HERE | {"path": ["a"], "key": "b"},

@@ -64,11 +64,21 @@ def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: date
 @task_of(contract.ITEMS, contract.ListItems)
 def items(_: Task, asked: contract.ListItems) -> Answer:
     """Return items below a path, and have them touched afterwards as by a recall."""
+    return _find(asked.namespace, asked, asked.now or context.now())
+
+
+@task_of(contract.MANY_ITEMS, contract.ListManyItems, soft_time_limit=35, time_limit=40)
+def many_items(_: Task, asked: contract.ListManyItems) -> Answer:
+    """Return the items for each of many questions, and have them touched afterwards."""
     at = asked.now or context.now()
-    page, ids = kept.find(context, asked, at)
+    return contract.ItemPages(answers=[_find(asked.namespace, one, at) for one in asked.queries])
+
+
+def _find(namespace: str, asked: contract.ItemQuery, at: datetime) -> contract.Items:
+    page, ids = kept.find(context, namespace, asked, at)
     if ids and asked.refresh:
         used = [str(id_) for id_ in ids[:MOST_FACTS]]
-        touch.apply_async(kwargs={"namespace": asked.namespace, "ids": used, "at": at.isoformat()})
+        touch.apply_async(kwargs={"namespace": namespace, "ids": used, "at": at.isoformat()})
     return page
 
 

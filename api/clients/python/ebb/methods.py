@@ -21,7 +21,17 @@ from ebb.contract.decay import (
     PURGE,
     RUNS,
 )
-from ebb.contract.documents import DOCUMENTS, DROP_ITEM, INDEX, ITEM_PATHS, ITEMS, PUT_ITEM, PUT_ITEMS, UNINDEX
+from ebb.contract.documents import (
+    DOCUMENTS,
+    DROP_ITEM,
+    INDEX,
+    ITEM_PATHS,
+    ITEMS,
+    MANY_ITEMS,
+    PUT_ITEM,
+    PUT_ITEMS,
+    UNINDEX,
+)
 from ebb.contract.facts import EDIT, STORE, STORE_MANY
 from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, UNLINK, UNRELATE
 from ebb.contract.operation import Operation
@@ -104,6 +114,7 @@ class Operations:
     put_item = Method(PUT_ITEM)
     put_items = Method(PUT_ITEMS)
     items = Method(ITEMS)
+    many_items = Method(MANY_ITEMS)
     drop_item = Method(DROP_ITEM)
     item_paths = Method(ITEM_PATHS)
     index = Method(INDEX)

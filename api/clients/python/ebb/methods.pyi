@@ -26,7 +26,9 @@ from ebb.contract.decay import Runs
 from ebb.contract.documents import Documents
 from ebb.contract.documents import Dropped
 from ebb.contract.documents import Indexed
+from ebb.contract.documents import ItemPages
 from ebb.contract.documents import ItemPaths
+from ebb.contract.documents import ItemQuery
 from ebb.contract.documents import Items
 from ebb.contract.documents import NewItem
 from ebb.contract.documents import Put
@@ -467,6 +469,9 @@ class Operations:
         refresh: bool = True,
     ) -> Items:
         """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    def many_items(self, queries: Sequence[ItemQuery | Mapping[str, Any]]) -> ItemPages:
+        """Answer many questions for items as one task, each with its own page, in order."""
 
     def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
         """Forget what is kept under a path and key."""
@@ -996,6 +1001,9 @@ class AsyncOperations:
         refresh: bool = True,
     ) -> Items:
         """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    async def many_items(self, queries: Sequence[ItemQuery | Mapping[str, Any]]) -> ItemPages:
+        """Answer many questions for items as one task, each with its own page, in order."""
 
     async def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
         """Forget what is kept under a path and key."""

@@ -23,6 +23,7 @@ from ebb.contract.values import (
     LONGEST_FIELD,
     LONGEST_METADATA,
     MOST_FACTS,
+    MOST_QUESTIONS,
     MOST_RESULTS,
     Flag,
     ListLimit,
@@ -163,10 +164,8 @@ class PutItems(Timed):
     items: Annotated[list[NewItem], Field(min_length=1, max_length=MOST_RESULTS, description="the documents")]
 
 
-class ListItems(Timed):
-    """Return items below a path, the newest first, or the best for a query, or the one with a key."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "query": "tea"}]})
+class ItemQuery(Params):
+    """Which items are asked for."""
 
     path: Annotated[Labels, Field(description="labels that the items' paths begin with")] = Field(default_factory=list)
     key: Annotated[Name | None, Field(description="only the item with this key, at just this path")] = None
@@ -177,6 +176,24 @@ class ListItems(Timed):
     limit: Annotated[ListLimit, Field(description="how many at most")] = 10
     offset: Annotated[Annotated[int, Field(ge=0, le=MOST_FACTS), Whole], Field(description="how many to skip")] = 0
     refresh: Annotated[Flag, Field(description="whether this counts as use")] = True
+
+
+class ListItems(ItemQuery, Timed):
+    """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "query": "tea"}]})
+
+
+class ListManyItems(Timed):
+    """Answer many questions for items as one task, each with its own page, in order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"queries": [{"path": ["users"], "query": "tea"}, {"path": ["users", "mira"]}]}]
+        }
+    )
+
+    queries: Annotated[list[ItemQuery], Field(min_length=1, max_length=MOST_QUESTIONS, description="the questions")]
 
 
 class DropItem(Timed):
@@ -253,6 +270,12 @@ class Items(Answer):
     items: list[Item]
 
 
+class ItemPages(Answer):
+    """The items for each of many questions, in order."""
+
+    answers: list[Items]
+
+
 class Dropped(Answer):
     """Whether there was an item."""
 
@@ -279,6 +302,10 @@ PUT_ITEMS = Operation(
     "memory.put_items", PutItems, PutMany, "store", "write", "PUT /memory/items/batch", BATCH_SECONDS, accepted=True
 )
 ITEMS = Operation("memory.items", ListItems, Items, "recall", route="POST /memory/items/search")
+MANY_ITEMS = Operation(
+    "memory.many_items", ListManyItems, ItemPages, "recall", route="POST /memory/items/search/batch",
+    seconds=STORE_SECONDS,
+)  # fmt: skip
 DROP_ITEM = Operation(
     "memory.drop_item", DropItem, Dropped, "store", "write", "POST /memory/items/drop", STORE_SECONDS, accepted=True
 )
