@@ -49,15 +49,15 @@ def measure(answers: Answers, context: Context, asked: "Sequence[Asked]", size: 
         answers.add(f"naive hybrid p50, {size.small:,} facts in 10 namespaces, {name}", "ms", p50)
 
 
-def all_words(db: Connection, tenant: int, text: str) -> str:
+def all_words(db: Connection, namespace: str, text: str) -> str:
     """Return all words of a question, OR-ed."""
-    return " | ".join(f"'{term.lexeme}'" for term in words.of_query(db, tenant, text) if term.stem)
+    return " | ".join(f"'{term.lexeme}'" for term in words.of_query(db, namespace, text) if term.stem)
 
 
 def _both(context: Context, db: Connection, asked: "Asked") -> tuple[float, float, float]:
     tenant = namespaces.find(db, asked.namespace)
     given: dict[str, Any] = {"namespace": tenant.id if tenant else 0, "limit": ARM_SIZE}
-    given |= {"words": all_words(db, given["namespace"], asked.text)}
+    given |= {"words": all_words(db, asked.namespace, asked.text)}
     text = seconds(lambda: db.execute(TEXT, given).fetchall())
     query = HalfVector(context.queries.embed(asked.text))
     near = seconds(lambda: db.execute(NEAR, given | {"query": query}).fetchall())

@@ -16,7 +16,7 @@ from workers.context import Context
 from workers.core import signature
 from workers.memory import recall
 from workers.memory.recall import answer, arms, pipeline, scoring, text_arm
-from workers.storage import candidates, facts, namespaces, signatures, words
+from workers.storage import candidates, namespaces, signatures, words
 from workers.storage.connection import Connection, close_pools, connect
 
 SAMPLE = """
@@ -33,16 +33,15 @@ SAMPLED = 400
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
     "text arm": (text_arm, "search"),
-    "— its words": (words, "of_query"),
+    "— its words": (words, "ask_of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),
     "reading candidates": (candidates, "weigh"),
     "similarities": (scoring, "similarities"),
     "scoring": (scoring, "score"),
     "ordering": (answer, "order"),
-    "neighbours": (facts, "neighbours"),
     "describing": (candidates, "describe"),
-    "finding the namespace": (namespaces, "find"),
+    "finding the namespace": (namespaces, "ask_for"),
 }
 
 

@@ -42,7 +42,7 @@ class Searcher:
 
     def hybrid(self, asked: Asked) -> list[str]:
         """Search by words and by HNSW, fuse by reciprocal ranks, and return the texts of the first ten."""
-        given = self._given(asked) | {"words": naive.all_words(self.db, self._tenant(asked), asked.text)}
+        given = self._given(asked) | {"words": naive.all_words(self.db, asked.namespace, asked.text)}
         ranks: dict[Any, float] = {}
         for statement in (naive.TEXT, naive.NEAR):
             for rank, (fact,) in enumerate(self.db.execute(statement, given).fetchall(), start=1):

@@ -23,7 +23,6 @@ from workers.storage import (
     duplicate_pairs,
     entities,
     exports,
-    facts,
     faults,
     janitors,
     links,
@@ -251,8 +250,8 @@ def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
-    values = {"namespace": 1, "ids": [UUID(int=number) for number in range(30)], "reach": 2, "ever": False}
-    assert "facts_neighbours" in indexes(filled, facts.NEIGHBOURS, values)
+    values = {"namespace": 1, "bringing": [UUID(int=number) for number in range(30)], "reach": 2, "deep": False}
+    assert "facts_neighbours" in indexes(filled, candidates.NEIGHBOURS, values)
 
 
 def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:

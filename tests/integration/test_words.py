@@ -151,7 +151,7 @@ def test_whatever_text_is_stored_and_asked_breaks_nothing(memory: Memory, text: 
     with transaction(memory.context.database_url) as db:
         stored = db.execute("select words(%s::text)", [text]).fetchone()
         assert stored is not None
-        found = words.of_query(db, 0, text)
+        found = words.of_query(db, "none", text)
         assert {term.lexeme for term in found} == set(
             db.execute("select tsvector_to_array(words(%s::text))", [text]).fetchone()[0]  # type: ignore[index]
         )

@@ -342,7 +342,11 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
 def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Activity:
     """Return by column what a statement with `ANCHORS` found: all of it, or rows that were fetched already."""
     found = cursor.fetchall() if rows is None else rows
-    names = [column.name for column in cursor.description or ()]  # known once the answer is there
+    return by_column([column.name for column in cursor.description or ()], found)  # known once the answer is there
+
+
+def by_column(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Activity:
+    """Return by column the rows of a statement with `ANCHORS`, given the names of their columns."""
     columns: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
     times = [np.array(columns[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
     return Activity(

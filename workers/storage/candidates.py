@@ -1,8 +1,9 @@
 """Candidates: facts that a recall weighs, and what it shows of those that it chose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -10,12 +11,13 @@ import numpy as np
 from ebb.contract.recall import Filters
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Vectors
 from workers.core.tiers import Tier
-from workers.storage.connection import Connection
+from workers.storage import activity
+from workers.storage.activity import Activity
+from workers.storage.connection import Connection, Cursor
 from workers.storage.namespaces import Namespace
 
 NO_FILTERS = Filters()
@@ -41,10 +43,20 @@ FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
             select tier from activity where activity.namespace = facts.namespace and activity.fact = facts.id
         ))"""
 
+# The live facts stated at most `reach` turns before or after others, in the same session.
+NEIGHBOURS = """
+    select beside.id
+    from facts
+    join facts as beside on beside.namespace = facts.namespace and beside.session = facts.session
+        and beside.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
+    where facts.namespace = %(namespace)s and facts.id = any(%(bringing)b)
+        and (%(deep)s or beside.forgotten_at is null) and beside.superseded_at is null
+"""
+
 # Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
 # with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
 # as binary, which takes a third of the time. `hidden_because` says what a read shows, whether or not a pass has come.
-WEIGH = r"""
+WEIGH = rf"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session,
         case when session is null then -1 else coalesce(turn, -1) end as turn,
         date_part('epoch', coalesce(source_date, created_at)) as told_at, importance, base, coactivations,
@@ -87,19 +99,22 @@ WEIGH = r"""
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
+    where facts.namespace = %(namespace)s and facts.id = any(array(
+        select unnest(%(ids)b::uuid[]) union ({NEIGHBOURS})
+    ))
 """
 
+# The columns of a description in their order, and then those of the fact's activity (`activity.by_column`).
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
-        role, source_date, created_at, valid_until, decay_class,
-        nullif(valid_from, least(created_at, source_date)) as valid_from, forgotten_reason as deep,
+        role, source_date, created_at, nullif(valid_from, least(created_at, source_date)) as valid_from, valid_until,
+        nullif(decay_class, ''), forgotten_reason as deep,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
-        coalesce(
-            branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until) < %(silent_since)s, false
-        ) as stale
+        branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until)
+            < coalesce(date_part('epoch', %(silent_since)s::timestamptz), '-infinity'),
+        anchors.*, date_part('epoch', due_at) as due
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join anchors on anchors.namespace = facts.namespace and anchors.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
 """
 
@@ -256,6 +271,14 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """What answers show of facts, and the activity of those of them that are live."""
+
+    facts: dict[UUID, Description]
+    live: Activity
+
+
+@dataclass(frozen=True, slots=True)
 class Matches:
     """Facts that hold any of n terms: one row of `ranks` (by `ts_rank`) and a length in words for each."""
 
@@ -265,15 +288,25 @@ class Matches:
 
 
 def weigh(
-    db: Connection, namespace: int, ids: Sequence[UUID], query: Mapping[int, Vectors], scope: Scope
+    db: Connection,
+    namespace: int,
+    ids: Sequence[UUID],
+    query: Mapping[int, Vectors],
+    scope: Scope,
+    *,
+    bringing: Sequence[UUID] = (),
+    reach: int = 0,
 ) -> Candidates:
     """Return the candidates among `ids`, those included that a rule leaves out.
 
+    With them come what was stated at most `reach` turns before or after those `bringing` it, in the same session.
     `query` has the query's vector by dims, pooled as stored vectors are; it may be empty.
     """
     given: dict[str, Any] = {
         "namespace": namespace,
         "ids": list(ids),
+        "bringing": list(bringing),
+        "reach": reach,
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
     }
@@ -285,19 +318,24 @@ def weigh(
 
 def describe(
     db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
-) -> dict[UUID, Description]:
-    """Return what an answer shows of each of these facts; what is silent for longer than that instant is stale."""
-    with db.cursor(row_factory=class_row(Description)) as cursor:
-        rows = cursor.execute(
-            DESCRIBE, {"namespace": namespace, "ids": list(ids), "silent_since": silent_since}
-        ).fetchall()
-    return {found.id: found for found in rows}
+) -> Callable[[], Described]:
+    """Ask what answers show of these facts, and return what reads it; what is silent since before then is stale."""
+    given = {"namespace": namespace, "ids": list(ids), "silent_since": silent_since}
+    return partial(_described, db.execute(DESCRIBE, given, binary=True))
+
+
+def _described(cursor: Cursor) -> Described:
+    rows, shown = cursor.fetchall(), len(Description.__slots__)
+    columns = [column.name for column in cursor.description or ()][shown:]
+    retired = shown + columns.index("retired")
+    live = activity.by_column(columns, [row[shown:] for row in rows if not row[retired]])
+    return Described({row[0]: Description(*row[:shown]) for row in rows}, live)
 
 
 def matches(
     db: Connection, namespace: Namespace, terms: Sequence[str], chosen: Sequence[str], scope: Scope, budget: int
-) -> Matches:
-    """Return the facts that hold one of the `chosen` terms, with how often they hold each of `terms`."""
+) -> Callable[[], Matches]:
+    """Ask which facts hold one of the `chosen` terms, and how often each of `terms`; return what reads them."""
     own = quoted(f"namespace {namespace.id}")
     within = [quoted(f"tag {scope.filters.tag}")] if scope.filters.tag else []
     if not (namespace.alone and (within or chosen)):
@@ -310,7 +348,11 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters()
-    rows = db.execute(MATCHES, given, binary=True).fetchall()
+    return partial(_matches, db.execute(MATCHES, given, binary=True))
+
+
+def _matches(cursor: Cursor) -> Matches:
+    rows = cursor.fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
     return Matches(list(ids), list(ranks), list(lengths))
 

@@ -66,6 +66,7 @@ LIFT_LIMITS = """
 
 # What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
+CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """How PostgreSQL refuses; libpq gives no code of an error for what fails before a connection is there."""
@@ -151,6 +152,11 @@ def keep_plans(db: Connection) -> None:
     To plan what reads the candidates of a recall takes as long as a third of reading them.
     """
     db.execute(KEEP_PLANS)
+
+
+def custom_plans(db: Connection) -> None:
+    """Plan what follows in this transaction for its values again, after `keep_plans`."""
+    db.execute(CUSTOM_PLANS)
 
 
 def lift_limits(db: Connection) -> None:

@@ -169,16 +169,6 @@ FORGET = """
 """
 
 
-NEIGHBOURS = """
-    select beside.id
-    from facts
-    join facts as beside on beside.namespace = facts.namespace and beside.session = facts.session
-        and beside.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
-    where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
-        and (%(ever)s or beside.forgotten_at is null) and beside.superseded_at is null
-"""
-
-
 def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, bytes]:
     """Add facts; return id and hash of those that were new. What is said already, or has a known id, stays as it is."""
     columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
@@ -262,16 +252,6 @@ def forget(
         "run": run,
     }
     return db.execute(FORGET, given).rowcount
-
-
-def neighbours(db: Connection, namespace: int, ids: Sequence[UUID], reach: int, *, ever: bool = False) -> set[UUID]:
-    """Return the live facts stated at most `reach` turns before or after these facts, in the same session.
-
-    With `ever` forgotten ones are among them.
-    """
-    given = {"namespace": namespace, "ids": list(ids), "reach": reach, "ever": ever}
-    rows = db.execute(NEIGHBOURS, given, binary=True)
-    return {id_ for (id_,) in rows.fetchall()}
 
 
 LAST_TURN = "select max(turn) from facts where namespace = %(namespace)s and session = %(session)s"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
@@ -80,10 +81,15 @@ class Namespace:
     alone: bool = False
 
 
+def ask_for(db: Connection, name: str) -> psycopg.Cursor[Namespace]:
+    """Send the question for the namespace of that name; its row can be fetched later."""
+    cursor = db.cursor(row_factory=class_row(Namespace))
+    return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL})
+
+
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace of that name, or nothing if it has no fact yet."""
-    with db.cursor(row_factory=class_row(Namespace)) as cursor:
-        return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL}).fetchone()
+    return ask_for(db, name).fetchone()
 
 
 def find_or_add(db: Connection, name: str) -> Namespace:

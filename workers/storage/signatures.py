@@ -9,7 +9,7 @@ from psycopg import sql
 
 from workers.core.arrays import Bytes
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, Cursor, number
 
 BIT_HEADER = 4
 
@@ -137,11 +137,16 @@ def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Sco
 
     They are the live ones, or those of a scope.
     """
+    return dict(ask_nearest(db, namespace, query, limit, scope).fetchall())
+
+
+def ask_nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> Cursor:
+    """Send the search for what `nearest` returns; its rows can be fetched later."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if scope is not None and scope.selects:
-        return dict(db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True).fetchall())
+        return db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True)
     ever = scope is not None and scope.looks_back
-    return dict(db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True).fetchall())
+    return db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True)
 
 
 def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[float, int, int] | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import psycopg
 from psycopg import sql
 from psycopg.rows import class_row
 
@@ -104,7 +105,7 @@ OF_QUERY = """
     select word as lexeme, coalesce(facts, 0) as facts, word = any(stems) as stem
     from tsvector_to_array(stemmed(readable(%(query)s))) as stems
     cross join unnest(tsvector_to_array(words(%(query)s))) as word
-    left join lexemes on lexemes.namespace = %(namespace)s and lexeme = word
+    left join lexemes on lexemes.namespace = (select id from namespaces where name = %(name)s) and lexeme = word
 """
 
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
@@ -137,10 +138,15 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
     return number(db, COUNT, {"namespace": namespace, "now": now})
 
 
-def of_query(db: Connection, namespace: int, query: str) -> list[Term]:
+def ask_of_query(db: Connection, namespace: str, query: str) -> psycopg.Cursor[Term]:
+    """Send the question for a query's words in the namespace of that name; its rows can be fetched later."""
+    cursor = db.cursor(row_factory=class_row(Term))
+    return cursor.execute(OF_QUERY, {"name": namespace, "query": query})
+
+
+def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
     """Return a query's words; none for stop words."""
-    with db.cursor(row_factory=class_row(Term)) as cursor:
-        return cursor.execute(OF_QUERY, {"namespace": namespace, "query": query}).fetchall()
+    return ask_of_query(db, namespace, query).fetchall()
 
 
 def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """The answer: the facts that a recall returns, in order, with their scores."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,9 +16,7 @@ from workers.core.tiers import Tier
 from workers.memory.lifetime import Ending, endings
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.recall.scoring import Scores
-from workers.storage import activity
-from workers.storage.candidates import Candidate, Candidates, Description
-from workers.storage.connection import Connection
+from workers.storage.candidates import Candidate, Candidates, Described, Description
 from workers.storage.namespaces import Namespace
 
 
@@ -81,10 +78,9 @@ def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime
     return None if math.isinf(days) else now - timedelta(days=days)
 
 
-def ending(context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID]) -> dict[UUID, Ending]:
+def ending(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, Ending]:
     """Return when those of these facts end by themselves that are live, and why."""
-    rules = rules_of(context, hygiene(context, tenant.settings))
-    return endings(activity.read_live(db, tenant.id, ids), rules)
+    return endings(shown.live, rules_of(context, hygiene(context, tenant.settings)))
 
 
 def order(found: Candidates, scores: Scores) -> Ints:

@@ -1,5 +1,6 @@
 """The arms of recall: facts that share rare words with the query, and facts that mean the like."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -43,11 +44,18 @@ class Found:
         return {ids[i]: float(relevance[i]) for i in np.argsort(-relevance, kind="stable")[:most]}
 
 
-def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
-    """Return the facts of a namespace whose signatures are nearest to the (dims,) query's, each with its similarity."""
+def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[UUID, float]]:
+    """Send the search for the signatures of a namespace that are nearest to the (dims,) query's.
+
+    What it returns reads the facts that were found, each with its similarity.
+    """
     own = signature.encode(query[None, :])[0]
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
-    differing = signatures.nearest(db, namespace.id, own, ARM_SIZE, scope)
+    found = signatures.ask_nearest(db, namespace.id, own, ARM_SIZE, scope)
+    return lambda: _with_cosines(dict(found.fetchall()))
+
+
+def _with_cosines(differing: dict[UUID, float]) -> dict[UUID, float]:
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
     return dict(zip(differing, cosines.tolist(), strict=True))

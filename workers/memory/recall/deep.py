@@ -119,7 +119,7 @@ def _searched(context: Context, namespace: str, question: Question) -> Iterator[
 
 
 def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None) -> Promising:
-    terms = [term for term in words.of_query(db, tenant.id, text) if term.stem]
+    terms = [term for term in words.of_query(db, tenant.name, text) if term.stem]
     rarest = text_arm.informative(terms, deep.MOST_WORDS)
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))

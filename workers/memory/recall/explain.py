@@ -64,6 +64,12 @@ class Asked:
         return chosen
 
     @property
+    def chosen_ids(self) -> list[UUID]:
+        """Return the ids of the results, best first."""
+        ids: list[UUID] = self.weighed.seen[self.chosen]["id"].tolist()
+        return ids
+
+    @property
     def silent_since(self) -> datetime | None:
         """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
         return answer.silent_since(self.context, self.tenant, self.scope.now)
@@ -72,7 +78,7 @@ class Asked:
         """Return what the arms find in all there ever was: forgotten, superseded, whatever the filters."""
         scope = replace(self.scope, filters=NO_FILTERS, ever=True)
         text = text_arm.search(self.db, self.tenant, self.question.text, scope)
-        near = arms.vector_arm(self.db, self.tenant, self.query, scope) if self.query is not None else {}
+        near = arms.vector_arm(self.db, self.tenant, self.query, scope)() if self.query is not None else {}
         return Found(text, near, self.found.meaning)
 
     def read(self, ids: Sequence[UUID]) -> Candidates:
@@ -133,7 +139,7 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     Those that a rule hides have the score and the rank that they would have if it did not.
     """
     every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
-    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)
+    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
     return [
         {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
         for one in every
@@ -219,7 +225,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     # What a rule hides is looked for where the arms would have found it.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
-    shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)[id_]
+    shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)().facts[id_]
     rule = _rule(asked, rows[0])
     return {
         "id": str(id_),
@@ -262,7 +268,7 @@ def _rule(asked: Asked, one: Candidate) -> str | None:
 
 def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
     """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
-    terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.id, asked.question.text)]
+    terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text)]
     score = found.text.scores.get(id_)
     best = found.text.best
     return {

@@ -54,13 +54,13 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
         page = left[: asked.limit]
         ids = [found[place]["id"] for place in page]
-        shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))
-        ends = answer.ending(context, db, tenant, ids)
+        shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
+        ends = answer.ending(context, tenant, shown)
     tiers = scoring.current_tiers(found, now)
     results = [
         answer.result(
             found[place],
-            shown[found[place]["id"]],
+            shown.facts[found[place]["id"]],
             ends.get(found[place]["id"], NEVER),
             int(tiers[place]),
             float(believed[place]),
@@ -78,7 +78,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
 def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candidates:
     """Return the facts about the entity that no rule hides."""
     if scope.looks_back:
-        named = [term.lexeme for term in words.of_query(db, tenant, asked.entity)]
+        named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
         ids = entities.of_entity_ever(db, tenant, asked.entity, asked.key, named)
     else:
         ids = entities.of_entity(db, tenant, asked.entity, asked.key)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -11,7 +11,7 @@ from ebb.contract.faults import show
 
 from workers.context import Context
 from workers.coordination.timings import timed
-from workers.core import passages
+from workers.core import passages, ranking
 from workers.core.arrays import Vectors
 from workers.core.passages import Passage
 from workers.errors import EmbeddingError, NotFoundError
@@ -23,11 +23,11 @@ from workers.memory.recall.explain import Asked, compared
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import weigh
 from workers.memory.recall.text_arm import TextArm
-from workers.storage import candidates, namespaces
-from workers.storage.candidates import Description, Scope
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, reader, transaction
+from workers.storage import candidates, namespaces, words
+from workers.storage.candidates import Described, Description, Scope
+from workers.storage.connection import Connection, custom_plans, keep_plans, reader
 from workers.storage.namespaces import Namespace
-from workers.threads import beside
+from workers.storage.words import Term
 
 log = logging.getLogger(__name__)
 
@@ -60,38 +60,60 @@ def recall_many(
     with timed("recall embed"):
         vectors = _embed(context, questions)
     with reader(context.database_url) as db:
-        found: list[Recalled | NotFoundError] = []
-        for question, query in zip(questions, vectors, strict=True):
-            # Each in a transaction of its own: what one sets for its plans does not hold for the next.
-            with db.transaction():
-                try:
-                    found.append(_recall(context, db, namespace, question, query, now))
-                except NotFoundError as error:
-                    found.append(error)
-        return found
+        return [
+            _answered(context, db, namespace, question, query, now)
+            for question, query in zip(questions, vectors, strict=True)
+        ]
+
+
+def _answered(
+    context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
+) -> Recalled | NotFoundError:
+    """Answer one question in a transaction of its own: what it sets for its plans does not hold for the next.
+
+    Statements are sent as soon as they are known, and those that do not build upon each other are waited for together.
+    """
+    try:
+        with db.pipeline(), db.transaction():
+            answer = _recall(context, db, namespace, question, query, now)
+        return answer()  # what it shows has come with the commit
+    except NotFoundError as error:
+        return error
 
 
 def _recall(
     context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
-) -> Recalled:
+) -> Callable[[], Recalled]:
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     names = question.namespaces or (namespace,)
-    tenants = [tenant for name in names if (tenant := namespaces.find(db, name))]
+    keep_plans(db)
+    asked = [(namespaces.ask_for(db, name), words.ask_of_query(db, name, question.text)) for name in names]
+    tenants = [(tenant, terms.fetchall()) for found, terms in asked if (tenant := found.fetchone())]
     if question.namespaces and len(tenants) < len(names):
-        missing = sorted({*names} - {tenant.name for tenant in tenants})
+        missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
         raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
     if not tenants:
-        return _nothing(namespace, question, by_meaning=query is not None)
-    return _answer(compared([_asked(context, db, tenant, question, query, scope) for tenant in tenants]))
+        nothing = _nothing(namespace, question, by_meaning=query is not None)
+        return lambda: nothing
+    return _answer(compared([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
 
 
 def _asked(
-    context: Context, db: Connection, tenant: Namespace, question: Question, query: Vectors | None, scope: Scope
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    terms: Sequence[Term],
+    question: Question,
+    query: Vectors | None,
+    scope: Scope,
 ) -> Asked:
     """Return a question to one namespace with the candidates that it found there, in order."""
     query = query if query is not None and tenant.embedder == context.embedder.name else None
-    found = _search(context, db, tenant, question, query, scope)
+    custom_plans(db)
+    near = dict if query is None else arms.vector_arm(db, tenant, query, scope)
+    text = text_arm.begin(db, tenant, question.text, terms, scope)
+    found = _found(context, near, text, query)
     with timed("recall weigh"):
         weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
@@ -100,40 +122,39 @@ def _asked(
     return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, question.limit)
 
 
-def _search(
-    context: Context, db: Connection, tenant: Namespace, question: Question, query: Vectors | None, scope: Scope
+def _found(
+    context: Context, near: Callable[[], dict[UUID, float]], text: Callable[[], TextArm], query: Vectors | None
 ) -> Found:
-    """Return what the arms find, which search at the same time, on a connection each."""
-    if query is None:
-        return Found(_by_words(db, tenant, question, scope), {})
-    with beside(_by_meaning, context, tenant, query, scope) as near:
-        text = _by_words(db, tenant, question, scope)
-        return Found(text, near(), context.embedder.weight)
-
-
-def _by_words(db: Connection, tenant: Namespace, question: Question, scope: Scope) -> TextArm:
+    """Read what both arms found."""
+    with timed("recall vector"):
+        similar = near()
     with timed("recall text"):
-        return text_arm.search(db, tenant, question.text, scope)
+        return Found(text(), similar, ranking.EVEN if query is None else context.embedder.weight)
 
 
-def _by_meaning(context: Context, tenant: Namespace, query: Vectors, scope: Scope) -> dict[UUID, float]:
-    with timed("recall vector"), transaction(context.database_url, second=True, wait=READ_WAIT_SECONDS) as db:
-        return arms.vector_arm(db, tenant, query, scope)
+def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
+    """Ask for the best of what each namespace has, and on request for what was left out, or why one fact was.
 
-
-def _answer(every: Sequence[Asked]) -> Recalled:
-    """Return the best of what each namespace has, and on request what was left out, or why one fact was."""
+    What it returns reads them.
+    """
     question = every[0].question
-    found = [(place, result) for place, one in enumerate(every) for result in _results(one)]
-    best = sorted(found, key=lambda pair: -pair[1].score)[: question.limit]
+    found = [(place, float(one.weighed.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
+    best = sorted(found, key=lambda pair: -round(pair[1], 6))[: question.limit]
     taken = Counter(place for place, _ in best)
     every = [replace(one, taken=taken[place]) for place, one in enumerate(every)]
-    return Recalled(
-        [result for _, result in best],
+    shown = [candidates.describe(one.db, one.tenant.id, one.chosen_ids, one.silent_since) for one in every]
+    left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
+    why = None if question.why is None else explain.why_among(every, question.why)
+    return lambda: Recalled(
+        sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
         by_meaning=every[0].query is not None,
-        left_out=[out for one in every for out in explain.left_out(one)] if question.explain else None,
-        why=None if question.why is None else explain.why_among(every, question.why),
+        left_out=left_out,
+        why=why,
     )
+
+
+def _by_score(result: Result) -> float:
+    return -result.score
 
 
 def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
@@ -153,23 +174,22 @@ def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | No
     return [None if one.filters.tag else next(vectors) for one in questions]
 
 
-def _results(asked: Asked) -> list[Result]:
+def _results(asked: Asked, shown: Described) -> list[Result]:
     weighed, scores = asked.weighed, asked.weighed.scores
     places = asked.chosen
     chosen = weighed.seen[places]
-    shown = candidates.describe(asked.db, asked.tenant.id, chosen["id"].tolist(), asked.silent_since)
-    ends = answer.ending(asked.context, asked.db, asked.tenant, list(shown))
+    ends = answer.ending(asked.context, asked.tenant, shown)
     ranks = answer.ranks(scores) if asked.question.explain else None
     return [
         answer.result(
             one,
-            shown[one["id"]],
+            shown.facts[one["id"]],
             ends.get(one["id"], NEVER),
             tier,
             float(scores.total[place]),
             float(weighed.relevances[place]),
             weighed.found_by[place],
-            _passage(asked.found.text, shown[one["id"]]),
+            _passage(asked.found.text, shown.facts[one["id"]]),
             answer.parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,
         )

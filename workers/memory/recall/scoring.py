@@ -18,7 +18,7 @@ from workers.memory.recall import floor, stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
 from workers.memory.recall.question import Preferences, Question
-from workers.storage import candidates, facts, signatures
+from workers.storage import candidates, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, keep_plans
@@ -238,10 +238,10 @@ def weigh(
     bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
     around = surroundings(context, db, tenant, question, best, scope)
     keep_plans(db)
-    beside = facts.neighbours(db, tenant.id, bringing, len(CONTIGUITY), ever=scope.deep)
     brought = around.brought
-    ids = list(dict.fromkeys([*best, *beside, *brought]))
-    read = candidates.weigh(db, tenant.id, ids, pooled_queries(context, query), scope)
+    ids = list(dict.fromkeys([*best, *brought]))
+    queries, reach = pooled_queries(context, query), len(CONTIGUITY)
+    read = candidates.weigh(db, tenant.id, ids, queries, scope, bringing=bringing, reach=reach)
     seen = read[_visible(read)]
     cosines = similarities(seen, query)
     by_graph = {id_: what for id_, what in brought.items() if id_ not in best}

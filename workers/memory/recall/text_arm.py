@@ -1,6 +1,6 @@
 """The text arm of recall: facts that hold words of the question, scored by BM25, a long one by its best passage."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -91,14 +91,27 @@ def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> Te
 
     A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
     """
-    terms = informative(words.of_query(db, namespace.id, query), MOST_TERMS)
+    return begin(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
+
+
+def begin(
+    db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope
+) -> Callable[[], TextArm]:
+    """Send the search for the words of a query; return what reads and scores what it found, as `search` does."""
+    terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
-        return TextArm()
+        return TextArm
     chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
     matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
+    return lambda: _scored(db, namespace, query, terms, matches(), all_chosen=len(chosen) == len(terms))
+
+
+def _scored(
+    db: Connection, namespace: Namespace, query: str, terms: Sequence[Term], matches: Matches, *, all_chosen: bool
+) -> TextArm:
     names = capitalised(query, {term.lexeme for term in terms})
     found = _read(matches, len(terms))
-    all_read = len(chosen) == len(terms) and len(found.ids) < MOST_MATCHES
+    all_read = all_chosen and len(found.ids) < MOST_MATCHES
     asked = _question(found, terms, namespace, all_read=all_read)
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
