@@ -1,6 +1,7 @@
 """The answer: the facts that a recall returns, in order, with their scores."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
