@@ -179,6 +179,14 @@ def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory
     assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 
+def test_a_question_as_of_before_the_end_finds_what_sank_since(memory: Memory, sunk: UUID) -> None:
+    assert memory.ids("Where is the spare key?", at=20, as_of=day(20)) == []
+    assert memory.ids("Where is the spare key?", at=20, as_of=day(0.5)) == [sunk]
+    assert memory.ids("Where is the spare key?", at=20, as_of=day(2)) == []
+    assert memory.ids("Where is the spare key?", at=20, known_as_of=day(0.5)) == [sunk]
+    assert memory.ids("Where is the spare key?", at=20) == []
+
+
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:
     embed.reset(memory.context)
     assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]

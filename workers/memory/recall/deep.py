@@ -27,6 +27,7 @@ COMING_UP = 200
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
     """Return the facts that fit a question best, as `pipeline.recall` does, on request also of deep memory.
 
+    A question as of earlier has what is there as well, for it may not have ended by then.
     What comes up to be searched stays a tombstone until it is used, and sinks again with the next purge. Where an
     ordinary recall finds nothing, it counts how much there is in deep memory that fits. Questions whose best answer
     lies there are counted.
@@ -42,7 +43,8 @@ def recall_many(
 ) -> list[Recalled | NotFoundError]:
     """Return what `recall` returns or raises for each question."""
     for question in questions:
-        for name in question.namespaces or (namespace,) if question.deep else ():
+        wanted = question.deep or question.looks_before(now)
+        for name in question.namespaces or (namespace,) if wanted else ():
             _come_up(context, name, question)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [

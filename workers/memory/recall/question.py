@@ -45,6 +45,10 @@ class Question:
     deep: bool = False
     namespaces: tuple[str, ...] = ()
 
+    def looks_before(self, now: datetime) -> bool:
+        """Return whether it asks what was true or known before `now`, and so also what has ended since."""
+        return any(one is not None and one < now for one in (self.as_of, self.known_as_of))
+
     @property
     def looks_back(self) -> bool:
         """Return whether it asks what was true or known as of an instant."""
