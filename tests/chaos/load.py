@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from api.client import Client
+from tests.chaos import launch
 from tests.chaos.cells import (
     ACCEPTED,
     ACKNOWLEDGED,
@@ -38,8 +40,16 @@ MOST_SENT = 40
 IN_SEVERAL_TRANSACTIONS = (PLAN, JANITOR, CONSOLIDATE, INDEX, PURGE)
 """What may be half done when its caller stops waiting; so it is sent until it is answered."""
 
+STORE_MANY = "memory.store_many"
+"""Also done in several transactions, where it is a large batch."""
+
 NEVER_ACCEPTED = (LOOKUP, UNINDEX, *IN_SEVERAL_TRANSACTIONS)
 NEVER_ANSWERED = (TOUCH, "memory.regenerate")
+
+
+def may_be_half_done(task: str, arguments: dict[str, Any]) -> bool:
+    """Return whether a step may be done in part when its caller stops waiting."""
+    return task in IN_SEVERAL_TRANSACTIONS or (task == STORE_MANY and len(arguments["facts"]) > launch.SMALL)
 
 
 def take(client: Client, step: Step, rng: random.Random, over: threading.Event, *, patient: bool) -> None:
@@ -78,7 +88,7 @@ class Actor:
             for task, arguments in self.author.plan(cell):
                 step = Step(task, arguments, self.author.uuid())
                 cell.steps.append(step)
-                patient = task in IN_SEVERAL_TRANSACTIONS or rng.random() < 0.8
+                patient = may_be_half_done(task, arguments) or rng.random() < 0.8
                 take(client, step, rng, self.over, patient=patient)
                 if step.outcome != ACKNOWLEDGED:
                     break

@@ -200,9 +200,9 @@ def _under_load(
         for client in clients:
             client.stop(signal.SIGTERM)
     cells = [*work.cells, *probes]
-    at = _settle(system, cells, outcome)
     if scenario.loses_accepted:
         _doubt_accepted(cells)
+    at = _settle(system, cells, outcome)
     _describe(system, cells, outcome)
     if scenario.ledger:
         entries = ledger.noted(system.ledgers())
@@ -252,7 +252,7 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
     client = Client(system.redis_url)
     for cell in cells:
         for step in cell.steps:
-            if step.task in load.IN_SEVERAL_TRANSACTIONS and step.outcome == UNKNOWN:
+            if step.outcome == UNKNOWN and load.may_be_half_done(step.task, step.arguments):
                 _insist(client, step)
     until(lambda: _idle(system) and not _number(system, LACKING), "no task and no vector is missing", SETTLE_SECONDS)
     with own_keys(system.redis_url) as keys:
