@@ -251,11 +251,11 @@ class Sender:
         app.conf.update(
             broker_connection_max_retries=2,
             task_publish_retry_policy=GIVE_UP_SOON,
-            result_backend_transport_options={"retry_policy": GIVE_UP_SOON, "socket_timeout": 5},
             redis_socket_timeout=5.0,
             redis_socket_connect_timeout=2.0,
         )
         app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
+        app.conf.result_backend_transport_options |= {"retry_policy": GIVE_UP_SOON, "socket_timeout": 5}
         return app
 
 

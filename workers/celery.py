@@ -9,7 +9,7 @@ import click
 from celery import Celery
 from celery.signals import celeryd_init, import_modules, setup_logging
 
-from workers import clock, flower, logs, redaction
+from workers import clock, flower, logs, redaction, transport
 from workers.clock import Clock
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
@@ -160,6 +160,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
 
 settings = _load_settings()
+transport.install()
 app = _Ebb("ebb")
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 flower.guard(settings.flower_url)

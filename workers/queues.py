@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebb.celery import results_url
+from ebb.broker import celery_configuration
 from ebb.contract.operation import find
 from kombu.entity import Exchange, Queue
 from redis import Redis
@@ -81,11 +81,10 @@ def configuration(redis_url: str) -> dict[str, Any]:
         "health_check_interval": 10,
         "priority_steps": list(CLASSES),
     }
-    return {
-        "broker_url": redis_url,
-        "result_backend": results_url(redis_url),
-        "broker_transport_options": transport,
-        "result_backend_transport_options": transport,
+    servers = celery_configuration(redis_url)
+    return servers | {
+        "broker_transport_options": transport | servers["broker_transport_options"],
+        "result_backend_transport_options": transport | servers["result_backend_transport_options"],
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "task_queues": queues(),

@@ -1,12 +1,12 @@
 """Everything that an operator may set, read once from the environment variables `EBB_*`."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
+from ebb import broker
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -23,7 +23,6 @@ from workers.errors import SettingsError
 
 PREFIX = "EBB_"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
-REDIS_URL = re.compile(r"rediss?://[^/?\s]*(/\d*)?(\?\S*)?")
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
 
@@ -34,7 +33,7 @@ class Settings(BaseModel):
 
     # where things are
     database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
-    redis_url: str = Field("", description="Redis; empty: `ebb up` starts its own")
+    redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
     redis_fsync: Literal["everysec", "always"] = Field(
         "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"
     )
@@ -264,10 +263,8 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _addresses_can_be_read(self) -> Self:
         """Check them without repeating them, for they may hold passwords."""
-        if self.redis_url and not REDIS_URL.fullmatch(self.redis_url):
-            raise ValueError(
-                "EBB_REDIS_URL is no address of a Redis; give redis://:password@host:6379/0, or rediss:// for TLS"
-            )
+        if self.redis_url:
+            _check_broker(self.redis_url)
         if self.database_url and not _is_read_by_libpq(self.database_url):
             raise ValueError("EBB_DATABASE_URL cannot be read; give postgresql://user:password@host:5432/database")
         return self
@@ -315,6 +312,13 @@ class Settings(BaseModel):
             return cls.model_validate(_fields(given, environment))
         except ValidationError as error:
             raise SettingsError(_explain(error)) from None
+
+
+def _check_broker(given: str) -> None:
+    try:
+        broker.check(given)
+    except ValueError as error:
+        raise ValueError(f"EBB_REDIS_URL {error}") from None
 
 
 def _is_read_by_libpq(given: str) -> bool:

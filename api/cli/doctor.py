@@ -128,18 +128,12 @@ ROUTE = "let the program that sends them call `ebb.celery.configure(app)`, or na
 
 
 def _redis(settings: "Settings", _: "Client") -> str:
-    import redis  # noqa: PLC0415
-
     from workers.coordination import signals  # noqa: PLC0415
     from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
-    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.coordination.redis import open_redis, own_keys  # noqa: PLC0415
     from workers.queues import MAINTENANCE, RECALL, STORE, length_of  # noqa: PLC0415
 
-    with (
-        _answering(),
-        redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as server,
-        own_keys(settings.redis_url) as keys,
-    ):
+    with _answering(), open_redis(settings.redis_url) as server, own_keys(settings.redis_url) as keys:
         condition = condition_of(server)
         waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
         said = f"{condition}; waiting are {waiting}"

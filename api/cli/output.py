@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -192,4 +193,5 @@ def fail(error: EbbError, *, as_json: bool) -> None:
 def without_password(url: str) -> str:
     """Return the URL as it may be shown: with dots where the password was."""
     password = urlsplit(url).password
-    return url.replace(f":{password}@", ":•••@") if password else url
+    shown = url.replace(f":{password}@", ":•••@") if password else url
+    return re.sub(r"(sentinel_password=)[^&]*", r"\1•••", shown)

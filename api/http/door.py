@@ -13,7 +13,7 @@ from api.http.turns import Turns
 from api.transport import AWAY
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Found
-from workers.coordination.redis import own_keys, trouble
+from workers.coordination.redis import open_redis, own_keys, trouble
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import length_of, route
 from workers.settings import Settings
@@ -63,7 +63,7 @@ class Door:
     @cached_property
     def broker(self) -> Redis:
         """Return connections to the queues."""
-        return Redis.from_url(self.settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
+        return open_redis(self.settings.redis_url)
 
     def look_up(self, key: str | None) -> Found:
         """Return what a key opens; if Redis has lost the keys, workers publish them again from the tables.

@@ -17,12 +17,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
-import redis
+from ebb.broker import NO_CLUSTER
 from psycopg import sql
+from redis import RedisError
 
 from api.up import redis_programs
 from api.up.home import explain_full
 from api.up.privileges import admit, launched, system_user, write_private
+from workers.coordination.redis import open_redis
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
@@ -236,11 +238,12 @@ def postgres_fault(url: str) -> str | None:
 
 
 def redis_fault(url: str) -> str | None:
-    """Return why the Redis does not answer, or None if it does and has its data loaded."""
+    """Return why a Redis cannot be used, or None if it answers, has its data loaded and is no part of a cluster."""
     try:
-        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
-            client.ping()
-    except (redis.RedisError, ValueError) as error:
+        with open_redis(url, answer_seconds=5) as server:
+            if server.info("cluster").get("cluster_enabled"):
+                return f"it is a Redis Cluster, {NO_CLUSTER}; give a single Redis, or Sentinels"
+    except (RedisError, ValueError) as error:
         return str(error)
     return None
 

@@ -23,7 +23,7 @@ from psycopg import sql
 
 from api.client import Client
 from workers.coordination import bulk, outbox
-from workers.coordination.redis import own_keys
+from workers.coordination.redis import open_redis, own_keys
 from workers.queues import configuration, length_of
 
 ROOT = Path(__file__).parents[2]
@@ -169,7 +169,7 @@ class LiveSystem:
         return before or {}
 
     def _idle(self) -> bool:
-        with redis.Redis.from_url(self.redis_url) as queues:
+        with open_redis(self.redis_url) as queues:
             if any(length_of(queues, queue) for queue in ("recall", "store", "maintenance")):
                 return False
         if bulk.waiting(self.own_keys)["batches"]:

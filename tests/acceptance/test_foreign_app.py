@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 import redis
-from ebb.celery import results_url
+from ebb.broker import celery_configuration
 from live_system import LiveSystem, clean_environment
 
 pytestmark = pytest.mark.acceptance
@@ -49,7 +49,7 @@ def ask(live: LiveSystem, folder: Path, *calls: Call) -> list[Any]:
     environment = clean_environment({})
     del environment["PYTHONPATH"]
     done = subprocess.run(
-        [sys.executable, str(program), live.redis_url, results_url(live.redis_url)],
+        [sys.executable, str(program), live.redis_url, celery_configuration(live.redis_url)["result_backend"]],
         cwd=folder,
         env=environment,
         input=json.dumps(calls),

@@ -30,7 +30,7 @@ def test_text_search_knows_letters_and_case_beyond_ascii(postgres: servers.Postg
 def test_the_embedded_redis_keeps_what_it_accepts_and_wants_its_password(redis_server: servers.Redis) -> None:
     with redis.Redis.from_url(redis_server.url()) as client:
         assert client.config_get("appendonly") == {"appendonly": "yes"}
-    assert "authenticate" in str(servers.redis_fault(f"redis://127.0.0.1:{redis_server.port}/0"))
+    assert "Authentication required" in str(servers.redis_fault(f"redis://127.0.0.1:{redis_server.port}/0"))
     assert (redis_server.data / "password").stat().st_mode & 0o777 == 0o600
 
 

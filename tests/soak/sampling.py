@@ -13,11 +13,11 @@ from typing import Any, TextIO
 import psutil
 import psycopg
 import redis
-from ebb.celery import results_url
+from ebb.broker import RESULTS_AFTER
 
 from tests.soak.system import System
 from workers.coordination import bulk, outbox
-from workers.coordination.redis import own_keys
+from workers.coordination.redis import open_redis, own_keys
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 
 PROC = Path("/proc")
@@ -169,7 +169,7 @@ def _redis(system: System) -> dict[str, float]:
         found["keys that expire"] = float(sum(one["expires"] for one in keyspace.values()))
         whole = messages.info("memory")["used_memory"] / KIB / KIB
         found["redis MiB"] = whole
-        with redis.Redis.from_url(results_url(system.redis_url)) as results:
+        with open_redis(system.redis_url, RESULTS_AFTER) as results:
             found["redis MiB without keys that expire"] = whole - _expiring_mib(own) - _expiring_mib(results)
     return found
 

@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from redis import Redis
-
 from workers.context import Context
 from workers.coordination import embedder_pause, signals, timings
+from workers.coordination.redis import open_redis
 from workers.core import fidelity
 from workers.core.tiers import Tier
 from workers.errors import EbbError
@@ -83,7 +82,7 @@ QUEUES = (RECALL, STORE, MAINTENANCE)
 
 def note(context: Context, now: datetime) -> None:
     """Note how many tasks wait in each queue now, and how long writes have taken so far."""
-    with Redis.from_url(context.settings.redis_url, socket_timeout=5, socket_connect_timeout=2) as broker:
+    with open_redis(context.settings.redis_url) as broker:
         lengths = {queue: length_of(broker, queue) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
     with transaction(context.database_url) as db:

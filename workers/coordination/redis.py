@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ebb.celery import database_after, results_url
+from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.sentinel import Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
 from workers.errors import UnavailableError
@@ -78,14 +79,31 @@ def trouble(error: BaseException) -> str:
     return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
 
 
+def open_redis(
+    redis_url: str, after: int = 0, *, kind: type[Redis] = Redis, answer_seconds: float = ANSWER_SECONDS
+) -> Redis:
+    """Return connections to the database so many behind that of the messages, opened at first use.
+
+    Where the address names Sentinels, each new connection goes to the primary of that moment.
+    """
+    options: dict[str, Any] = {
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_timeout": answer_seconds,
+        "health_check_interval": 10,
+    }
+    named = sentinels(redis_url)
+    if named is None:
+        return kind.from_url(database_after(redis_url, after), **options)
+    asked = {**named.credentials, "socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": CONNECT_SECONDS}
+    login = {"username": named.username, "password": named.password, "db": named.database + after}
+    manager = Sentinel(named.hosts, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
+    primary: Redis = manager.master_for(named.master_name, redis_class=kind, **login, **options)  # type: ignore[no-untyped-call]
+    return primary
+
+
 def own_keys(redis_url: str) -> Redis:
     """Return connections to the database of Ebb's own keys, opened at first use."""
-    return OwnKeys.from_url(
-        database_after(redis_url, OWN_AFTER),
-        socket_connect_timeout=CONNECT_SECONDS,
-        socket_timeout=ANSWER_SECONDS,
-        health_check_interval=10,
-    )
+    return open_redis(redis_url, OWN_AFTER, kind=OwnKeys)
 
 
 def clock(redis: Redis) -> datetime:
@@ -96,7 +114,7 @@ def clock(redis: Redis) -> datetime:
 
 def drop_results(redis_url: str) -> None:
     """Drop the answers of tasks that were not fetched; a waiting caller is also sent its answer, and still gets it."""
-    with Redis.from_url(results_url(redis_url), socket_connect_timeout=CONNECT_SECONDS) as results:
+    with open_redis(redis_url, RESULTS_AFTER) as results:
         for key in results.scan_iter("celery-task-meta-*", count=1_000):
             results.delete(key)
 

@@ -6,36 +6,29 @@
 """
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
+from ebb.broker import celery_configuration
 from ebb.contract.operation import find
 
 if TYPE_CHECKING:
     from celery import Celery
 
-RESULTS_AFTER = 1
 
+def configure(app: "Celery", redis_url: str | None = None) -> None:
+    """Route tasks of Ebb to their queues, others as before, and take answers from where Ebb's workers leave them.
 
-def configure(app: "Celery") -> None:
-    """Route tasks of Ebb to their queues, others as before, and take answers from where Ebb's workers leave them."""
+    `redis_url` is the address of Ebb's broker, `EBB_REDIS_URL`; without it the app's own broker is Ebb's.
+
+    Raises:
+        ValueError: the address is none of a broker that Ebb can use.
+    """
     routes = app.conf.task_routes or ()
     app.conf.task_routes = (route, *(routes if isinstance(routes, list | tuple) else (routes,)))
-    app.conf.result_backend = results_url(app.conf.broker_url)
+    for name, value in celery_configuration(redis_url or app.conf.broker_url).items():
+        app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, str] | None:
     """Return the queue of a task of Ebb, nothing for another."""
     operation = find(name)
     return {"queue": operation.queue} if operation is not None else None
-
-
-def results_url(redis_url: str) -> str:
-    """Return the address of the results: the database behind that of the messages."""
-    return database_after(redis_url, RESULTS_AFTER)
-
-
-def database_after(redis_url: str, distance: int) -> str:
-    """Return the address of another database of the same Redis."""
-    parts = urlsplit(redis_url)
-    number = parts.path.strip("/")
-    return urlunsplit(parts._replace(path=f"/{(int(number) if number else 0) + distance}"))

@@ -1,0 +1,132 @@
+"""The broker's address: one Redis, one behind TLS, or the primary that Sentinels name.
+
+- `redis://:password@host:6379/0`
+- `rediss://:password@host:6380/0?ssl_ca_certs=/etc/ssl/redis.pem`: TLS; the server's certificate is checked unless
+  `ssl_cert_reqs=none` is given
+- `sentinel://:password@host-a:26379,host-b:26379,host-c:26379/0?master_name=mymaster`: the password is that of Redis;
+  `sentinel_username` and `sentinel_password` are those of the Sentinels
+
+The number is the database of the messages. Results are in the next one.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+RESULTS_AFTER = 1
+SENTINEL_PORT = 26379
+LAST_PORT = 65_535
+SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
+HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/\[\]]+)(?::(\d{1,5}))?")
+FORMS = (
+    "give redis://:password@host:6379/0, rediss:// for TLS, or "
+    "sentinel://:password@host-a:26379,host-b:26379/0?master_name=NAME"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """What asks Sentinels where the primary is: their addresses, and how Redis and they let one in."""
+
+    hosts: tuple[tuple[str, int], ...]
+    master_name: str
+    database: int
+    username: str | None
+    password: str | None
+    credentials: dict[str, str]
+    """`username` and `password` of the Sentinels themselves, where they have some."""
+
+
+def check(redis_url: str) -> None:
+    """Check an address without repeating it, for it may hold a password.
+
+    Raises:
+        ValueError: it is none that Ebb can use; the message says which it can.
+    """
+    parts = urlsplit(redis_url)
+    host = HOST.fullmatch(_hosts(parts) or "localhost")
+    if "cluster" in parts.scheme:
+        raise ValueError(f"is that of a Redis Cluster, {NO_CLUSTER}; {FORMS}")
+    if parts.scheme not in {"redis", "rediss", "sentinel"} or not re.fullmatch(r"(/\d*)?", parts.path):
+        raise ValueError(f"is no address of a Redis; {FORMS}")
+    if parts.scheme == "sentinel":
+        sentinels(redis_url)
+    elif host is None or int(host[2] or 0) > LAST_PORT:
+        raise ValueError(f"names no single host; {FORMS}")
+
+
+NO_CLUSTER = "which Celery's transport cannot use, because its keys would be spread over several servers"
+
+
+def sentinels(redis_url: str) -> Sentinels | None:
+    """Return the Sentinels that an address names, or None for one of a Redis.
+
+    Raises:
+        ValueError: hosts or the primary's name are missing, or an option is unknown.
+    """
+    parts = urlsplit(redis_url)
+    if parts.scheme != "sentinel":
+        return None
+    options = dict(parse_qsl(parts.query))
+    hosts = [HOST.fullmatch(host) for host in _hosts(parts).split(",")]
+    unknown = sorted(options.keys() - SENTINEL_OPTIONS)
+    if unknown or not options.get("master_name") or not all(hosts):
+        fault = f"has the unknown option {unknown[0]}" if unknown else "needs hosts and master_name"
+        raise ValueError(f"{fault}; {FORMS}")
+    return Sentinels(
+        tuple((host[1].strip("[]"), int(host[2] or SENTINEL_PORT)) for host in hosts if host),
+        options["master_name"],
+        _database(parts),
+        unquote(parts.username) if parts.username else None,
+        unquote(parts.password) if parts.password else None,
+        {name: options[f"sentinel_{name}"] for name in ("username", "password") if f"sentinel_{name}" in options},
+    )
+
+
+def celery_configuration(redis_url: str) -> dict[str, Any]:
+    """Return Celery's settings of where messages and results are, with the options that this broker needs.
+
+    Raises:
+        ValueError: as of `check`.
+    """
+    check(redis_url)
+    named = sentinels(redis_url)
+    options: dict[str, Any] = {} if named is None else {"master_name": named.master_name}
+    if named is not None and named.credentials:
+        options["sentinel_kwargs"] = named.credentials
+    return {
+        "broker_url": _celery_url(redis_url),
+        "result_backend": _celery_url(database_after(redis_url, RESULTS_AFTER)),
+        "broker_transport_options": options,
+        "result_backend_transport_options": options,
+    }
+
+
+def database_after(redis_url: str, distance: int) -> str:
+    """Return the address of another database of the same Redis."""
+    parts = urlsplit(redis_url)
+    return urlunsplit(parts._replace(path=f"/{_database(parts) + distance}"))
+
+
+def _celery_url(redis_url: str) -> str:
+    """Return the address as Celery reads it: each Sentinel by itself, and TLS with what is checked."""
+    parts, named = urlsplit(redis_url), sentinels(redis_url)
+    if named is not None:
+        account = parts.netloc.rpartition("@")[0]
+        login = f"{account}@" if account else ""
+        hosts = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in named.hosts)
+        return ";".join(f"sentinel://{login}{host}/{named.database}" for host in hosts)
+    if parts.scheme == "rediss":
+        options = {"ssl_cert_reqs": "required"} | dict(parse_qsl(parts.query))
+        return urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
+    return redis_url
+
+
+def _hosts(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
+def _database(parts: SplitResult) -> int:
+    number = parts.path.strip("/")
+    return int(number) if number else 0

@@ -1,0 +1,268 @@
+"""Other brokers than one plain Redis: Sentinels that fail over under load, and TLS."""
+
+import asyncio
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+import redis
+import trustme
+from kombu import pools
+from live_system import LiveSystem, eventually
+
+from api.up import redis_programs, servers
+from workers.coordination import outbox
+from workers.errors import EbbError
+
+pytestmark = pytest.mark.acceptance
+
+NAME = "ebb"
+SENTINELS = 3
+SENTINEL = """
+port {port}
+bind 127.0.0.1
+dir {folder}
+sentinel monitor ebb 127.0.0.1 {primary} 2
+sentinel auth-pass ebb {password}
+sentinel down-after-milliseconds ebb 1000
+sentinel failover-timeout ebb 5000
+"""
+
+
+@dataclass
+class Group:
+    """A primary, its replica, and the Sentinels that watch them."""
+
+    folder: Path
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    password: str = ""
+
+    def start(self) -> None:
+        """Start all, and return when a replica has everything and the Sentinels know of it and of one another."""
+        first = self._server("first")
+        self._server("second", "--replicaof", "127.0.0.1", str(first.port))
+        eventually(lambda: self.answer("first", "role")[2], "the replica is connected")
+        for number in range(SENTINELS):
+            self._sentinel(f"sentinel-{number}", first.port)
+        for number in range(SENTINELS):
+            eventually(lambda number=number: self._knows_all(f"sentinel-{number}"), "the Sentinels know each other")  # type: ignore[misc]
+
+    def _server(self, name: str, *options: str) -> servers.Redis:
+        server = servers.Redis(data=self.folder / name, port=servers.free_port())
+        if self.password:
+            server.data.mkdir()
+            (server.data / "password").write_text(self.password)
+        servers.prepare_redis(server)
+        self.password = (server.data / "password").read_text()
+        program = str(redis_programs.choose(server.data).path)
+        self._run(name, server.port, [program, str(server.configuration), "--masterauth", self.password, *options])
+        eventually(lambda: servers.redis_fault(server.url()) is None, f"{name} answers")
+        return server
+
+    def _sentinel(self, name: str, primary: int) -> None:
+        folder = self.folder / name
+        folder.mkdir()
+        port, path = servers.free_port(), folder / "sentinel.conf"
+        path.write_text(SENTINEL.format(port=port, folder=folder, primary=primary, password=self.password))
+        self._run(name, port, [str(redis_programs.choose(folder).path), str(path), "--sentinel"])
+        eventually(lambda: servers.port_is_free(port) is False, f"{name} listens")
+
+    def _run(self, name: str, port: int, command: list[str]) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.ports[name] = port
+
+    def _knows_all(self, sentinel: str) -> bool:
+        with redis.Redis(port=self.ports[sentinel], decode_responses=True) as asked:
+            (state,) = asked.sentinel_masters().values()
+        return int(state["num-other-sentinels"]) == SENTINELS - 1 and int(state["num-slaves"]) == 1
+
+    def answer(self, name: str, command: str) -> list[object]:
+        with redis.Redis(port=self.ports[name], password=self.password) as asked:
+            return list(asked.execute_command(command))
+
+    def url(self) -> str:
+        """Return the address that Ebb gets."""
+        hosts = ",".join(f"127.0.0.1:{self.ports[f'sentinel-{number}']}" for number in range(SENTINELS))
+        return f"sentinel://:{quote(self.password)}@{hosts}/0?master_name={NAME}"
+
+    def kill(self, name: str) -> None:
+        """End a server with SIGKILL."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[Group]:
+    group = Group(tmp_path)
+    try:
+        group.start()
+        yield group
+    finally:
+        group.stop()
+
+
+@contextmanager
+def system_at(database: str, redis_url: str, folder: Path) -> Iterator[LiveSystem]:
+    system = LiveSystem(database, redis_url, folder)
+    try:
+        system.start("all")
+        yield system
+    finally:
+        system.stop()
+
+
+class Load:
+    """A client that stores one fact after the other, and remembers which were answered or accepted."""
+
+    def __init__(self, system: LiveSystem, wait: bool) -> None:
+        self.system, self.wait = system, wait
+        self.sent: list[str] = []
+        self.acknowledged: set[str] = set()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._store)
+
+    def _store(self) -> None:
+        with self.system.client() as client:
+            while not self.done.wait(0.05):
+                fact = str(uuid4())
+                self.sent.append(fact)
+                try:
+                    client.store(f"Fact {fact} stands in the book.", id=fact, wait=self.wait)
+                except EbbError:
+                    continue
+                self.acknowledged.add(fact)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+
+def stored(system: LiveSystem) -> list[str]:
+    return [fact for fact, _ in system.facts("default")]
+
+
+def test_what_is_acknowledged_survives_a_failover_in_the_middle_of_load(
+    database_url: str, group: Group, tmp_path: Path
+) -> None:
+    with system_at(database_url, group.url(), tmp_path) as system:
+        with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
+            eventually(lambda: min(len(answered.acknowledged), len(accepted.acknowledged)) > 20, "load")
+            replicated = set(accepted.acknowledged)
+            with redis.Redis(port=group.ports["first"], password=group.password) as primary:
+                assert primary.wait(1, 0) == 1
+            group.kill("first")
+            before = len(answered.acknowledged), len(accepted.acknowledged)
+            eventually(lambda: len(answered.acknowledged) > before[0] + 20, "tasks are answered again")
+            eventually(lambda: len(accepted.acknowledged) > before[1] + 20, "writes are accepted again")
+        system.__dict__.pop("control").close()
+        pools.reset()  # what the test asks the workers by is connected with the server that is gone
+        eventually(lambda: swept(system), "what was accepted is stored")
+        system.settle()
+        found = stored(system)
+        assert len(found) == len(set(found))
+        assert answered.acknowledged <= set(found)
+        assert replicated <= set(found)
+        assert set(found) <= {*answered.sent, *accepted.sent}
+        with system.client() as client:
+            assert client.recall(f"Fact {found[0]} stands in the book.")["results"][0]["id"] == found[0]
+
+
+def swept(system: LiveSystem) -> bool:
+    """Return whether the outbox is empty; have what is left sent again, as beat has after some minutes."""
+    system.settle()
+    left = list(outbox.entries(system.own_keys))
+    for entry in left:
+        outbox.renew(system.own_keys, replace(entry, sent_at=0.0))
+    if left:
+        system.send("memory.sweep_outbox", {})
+    return not left
+
+
+# TLS --------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def behind_tls(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
+    """Run a door of TLS before a server of this machine; return its port, and the certificates to check it by."""
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    certificates = folder / "authority.pem"
+    authority.cert_pem.write_to_path(str(certificates))
+    opened: list[int] = []
+    stopping = asyncio.Event()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):
+                while data := await reader.read(65_536):
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            writer.transport.abort()
+
+    async def visit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+
+    async def serve() -> None:
+        server = await asyncio.start_server(visit, "127.0.0.1", 0, ssl=context)
+        opened.append(server.sockets[0].getsockname()[1])
+        await stopping.wait()
+        server.close()
+
+    with asyncio.Runner() as runner:
+        thread = threading.Thread(target=runner.run, args=(serve(),))
+        thread.start()
+        try:
+            eventually(lambda: opened, "the door is open")
+            yield opened[0], certificates
+        finally:
+            runner.get_loop().call_soon_threadsafe(stopping.set)
+            thread.join()
+
+
+def test_messages_answers_and_own_keys_travel_by_tls(
+    database_url: str, redis_server: servers.Redis, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        port, certificates = stack.enter_context(behind_tls(redis_server.port, tmp_path))
+        address = redis_server.url().replace("redis://", "rediss://").replace(str(redis_server.port), str(port))
+        assert "certificate" in str(servers.redis_fault(address))
+        system = stack.enter_context(
+            system_at(database_url, f"{address}?ssl_ca_certs={quote(str(certificates), safe='')}", tmp_path)
+        )
+        with system.client() as client:
+            fact = client.store("The key is under the stone.")["id"]
+            client.store("The stone is behind the shed.", wait=False)
+            assert client.recall("Where is the key?")["results"][0]["id"] == fact
+            eventually(lambda: len(stored(system)) == 2, "the accepted write is stored")
+
+
+def test_a_cluster_is_refused_with_the_reason(tmp_path: Path) -> None:
+    server = servers.Redis(data=tmp_path / "cluster", port=servers.free_port())
+    servers.prepare_redis(server)
+    program = str(redis_programs.choose(server.data).path)
+    command = [program, str(server.configuration), "--cluster-enabled", "yes"]
+    fault: Callable[[], str | None] = lambda: None if "Cluster" in str(servers.redis_fault(server.url())) else "wait"  # noqa: E731
+    with servers.running(command, tmp_path / "cluster.log", fault, servers.signal.SIGTERM):
+        assert "a Redis Cluster, which Celery's transport cannot use" in str(servers.redis_fault(server.url()))

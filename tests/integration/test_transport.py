@@ -1,0 +1,17 @@
+"""A channel whose connection is closed says so as Redis' own errors do, from which Celery recovers."""
+
+import pytest
+from kombu import Connection
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from workers import transport
+
+
+def test_a_channel_of_a_closed_connection_raises_an_error_of_connections(redis_url: str) -> None:
+    transport.install()
+    connection = Connection(redis_url)
+    channel = connection.default_channel
+    connection.close()
+    with pytest.raises(RedisConnectionError, match="closed before"):
+        channel.basic_ack("a message's tag")
+    assert issubclass(RedisConnectionError, connection.connection_errors)

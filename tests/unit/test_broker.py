@@ -1,0 +1,74 @@
+"""Addresses of the broker: one Redis, one behind TLS, or Sentinels; each as Celery and redis-py read it."""
+
+from typing import Any
+
+import pytest
+from celery import Celery
+from ebb import broker
+from ebb.celery import configure
+
+SENTINELS = "sentinel://:p%40ss@a:1,b,[::1]:3/2?master_name=main&sentinel_password=other"
+
+
+def configuration(address: str) -> dict[str, Any]:
+    return broker.celery_configuration(address)
+
+
+def test_results_are_in_the_database_behind_that_of_the_messages() -> None:
+    found = configuration("redis://:secret@host:6379/3")
+    assert (found["broker_url"], found["result_backend"]) == (
+        "redis://:secret@host:6379/3",
+        "redis://:secret@host:6379/4",
+    )
+
+
+def test_certificates_are_checked_unless_said_otherwise() -> None:
+    assert configuration("rediss://host/0")["broker_url"] == "rediss://host/0?ssl_cert_reqs=required"
+    unchecked = "rediss://host/0?ssl_cert_reqs=none"
+    assert configuration(unchecked)["broker_url"] == unchecked
+    assert configuration("rediss://host/0?ssl_ca_certs=/a b.pem")["result_backend"] == (
+        "rediss://host/1?ssl_cert_reqs=required&ssl_ca_certs=%2Fa%20b.pem"
+    )
+
+
+def test_celery_gets_each_sentinel_with_the_login_and_the_database() -> None:
+    found = configuration(SENTINELS)
+    assert found["broker_url"] == ("sentinel://:p%40ss@a:1/2;sentinel://:p%40ss@b:26379/2;sentinel://:p%40ss@[::1]:3/2")
+    assert found["result_backend"].count("/3") == 3
+    assert found["broker_transport_options"] == {"master_name": "main", "sentinel_kwargs": {"password": "other"}}
+
+
+def test_own_connections_get_the_same() -> None:
+    named = broker.sentinels(broker.database_after(SENTINELS, 2))
+    assert named == broker.Sentinels(
+        (("a", 1), ("b", 26379), ("::1", 3)), "main", 4, None, "p@ss", {"password": "other"}
+    )
+
+
+def test_a_celery_program_keeps_its_own_transport_options() -> None:
+    app = Celery(set_as_current=False)
+    app.conf.broker_transport_options = {"visibility_timeout": 7}
+    configure(app, SENTINELS)
+    assert app.conf.broker_transport_options == {
+        "visibility_timeout": 7, "master_name": "main", "sentinel_kwargs": {"password": "other"},
+    }  # fmt: skip
+    assert app.conf.broker_url.startswith("sentinel://")
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("redis+cluster://a:1/0", "Redis Cluster"),
+        ("redis://a:1,b:2/0", "no single host"),
+        ("redis://a:70000/0", "no single host"),
+        ("sentinel://a:1/0", "master_name"),
+        ("sentinel:///0?master_name=main", "needs hosts"),
+        ("sentinel://a/0?master_name=main&pasword=x", "unknown option pasword"),
+        ("amqp://a/0", "no address of a Redis"),
+        ("redis://a/first", "no address of a Redis"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_what_can(address: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault) as raised:
+        broker.check(address)
+    assert "give redis://" in str(raised.value)

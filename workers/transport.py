@@ -1,0 +1,53 @@
+"""Kombu's transports for Redis, whose channels stay closed once their connection is.
+
+Kombu's close a channel, and may then be asked for it again: by a second close of a connection whose server is away, or
+by a task that ends after the reconnect and acknowledges its message. With what is unacknowledged they then ask the
+connection for its address, which is gone, and Celery ends with an `AttributeError` instead of connecting again.
+"""
+
+from typing import Any
+
+from kombu.transport import TRANSPORT_ALIASES, redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+
+class _Channel(redis.Channel):
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        _check_open(self)
+        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _SentinelChannel(redis.SentinelChannel):
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        _check_open(self)
+        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
+        return found
+
+
+class Transport(redis.Transport):
+    """Messages in one Redis."""
+
+    Channel = _Channel
+
+
+class SentinelTransport(redis.SentinelTransport):
+    """Messages in the Redis that Sentinels name."""
+
+    Channel = _SentinelChannel
+
+
+def install() -> None:
+    """Have this process use these transports, whatever address it is given."""
+    TRANSPORT_ALIASES.update(
+        {
+            "redis": f"{__name__}:Transport",
+            "rediss": f"{__name__}:Transport",
+            "sentinel": f"{__name__}:SentinelTransport",
+        }
+    )
+
+
+def _check_open(channel: Any) -> None:
+    if channel.connection is None or channel.connection.client is None:
+        raise RedisConnectionError("This channel's connection was closed before.")
