@@ -1,0 +1,59 @@
+"""The messages of one conversation for a framework: kept exactly as they are, and remembered as turns beside that.
+
+The exact messages are items, for a framework wants its own objects back. The turns are what later questions find.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ebb.contract.values import MOST_FACTS
+from ebb.memory import Memory
+
+CHATS = "chats"
+AT_ONCE = 500
+"""Messages that are put in one call."""
+
+
+class History:
+    """The messages of a session, oldest first."""
+
+    def __init__(self, memory: Memory, session: str) -> None:
+        self._memory, self._path, self._session = memory, (CHATS, session), session
+
+    def read(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the messages, or the last ones of them."""
+        documents = [json.loads(one.document) for _, one in self._items()]
+        return documents if limit is None else documents[-limit:] if limit > 0 else []
+
+    def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
+        """Keep messages, and remember what they said; of both in this order a repeat adds nothing but the first."""
+        began = time.time_ns()
+        for start in range(0, len(messages), AT_ONCE):
+            items = [
+                {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
+                for place, one in enumerate(messages[start : start + AT_ONCE], start)
+            ]
+            self._memory.put_items(items)
+        for start in range(0, len(said), AT_ONCE):
+            self._memory.remember(said[start : start + AT_ONCE], session=self._session)
+
+    def pop(self) -> dict[str, Any] | None:
+        """Take the last message out and return it; what it said stays remembered."""
+        items = self._items()
+        if not items:
+            return None
+        key, last = items[-1]
+        self._memory.drop_item(self._path, key)
+        document: dict[str, Any] = json.loads(last.document)
+        return document
+
+    def clear(self) -> None:
+        """Take all messages out; what they said stays remembered."""
+        for key, _ in self._items():
+            self._memory.drop_item(self._path, key)
+
+    def _items(self) -> list[tuple[str, Any]]:
+        found = self._memory.items(self._path, limit=MOST_FACTS).items
+        return sorted((one.key, one) for one in found if tuple(one.path) == self._path)

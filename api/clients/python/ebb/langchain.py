@@ -1,0 +1,65 @@
+"""LangChain: the messages of a conversation, and a retriever over all that is remembered.
+
+>>> history = EbbChatMessageHistory(memory, "monday")
+>>> history.add_user_message("I moved to Leipzig.")
+>>> EbbRetriever(memory=memory).invoke("Where does she live?")[0].page_content
+'I moved to Leipzig.'
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    BaseMessage,
+    convert_to_openai_messages,
+    message_to_dict,
+    messages_from_dict,
+)
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field
+
+from ebb.history import History
+from ebb.memory import Memory
+
+
+class EbbChatMessageHistory(BaseChatMessageHistory):
+    """The messages of one session, such as `RunnableWithMessageHistory` takes; they are also remembered as turns."""
+
+    def __init__(self, memory: Memory, session: str) -> None:
+        super().__init__()
+        self._history = History(memory, session)
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares an attribute, and uses both
+        """Return the messages, oldest first."""
+        return list(messages_from_dict(self._history.read()))
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Keep messages, and remember what they say."""
+        said = convert_to_openai_messages(list(messages))
+        self._history.add([message_to_dict(one) for one in messages], said if isinstance(said, list) else [said])
+
+    def clear(self) -> None:
+        """Take the messages out; what they said stays remembered."""
+        self._history.clear()
+
+
+class EbbRetriever(BaseRetriever):
+    """Facts that fit a question, as documents, best first; `options` are those of `Memory.recall`."""
+
+    memory: Any
+    limit: int = 10
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        del run_manager
+        found = self.memory.recall(query, limit=self.limit, **self.options).results
+        return [Document(page_content=one.text, metadata=_known(one), id=str(one.id)) for one in found]
+
+
+def _known(fact: Any) -> dict[str, Any]:
+    known = fact.model_dump(mode="json", exclude_none=True)
+    return {name: value for name, value in known.items() if name not in ("id", "text")}

@@ -1,0 +1,46 @@
+"""LlamaIndex: a block of long-term memory for its `Memory`.
+
+>>> block = EbbMemoryBlock(memory=memory)
+>>> agent_memory = Memory.from_defaults(session_id="monday", memory_blocks=[block])
+
+What leaves the short-term memory is remembered, and what fits the last question of the user is put into the prompt.
+"""
+
+import asyncio
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import BaseMemoryBlock
+from pydantic import Field
+
+SESSION = "session_id"
+
+
+class EbbMemoryBlock(BaseMemoryBlock[str]):
+    """The facts that fit a conversation, as text; `options` are those of `Memory.context`."""
+
+    name: str = "ebb"
+    memory: Any
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
+        asked = next((one.content for one in reversed(messages or []) if one.role == "user" and one.content), None)
+        if asked is None:
+            return ""
+        return str((await asyncio.to_thread(self.memory.context, asked, **self.options)).context)
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        sessions: dict[Any, list[dict[str, Any]]] = {}
+        for one in messages:
+            said = {"role": one.role.value, "content": one.content or ""}
+            sessions.setdefault(one.additional_kwargs.get(SESSION), []).append(said)
+        for session, said_in_it in sessions.items():
+            await asyncio.to_thread(self.memory.remember, said_in_it, session=session)
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Return the context without its last lines, so much shorter; nothing if it would be empty."""
+        lines = content.splitlines()
+        removed = 0
+        while len(lines) > 2 and removed < tokens_to_truncate * 4:  # noqa: PLR2004 - the two lines of the wrapper
+            removed += len(lines.pop(-2)) + 1
+        return "\n".join(lines) if len(lines) > 2 else None  # noqa: PLR2004 - likewise

@@ -1,0 +1,79 @@
+"""Anthropic's memory tool on a real system: its commands on files that are items of a namespace."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ebb import Memory
+from frameworks import need
+from live_api import serving
+from live_system import LiveSystem
+
+need("anthropic", "anthropic.lib.tools")
+
+from anthropic.lib.tools import ToolError  # noqa: E402 - only where the framework is
+from ebb.anthropic import EbbMemoryTool  # noqa: E402
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
+
+NOTES = "/memories/notes/tea.md"
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+@pytest.fixture
+def tool(memory: Memory) -> EbbMemoryTool:
+    tool = EbbMemoryTool(memory)
+    assert tool.call({"command": "create", "path": NOTES, "file_text": "Sencha\nMira likes it\n"}).endswith(NOTES)
+    return tool
+
+
+def call(tool: EbbMemoryTool, command: str, **given: Any) -> str:
+    return str(tool.call({"command": command, **given}))
+
+
+def test_a_file_is_seen_with_its_lines_and_a_folder_with_its_files(tool: EbbMemoryTool) -> None:
+    assert tool.to_dict()["name"] == "memory"
+    assert "     1\tSencha\n     2\tMira likes it" in call(tool, "view", path=NOTES)
+    assert call(tool, "view", path=NOTES, view_range=[2, 2]).endswith("     2\tMira likes it")
+    listed = call(tool, "view", path="/memories")
+    assert [line.split("\t")[1] for line in listed.splitlines()[1:]] == [
+        "/memories", "/memories/notes/", "/memories/notes/tea.md",
+    ]  # fmt: skip
+
+
+def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memory) -> None:
+    call(tool, "str_replace", path=NOTES, old_str="Sencha", new_str="Gyokuro")
+    call(tool, "insert", path=NOTES, insert_line=1, insert_text="Uji\n")
+    assert "     1\tGyokuro\n     2\tUji\n     3\tMira likes it" in call(tool, "view", path=NOTES)
+    assert memory.items(["memories"], query="Who likes Gyokuro?").items[0].key == "tea.md"
+
+    call(tool, "rename", old_path="/memories/notes", new_path="/memories/old")
+    assert "Gyokuro" in call(tool, "view", path="/memories/old/tea.md")
+    call(tool, "delete", path="/memories/old")
+    assert call(tool, "view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
+    assert tool.clear_all_memory() == "All memory cleared"
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        ("view", {"path": "/memories/none.md"}),
+        ("view", {"path": "/etc/passwd"}),
+        ("view", {"path": "/memories/../etc"}),
+        ("create", {"path": NOTES, "file_text": "again"}),
+        ("str_replace", {"path": NOTES, "old_str": "Matcha", "new_str": "x"}),
+        ("str_replace", {"path": NOTES, "old_str": "e", "new_str": "x"}),
+        ("insert", {"path": NOTES, "insert_line": 9, "insert_text": "x"}),
+        ("delete", {"path": "/memories"}),
+        ("delete", {"path": "/memories/none.md"}),
+        ("rename", {"old_path": "/memories/none.md", "new_path": "/memories/x.md"}),
+    ],
+)
+def test_what_cannot_be_done_is_an_error_of_the_tool(tool: EbbMemoryTool, command: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ToolError):
+        call(tool, command, **given)

@@ -1,0 +1,60 @@
+"""CrewAI on a real system: a crew's memory remembers results and recalls what fits a task."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ebb import Memory
+from frameworks import need
+from live_api import serving
+from live_system import LiveSystem
+
+need("crewai", "crewai")
+
+from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402 - only where the framework is
+from ebb.crewai import EbbCrewMemory  # noqa: E402
+from pydantic import Field  # noqa: E402
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
+
+
+class Listening(BaseLLM):
+    """A model that keeps what it was shown, and answers the same always."""
+
+    shown: list[str] = Field(default_factory=list)
+
+    def call(self, messages: Any, *_: Any, **__: Any) -> str:
+        self.shown.append(str(messages))
+        return "Thought: I know.\nFinal Answer: Mira will sail to Zanzibar in May."
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def test_statements_are_remembered_recalled_and_forgotten(memory: Memory) -> None:
+    own = EbbCrewMemory(ebb=memory, source="crew")
+    stored = own.remember("Mira moved to Leipzig", categories=["home"], importance=0.9)
+    (found,) = own.recall("Who moved to Leipzig?")
+
+    assert stored is not None
+    assert (found.record.id, found.record.content) == (stored.id, "Mira moved to Leipzig")
+    assert found.score > 0.2
+    assert own.forget(record_ids=[stored.id]) == 1
+    assert own.recall("Who moved to Leipzig?") == []
+    assert EbbCrewMemory(ebb=memory, read_only=True).remember("Nothing") is None
+
+
+def test_a_crew_uses_it_and_keeps_its_results(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREWAI_TRACING_ENABLED", "false")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    memory.store("Mira gets seasick on ferries to Zanzibar")
+    llm = Listening(model="none")
+    agent = Agent(role="guide", goal="plan", backstory="a sailor", llm=llm)
+    task = Task(description="Plan how Mira gets to Zanzibar.", expected_output="a plan", agent=agent)
+    Crew(agents=[agent], tasks=[task], memory=EbbCrewMemory(ebb=memory)).kickoff()
+
+    assert any("Mira gets seasick on ferries to Zanzibar" in one for one in llm.shown)
+    assert any("Zanzibar in May" in one.text for one in memory.facts().facts)

@@ -1,0 +1,43 @@
+"""LangChain on a real system: messages come back as they were, and what they say is found."""
+
+from collections.abc import Iterator
+
+import pytest
+from ebb import Memory
+from ebb.langchain import EbbChatMessageHistory, EbbRetriever
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from live_api import serving
+from live_system import LiveSystem
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def test_messages_come_back_as_they_were_and_of_their_session_alone(memory: Memory) -> None:
+    call = {"name": "search", "args": {"q": "tea"}, "id": "call_1", "type": "tool_call"}
+    given = [HumanMessage("Which tea?"), AIMessage("", tool_calls=[call]), ToolMessage("Sencha", tool_call_id="call_1")]
+    history = EbbChatMessageHistory(memory, "monday")
+    history.add_messages(given)
+    history.add_ai_message("Sencha.")
+    EbbChatMessageHistory(memory, "tuesday").add_user_message("Hello")
+
+    assert history.messages[:3] == given
+    assert [one.content for one in history.messages] == ["Which tea?", "", "Sencha", "Sencha."]
+    history.clear()
+    assert history.messages == []
+    assert [one.content for one in EbbChatMessageHistory(memory, "tuesday").messages] == ["Hello"]
+
+
+def test_what_was_said_is_retrieved(memory: Memory) -> None:
+    EbbChatMessageHistory(memory, "monday").add_user_message("I moved to Leipzig.")
+    memory.store("The spare key hangs behind the kitchen clock", tags=["home"])
+
+    (found,) = EbbRetriever(memory=memory, limit=3).invoke("Who moved to Leipzig?")
+    assert (found.page_content, found.metadata["role"]) == ("I moved to Leipzig.", "user")
+    assert found.metadata["relevance"] > 0.2
+    assert EbbRetriever(memory=memory, options={"tag": "home"}).invoke("Who moved to Leipzig?") == []

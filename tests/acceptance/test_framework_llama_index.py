@@ -1,0 +1,55 @@
+"""LlamaIndex on a real system: what leaves the short-term memory is remembered, and comes back when it fits."""
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+from ebb import Memory as EbbMemory
+from frameworks import need
+from live_api import serving
+from live_system import LiveSystem
+
+need("llama-index", "llama_index.core.memory")
+
+from ebb.llama_index import EbbMemoryBlock  # noqa: E402 - only where the framework is
+from llama_index.core.base.llms.types import ChatMessage  # noqa: E402
+from llama_index.core.memory import Memory  # noqa: E402
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def ebb(live: LiveSystem, namespace: str) -> Iterator[EbbMemory]:
+    with serving(live) as client, EbbMemory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def test_what_leaves_the_short_term_memory_is_found_again(ebb: EbbMemory) -> None:
+    async def talk() -> str:
+        block = EbbMemoryBlock(memory=ebb)
+        memory = Memory.from_defaults(
+            session_id="monday", memory_blocks=[block], token_limit=80, chat_history_token_ratio=0.5,
+            token_flush_size=20,
+        )  # fmt: skip
+        await memory.aput_messages([ChatMessage(role="user", content="I moved to Leipzig in the spring.")])
+        for number in range(6):
+            await memory.aput_messages([
+                ChatMessage(role="assistant", content=f"Tell me more about the weather on day {number}."),
+                ChatMessage(role="user", content=f"On day {number} it rained all afternoon."),
+            ])  # fmt: skip
+        await memory.aput(ChatMessage(role="user", content="Who moved to Leipzig?"))
+        return "\n".join(str(one.content) for one in await memory.aget())
+
+    shown = asyncio.run(talk())
+    gc.collect()  # LlamaIndex leaves its SQLite connection open, which would fail the whole run at its end
+    assert "I moved to Leipzig in the spring." in shown
+    assert [one.session for one in ebb.facts(session="monday").facts][:1] == ["monday"]
+
+
+def test_a_context_that_is_too_long_loses_its_last_lines(ebb: EbbMemory) -> None:
+    block = EbbMemoryBlock(memory=ebb)
+    content = "<memory-context>\nfirst line of many\nsecond line of many\n</memory-context>"
+
+    assert asyncio.run(block.atruncate(content, 3)) == "<memory-context>\nfirst line of many\n</memory-context>"
+    assert asyncio.run(block.atruncate(content, 1_000)) is None

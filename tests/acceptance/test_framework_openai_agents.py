@@ -1,0 +1,70 @@
+"""OpenAI Agents SDK on a real system: a session's items come back exactly, and what they say is remembered."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ebb import Memory
+from frameworks import need
+from live_api import serving
+from live_system import LiveSystem
+
+need("openai-agents", "agents")
+
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage  # noqa: E402 - only where the framework is
+from agents.memory import Session  # noqa: E402
+from ebb.openai_agents import EbbSession  # noqa: E402
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText  # noqa: E402
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
+
+
+class Counting(Model):
+    """A model that answers how many items it was shown."""
+
+    async def get_response(self, *_: Any, **given: Any) -> ModelResponse:
+        text = ResponseOutputText(annotations=[], text=f"I saw {len(given['input'])} items.", type="output_text")
+        said = ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+        return ModelResponse(output=[said], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def test_a_run_goes_on_where_the_session_ended(memory: Memory) -> None:
+    config = RunConfig(tracing_disabled=True)
+    agent = Agent(name="a", model=Counting())
+    for question, answer in [("I moved to Leipzig.", "I saw 1 items."), ("Where am I?", "I saw 3 items.")]:
+        done = asyncio.run(Runner.run(agent, question, session=EbbSession(memory, "monday"), run_config=config))
+        assert done.final_output == answer
+
+    (found, *_) = memory.recall("Who moved to Leipzig?", role="user").results
+    assert found.text == "I moved to Leipzig."
+
+
+def test_items_come_back_exactly_in_order_and_can_be_taken_out(memory: Memory) -> None:
+    items: list[Any] = [
+        {"role": "user", "content": "Which tea?"},
+        {"type": "function_call", "call_id": "c", "name": "search", "arguments": '{"q": "tea"}'},
+        {"type": "function_call_output", "call_id": "c", "output": "Sencha"},
+    ]
+
+    async def use() -> None:
+        session = EbbSession(memory, "monday")
+        assert isinstance(session, Session)
+        await session.add_items(items)
+        assert await session.get_items() == items
+        assert await session.get_items(2) == items[1:]
+        assert await session.pop_item() == items[2]
+        assert await EbbSession(memory, "tuesday").pop_item() is None
+        await session.clear_session()
+        assert await session.get_items() == []
+
+    asyncio.run(use())

@@ -1,0 +1,61 @@
+"""Pydantic AI on a real system: an agent's model calls the tools, and what they do lasts."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from ebb import AsyncMemory, Memory
+from frameworks import need
+from live_api import serving
+from live_system import LiveSystem
+
+need("pydantic-ai", "pydantic_ai.models.function")
+
+from ebb.pydantic_ai import memory_tools  # noqa: E402 - only where the framework is
+from pydantic_ai import Agent  # noqa: E402
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart  # noqa: E402
+from pydantic_ai.models.function import AgentInfo, FunctionModel  # noqa: E402
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url)
+
+
+def calling(*calls: tuple[str, dict[str, str]]) -> FunctionModel:
+    """Return a model that calls tools one after the other, and answers what the last one returned."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert {one.name for one in info.function_tools} == {"recall", "remember", "forget"}
+        returned = [part for one in messages for part in one.parts if isinstance(part, ToolReturnPart)]
+        if len(returned) < len(calls):
+            return ModelResponse([ToolCallPart(*calls[len(returned)])])
+        return ModelResponse([TextPart(json.dumps(returned[-1].content))])
+
+    return FunctionModel(answer)
+
+
+def test_an_agent_remembers_recalls_and_forgets(url: str, namespace: str) -> None:
+    stated = {"text": "Mira lives in Leipzig", "entity": "Mira", "key": "home", "value": "Leipzig"}
+    with Memory(url, namespace=namespace) as memory:
+        tools = memory_tools(memory)
+        model = calling(("remember", stated), ("recall", {"query": "Where does Mira live?"}))
+        (found,) = json.loads(asyncio.run(Agent(model, toolsets=[tools]).run("Hello")).output)
+        assert found["text"] == "Mira lives in Leipzig"
+
+        agent = Agent(calling(("forget", {"id": found["id"]})), toolsets=[tools])
+        assert json.loads(asyncio.run(agent.run("Hello")).output) == "forgotten"
+        assert memory.facts().facts == []
+
+
+def test_the_tools_take_a_memory_for_asyncio_as_well(url: str, namespace: str) -> None:
+    async def run() -> str:
+        async with AsyncMemory(url, namespace=namespace) as memory:
+            agent = Agent(calling(("remember", {"text": "Anselm bakes rye bread"})), toolsets=[memory_tools(memory)])
+            return (await agent.run("Hello")).output
+
+    assert json.loads(asyncio.run(run())) == "added"
