@@ -43,6 +43,17 @@ INTERNAL = {
 """Tasks that are no operations of the contract."""
 
 
+# The text of a message is coded, so its headers are what matches; a large message does not leave Redis.
+OLDEST = """
+    local oldest = false
+    for _, key in ipairs(KEYS) do
+        local at = string.match(redis.call('lindex', key, -1) or '', '"ebb_sent_at": ?([%d.]+)')
+        if at and (not oldest or tonumber(at) < tonumber(oldest)) then oldest = at end
+    end
+    return oldest
+"""
+
+
 def queues() -> tuple[Queue, ...]:
     """Return the three queues, each with a key of its own: with the default key every message reaches them all."""
     exchange = Exchange("ebb", type="direct")
@@ -50,11 +61,23 @@ def queues() -> tuple[Queue, ...]:
 
 
 def length_of(broker: Redis, queue: str) -> int:
-    """Return how many tasks wait in a queue, which has a list for each priority."""
+    """Return how many tasks wait in a queue."""
     with broker.pipeline(transaction=False) as pipeline:
-        for priority in CLASSES:
-            pipeline.llen(f"{queue}{SEPARATOR}{priority}" if priority else queue)
+        for key in _lists(queue):
+            pipeline.llen(key)
         return sum(pipeline.execute())
+
+
+def age_of(broker: Redis, queue: str, now: float) -> float:
+    """Return for how many seconds the first of the tasks of callers has waited in a queue, 0 if none waits."""
+    lists = _lists(queue)
+    found: bytes | str | None = broker.eval(OLDEST, len(lists), *lists)
+    return max(0.0, now - float(found)) if found else 0.0
+
+
+def _lists(queue: str) -> list[str]:
+    """Return the lists of a queue, one for each priority."""
+    return [f"{queue}{SEPARATOR}{priority}" if priority else queue for priority in CLASSES]
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from api.transport import AWAY
 from workers.coordination import bulk, embedder_pause, outbox, regrets, signals, timings
 from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
-from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.queues import MAINTENANCE, RECALL, STORE, age_of
 
 log = logging.getLogger(__name__)
 
@@ -177,6 +177,9 @@ class _System:
     def _waiting(self) -> Iterator[Metric]:
         queues = {(queue,): self._door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
         yield _gauge("ebb_queue_tasks", "Tasks that wait", ["queue"], queues)
+        now = self._door.client.seconds()
+        ages = {(queue,): age_of(self._door.broker, queue, now) for (queue,) in queues}
+        yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ["queue"], ages)
         yield _gauge(
             "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
         )
@@ -191,7 +194,7 @@ class _System:
         )
         limits = {(name,): float(most) for name, most in self._door.settings.limits.items()}
         yield _gauge("ebb_limit", "What each namespace may have under way", ["setting"], limits)
-        alive = signals.alive(self._door.redis, self._door.client.seconds())
+        alive = signals.alive(self._door.redis, now)
         workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
         yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
 

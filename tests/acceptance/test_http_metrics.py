@@ -45,7 +45,7 @@ def test_the_metrics_cover_facts_queues_workers_and_how_long_things_take(alone: 
     }
     ((facts,),) = alone.rows("select count(*) from activity where not retired")
     assert sum(figures[f'ebb_facts_by_tier{{tier="{tier}"}}'] for tier in ("hot", "warm", "cold")) == facts
-    assert figures['ebb_queue_tasks{queue="recall"}'] == 0
+    assert figures['ebb_queue_tasks{queue="recall"}'] == figures['ebb_queue_seconds{queue="recall"}'] == 0
     assert figures['ebb_workers{queue="maintenance"}'] == 1
     assert figures["ebb_outbox_writes"] == 0
     assert figures["ebb_due_facts"] >= 0
