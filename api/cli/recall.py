@@ -24,7 +24,7 @@ PARTS = {"fit": "fit", "contiguity": "near", "graph": "links", "named": "name"}
 
 LEGEND = (
     "score = (fit + near + links + name) * said + alive + newer\n"
-    "fit: words and meaning together; meaning counts 0.4 with static, 0.2 with hashing, and half with other embedders\n"
+    "fit: words and meaning together; meaning counts 0.2 with hashing, 0.4 to 0.5 with static, half with others\n"
     "near: facts stored just before and after. links: linked facts, and facts about entities in the question\n"
     "name: the fact begins with a name in the question. said: its role and the salience of its content\n"
     "alive: how strong, recent, certain and important it is. undecayed: its rank without that part\n"

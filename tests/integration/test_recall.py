@@ -241,7 +241,7 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     parts = [one.explain or {} for one in found]
     columns = {key: [part[key] for part in parts] for key in parts[0]}
     text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
-    fused = ranking.fuse(text, similarity, memory.context.embedder.weight)
+    fused = ranking.fuse(text, similarity, memory.context.embedder.weights[0])
     sums = [
         (part["fit"] + part["contiguity"] + part["named"]) * part["role"] * (1 + part["salience"]) + part["prior"]
         for part in parts

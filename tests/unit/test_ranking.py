@@ -19,6 +19,7 @@ from workers.core.ranking import (
     fuse,
     min_max,
     prior,
+    share_of_meaning,
     vector_score,
 )
 
@@ -184,3 +185,10 @@ def test_the_documented_text_scores_are_scaled_among_those_that_match() -> None:
     assert scored == pytest.approx([0.0, 0.0, 0.3, 0.6])
     alone = documented_score(np.array([0.0, 2.0]), nothing[:2], nothing[:2], np.zeros(2, np.int64), nothing[:2])
     assert alone == pytest.approx([0.0, 0.6])
+
+
+def test_the_share_of_meaning_follows_the_length_of_what_a_namespace_holds() -> None:
+    weights = 0.5, 0.3
+    shares = [share_of_meaning(weights, words) for words in (1, 40, np.sqrt(40 * 200), 200, 5_000)]
+    assert shares == pytest.approx([0.5, 0.5, 0.4, 0.3, 0.3])
+    assert share_of_meaning((0.2, 0.2), 100) == 0.2

@@ -4,10 +4,11 @@ Words are scored by Okapi BM25 with the inverse document frequency of Lucene (Ro
 Relevance Framework: BM25 and Beyond", 2009).
 
 The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
-fusion. Each has half of the weight, unless the embedder's own weight of similarity is lower. Time and strength enter as
+fusion. Each has half of the weight, unless the embedder's own share of similarity is lower. Time and strength enter as
 one bounded term, since multiplying by age hides what is right. `documented_score` is the source's composite instead.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,6 +40,13 @@ def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: 
 
 EVEN = 0.5
 """The share of each arm in relevance, where nothing is known against it."""
+
+SHORT, LONG = 40, 200
+"""From how many words of a namespace's mean fact, stems and written forms, the embedder's share of long texts begins to
+count, and from how many it counts alone."""
+
+LEAST_SPREAD = 0.3
+"""Between the most and the least similar of candidates there is at least so much, a few times a signature's error."""
 
 CONTIGUITY = (0.3, 0.15)
 """What a fact gains from the scores of facts stated one and two turns before and after it."""
@@ -85,6 +93,16 @@ class Vitality:
     idle_days: Floats
 
 
+def share_of_meaning(weights: tuple[float, float], mean_words: float) -> float:
+    """Return the share of similarity in a namespace whose facts have so many words on average.
+
+    `weights` are those of short and of long texts; between, it follows the logarithm of the length.
+    """
+    short, long = weights
+    length = math.log(max(mean_words, 1.0) / SHORT) / math.log(LONG / SHORT)
+    return short + (long - short) * min(max(length, 0.0), 1.0)
+
+
 def min_max(values: Floats) -> Floats:
     """Return values scaled to [0, 1] within themselves; a single or common value becomes 1."""
     if values.size == 0:
@@ -94,15 +112,20 @@ def min_max(values: Floats) -> Floats:
 
 
 def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Floats:
-    """Return relevance in [0, 1]: min-max text score and min-max similarity, which has `meaning` as its share.
+    """Return how well facts fit, in [0, 1]: min-max text score and scaled similarity, which has `meaning` as its share.
 
     An arm that found nothing, all zeros, adds nothing instead of ones; what the other found counts half then.
+    Similarities that are all nearly the same are not drawn apart: between two copies a signature's error would decide.
     """
     alone = not (np.any(text_scores != 0) and np.any(similarities != 0))
     share = EVEN if alone else meaning
-    arms = [min_max(arm) if np.any(arm != 0) else np.zeros_like(arm) for arm in (text_scores, similarities)]
-    relevance: Floats = (1 - share) * arms[0] + share * arms[1]
-    return relevance
+    text = min_max(text_scores) if np.any(text_scores != 0) else np.zeros_like(text_scores)
+    similar = np.zeros_like(similarities)
+    if np.any(similarities != 0):
+        high = float(similarities.max())
+        similar = 1 - (high - similarities) / max(high - float(similarities.min()), LEAST_SPREAD)
+    fit: Floats = (1 - share) * text + share * similar
+    return fit
 
 
 def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:

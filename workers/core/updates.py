@@ -37,7 +37,7 @@ SHARED = 0.3
 NEARLY_AS_GOOD = 0.7
 """What share of the outdated statement's score the newer one has at least."""
 
-ABOVE = 1e-6
+ABOVE = 2e-6
 """By how much the newer one's score is raised above the older one's."""
 
 

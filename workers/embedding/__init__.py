@@ -40,8 +40,8 @@ class Embedder(Protocol):
         """The length of every vector."""
 
     @property
-    def weight(self) -> float:
-        """The share of a fact's relevance that its similarity deserves, beside the words that it shares, in [0, 1]."""
+    def weights(self) -> tuple[float, float]:
+        """The shares of similarity, beside shared words, in how well facts fit, in [0, 1]: of short texts, of long."""
 
     @property
     def batch(self) -> int:

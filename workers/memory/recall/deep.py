@@ -68,7 +68,8 @@ def _come_up(context: Context, namespace: str, question: Question) -> None:
         if found.ids:
             by_words = np.array(found.words)
             similar = np.array(found.similarities)
-            promise = ranking.fuse(by_words, similar, context.embedder.weight)
+            meaning = ranking.share_of_meaning(context.embedder.weights, found.mean_words)
+            promise = ranking.fuse(by_words, similar, meaning)
             best = np.argsort(-promise, kind="stable")[:COMING_UP]
             deep.surface(db, tenant, [found.ids[place] for place in best])
 
@@ -135,5 +136,5 @@ def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | No
         [term.lexeme for term in rarest],
         [term.facts for term in rarest],
         tenant.counted_facts,
-        tenant.counted_words / max(tenant.counted_facts, 1) or 1.0,
+        tenant.mean_words or 1.0,
     )

@@ -129,7 +129,9 @@ def _found(
     with timed("recall vector"):
         similar = near()
     with timed("recall text"):
-        return Found(text(), similar, ranking.EVEN if query is None else context.embedder.weight)
+        by_words = text()
+    meaning = ranking.share_of_meaning(context.embedder.weights, by_words.stems.question.mean_words)
+    return Found(by_words, similar, ranking.EVEN if query is None else meaning)
 
 
 def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:

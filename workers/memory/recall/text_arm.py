@@ -167,8 +167,9 @@ def _question(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all
     frequencies = (found.times > 0).sum(axis=0)
     if not all_read:
         frequencies = np.maximum(frequencies, [term.facts for term in terms])
-    mean = namespace.counted_words / namespace.counted_facts if namespace.counted_facts else found.mean_length
-    return Question(frequencies, max(namespace.counted_facts, len(found.ids)), mean)
+    return Question(
+        frequencies, max(namespace.counted_facts, len(found.ids)), namespace.mean_words or found.mean_length
+    )
 
 
 def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUID, Bools], *, complete: bool) -> Stems:
