@@ -108,3 +108,10 @@ def test_neither_a_lookup_nor_a_recall_with_a_tag_embeds_anything(memory: Memory
     assert found(blind, "user") == ["Dark mode"]
     assert [one.text for one in blind.ask("dark mode", tag="ui").results] == ["Dark mode"]
     assert "embedder" not in vars(blind.context)
+
+
+def test_blanks_around_a_name_are_no_part_of_it(memory: Memory) -> None:
+    id_ = memory.add("Mira is here.", entity=" Mira ", key=" place", value="Riga")
+    for entity in ("mira", " Mira "):
+        found, _ = recall.lookup(memory.context, Lookup(entity=entity, key="place "), day(0))
+        assert [one.id for one in found] == [id_]

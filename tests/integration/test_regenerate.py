@@ -95,3 +95,15 @@ def test_regeneration_can_be_switched_off(faded: Memory) -> None:
     check_embedder(without.context)
     assert without.regenerate(id_, at=365) == []
     assert faded.row(id_)["fidelity"] == FINGERPRINT
+
+
+def test_without_reinforcement_a_hit_keeps_what_it_restores_through_the_next_pass(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    quiet = faded.having(decay_reinforce_on_query=False)
+    before = faded.row(id_)
+    assert quiet.touch(id_, at=365).faded == [id_]
+    quiet.regenerate(id_, at=365)
+    quiet.decay(365)
+    row = faded.row(id_)
+    assert (row["fidelity"], row["coactivations"]) == (FULL, before["coactivations"])
+    assert row["base"] < before["base"]

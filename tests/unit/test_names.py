@@ -26,6 +26,7 @@ names = st.lists(words, min_size=1, max_size=4).map(" ".join)
         ("ask (Project Alpha) about it", "Project Alpha"),
         ("mail ana@example.org, please", "ana@example.org"),
         ("the Ministry of Very Silly Walks", "Ministry of Very Silly Walks"),
+        ("the Society for the Protection of Small Harbour Birds", "Society for the Protection of Small Harbour Birds"),
     ],
 )
 def test_a_name_in_the_text_is_among_the_phrases(text: str, name: str) -> None:
@@ -56,7 +57,14 @@ def test_there_are_no_more_than_wanted_and_each_once(text: str, most: int) -> No
 
 
 def test_short_phrases_come_first() -> None:
-    assert phrases("a b c", most=4) == ["a", "b", "c", "a b"]
+    assert phrases("x y z", most=4) == ["x", "y", "z", "x y"]
+
+
+def test_a_name_behind_a_long_prompt_is_found_however_many_words_it_has() -> None:
+    prompt = " ".join(f"word{number}, then" for number in range(95))
+    assert "spare key" in phrases(f"{prompt} where is the spare key")
+    name = "Society for the Protection of Small Harbour Birds"
+    assert name in phrases(f"{prompt} {prompt} {prompt} what did the {name} write?")
 
 
 @pytest.mark.parametrize("text", ["." * 60_000, "a." * 30_000, "a " * 30_000, ("a" * 99 + " ") * 600])

@@ -186,6 +186,8 @@ def touch_within(
     anchors = found.rows.anchors
     if context.settings.decay_reinforce_on_query:
         anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
+    elif context.settings.regeneration_enabled:
+        anchors = _seen_again(anchors, at)
     anchors = confirmed(anchors, found.rows, at, always=False)
     touched = _write(context, db, tenant, found, anchors, at, recalls=1)
     return Touched(touched.ids, touched.only(_faded(touched.anchors)).ids)
@@ -209,6 +211,16 @@ def drop_old_uses(context: Context) -> int:
 def _faded(anchors: Anchors) -> Bools:
     less: Bools = (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
     return less
+
+
+def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
+    """Return anchors where what had faded begins to fade from now on, no stronger than it is.
+
+    Its vector is about to be made again, which the next pass would take back at once.
+    """
+    renewed, faded = strengthened(anchors, at, 0.0, coactivations=0), _faded(anchors)
+    base = np.where(faded, renewed.base, anchors.base)
+    return replace(anchors, base=base, last_seen_at=np.where(faded, renewed.last_seen_at, anchors.last_seen_at))
 
 
 def salience(anchors: Anchors, at: datetime) -> Floats:

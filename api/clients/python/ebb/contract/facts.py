@@ -19,6 +19,7 @@ from ebb.contract.values import (
     Kind,
     Metadata,
     Name,
+    Named,
     Role,
     Session,
     Share,
@@ -29,8 +30,8 @@ from ebb.contract.values import (
 )
 
 Category = Annotated[Name | None, Field(description="such as preference, decision or fact")]
-Entity = Annotated[Name | None, Field(description="the person or thing that it is about")]
-Key = Annotated[Name | None, Field(description="which of the entity's properties, such as phone")]
+Entity = Annotated[Named | None, Field(description="the person or thing that it is about")]
+Key = Annotated[Named | None, Field(description="which of the entity's properties, such as phone")]
 PropertyValue = Annotated[Value | None, Field(description="that property's value")]
 Summary = Annotated[Value | None, Field(description="what is shown in place of a long text")]
 Source = Annotated[Name | None, Field(description="where it comes from")]

@@ -18,6 +18,7 @@ from ebb.contract.values import (
     Limit,
     ListLimit,
     Name,
+    Named,
     Names,
     Namespaces,
     Query,
@@ -62,8 +63,8 @@ class Filters(Params):
     kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
     role: Annotated[Role | None, Field(description="only what the user, assistant, system or tool said")] = None
     pinned: Annotated[Flag | None, Field(description="only facts that are pinned, or with false only others")] = None
-    entity: Annotated[Name | None, Field(description="only facts about this person or thing, in any case")] = None
-    key: Annotated[Name | None, Field(description="only facts about this property, in any case")] = None
+    entity: Annotated[Named | None, Field(description="only facts about this person or thing, in any case")] = None
+    key: Annotated[Named | None, Field(description="only facts about this property, in any case")] = None
     session: Annotated[Session | None, Field(description="only facts of this conversation")] = None
     source: Annotated[Name | None, Field(description="only facts from this source, such as the path of a file")] = None
     tier: Annotated[
@@ -137,8 +138,8 @@ class Lookup(Question):
     Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
     """
 
-    entity: Annotated[Name, Field(description="the person or thing that facts are about, in any case")]
-    key: Annotated[Name | None, Field(description="which of its properties; else all")] = None
+    entity: Annotated[Named, Field(description="the person or thing that facts are about, in any case")]
+    key: Annotated[Named | None, Field(description="which of its properties; else all")] = None
     tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
     limit: Annotated[ListLimit | None, Field(description="how many facts at most; else all")] = None
     cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None

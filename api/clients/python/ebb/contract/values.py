@@ -261,6 +261,7 @@ def _once(tags: list[str]) -> list[str]:
 
 Text = Annotated[str, BeforeValidator(storable)]
 Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(_not_blank)]
+Named = Annotated[Name, AfterValidator(str.strip)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
