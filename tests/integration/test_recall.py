@@ -482,12 +482,3 @@ def test_one_arm_that_fails_fails_the_recall(memory: Memory) -> None:
     memory.rows("alter table signatures rename column signature to renamed")
     with pytest.raises(UndefinedColumn):
         memory.ask(PARAPHRASE)
-
-
-def test_of_two_twins_the_stronger_one_is_first_also_where_the_other_has_only_a_signature(memory: Memory) -> None:
-    order = ["The kettle whistles at dawn.", "At dawn the kettle whistles.", "Whistles the kettle at dawn?"]
-    hot, *cold = [memory.add(text) for text in order]
-    memory.touch(hot, at=1)
-    memory.rows("delete from vectors where fact = any(%s) returning fact", cold)
-    memory.rows("update activity set fidelity = 32767 where fact = any(%s) returning fact", cold)
-    assert memory.ids("a kettle that whistles", at=1)[0] == hot

@@ -192,3 +192,10 @@ def test_the_share_of_meaning_follows_the_length_of_what_a_namespace_holds() -> 
     shares = [share_of_meaning(weights, words) for words in (1, 40, np.sqrt(40 * 200), 200, 5_000)]
     assert shares == pytest.approx([0.5, 0.5, 0.4, 0.3, 0.3])
     assert share_of_meaning((0.2, 0.2), 100) == 0.2
+
+
+def test_similarities_that_are_nearly_the_same_hardly_decide() -> None:
+    alike = fuse(np.array([1.0, 1.0]), np.array([0.90, 0.87]), 0.5)
+    assert alike.tolist() == pytest.approx([1.0, 0.95])
+    apart = fuse(np.array([1.0, 1.0]), np.array([0.90, 0.30]), 0.5)
+    assert apart.tolist() == pytest.approx([1.0, 0.5])
