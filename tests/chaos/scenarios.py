@@ -285,7 +285,7 @@ def _count_words(system: System, cells: list[Cell]) -> None:
 
 
 def _insist(client: Client, step: Step) -> None:
-    over = threading.Event()
+    over, step.sent = threading.Event(), 0  # the load may have sent it as often as it does, while Redis was away
     load.take(client, step, random.Random(step.task_id), over, patient=True)
     if step.outcome == UNKNOWN:
         raise TimeoutError(f"{step.task} was not answered: {step.answer}")

@@ -5,11 +5,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from ebb.contract.recall import Lookup
 from memory import Memory, day
 
 from workers.admin import branches, purge
 from workers.coordination import regrets
-from workers.memory import embed, restore
+from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
 from workers.storage import packing
 
@@ -185,6 +186,12 @@ def test_a_question_as_of_before_the_end_finds_what_sank_since(memory: Memory, s
     assert memory.ids("Where is the spare key?", at=20, as_of=day(2)) == []
     assert memory.ids("Where is the spare key?", at=20, known_as_of=day(0.5)) == [sunk]
     assert memory.ids("Where is the spare key?", at=20) == []
+
+
+def test_what_was_known_of_an_entity_before_the_end_is_looked_up(memory: Memory, sunk: UUID) -> None:
+    for as_of, found in ((20, []), (0.5, [sunk])):
+        results, _ = recall.lookup(memory.context, Lookup(entity="Mira", as_of=day(as_of)), day(20))
+        assert [one.id for one in results] == found
 
 
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:

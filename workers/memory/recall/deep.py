@@ -43,9 +43,8 @@ def recall_many(
 ) -> list[Recalled | NotFoundError]:
     """Return what `recall` returns or raises for each question."""
     for question in questions:
-        wanted = question.deep or question.looks_before(now)
-        for name in question.namespaces or (namespace,) if wanted else ():
-            _come_up(context, name, question)
+        for name in question.namespaces or (namespace,):
+            come_up(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
         one if isinstance(one, NotFoundError) else _counted(context, namespace, question, one)
@@ -63,7 +62,10 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
     return found
 
 
-def _come_up(context: Context, namespace: str, question: Question) -> None:
+def come_up(context: Context, namespace: str, question: Question, now: datetime) -> None:
+    """Make what may fit a question the tombstones that it was, if it asks for deep memory or as of before `now`."""
+    if not (question.deep or question.looks_before(now)):
+        return
     with _searched(context, namespace, question) as (db, tenant, found):
         if found.ids:
             by_words = np.array(found.words)

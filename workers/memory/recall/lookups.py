@@ -12,8 +12,9 @@ from workers.context import Context
 from workers.core import confidence
 from workers.core.arrays import Floats
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, scoring
+from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
+from workers.memory.recall.question import Question
 from workers.storage import candidates, entities, namespaces, words
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection, reading
@@ -45,6 +46,8 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     after = cursors.place(asked.cursor, Cursor)
     scope = Scope(now, Filters(tag=asked.tag), asked.as_of or asked.known_as_of, asked.known_as_of)
     began = after.at if after else now
+    named = Question(f"{asked.entity} {asked.key or ''}", as_of=asked.as_of, known_as_of=asked.known_as_of)
+    deep.come_up(context, asked.namespace, named, now)
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
