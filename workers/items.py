@@ -281,7 +281,7 @@ def _scored(
     read = candidates.weigh(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
-    meaning = ranking.share_of_meaning(context.embedder.weights, text.stems.question.mean_words)
+    meaning = ranking.by_length(context.embedder.weights, text.stems.question.mean_words)
     fused = ranking.fuse(by_words, cosines, meaning)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
     held = stems.held(db, tenant.id, text.stems, read["id"].tolist())

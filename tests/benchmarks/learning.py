@@ -117,7 +117,7 @@ class _Memory:
         """Return the best texts with their features, in the order of the weights."""
         found = self._words.terms("", question)
         similarities = (self._vectors @ self._embedder.embed_queries([question])[0]).astype(np.float64)
-        meaning = ranking.share_of_meaning(self._embedder.weights, found.mean_words)
+        meaning = ranking.by_length(self._embedder.weights, found.mean_words)
         order = np.argsort(-ranking.fuse(found.scores, similarities, meaning), kind="stable")[:CANDIDATES]
         seen = relevance.Question(found.document_frequencies, len(self._texts), found.mean_words)
         return [self._texts[i] for i in order], relevance.features(seen, found.held[order], similarities[order])

@@ -13,13 +13,13 @@ from workers.core.ranking import (
     DOCUMENTED_MIN_COSINE,
     DOCUMENTED_MIN_SCORE,
     Vitality,
+    by_length,
     contiguity,
     documented_score,
     dynamic_salience,
     fuse,
     min_max,
     prior,
-    share_of_meaning,
     vector_score,
 )
 
@@ -187,11 +187,11 @@ def test_the_documented_text_scores_are_scaled_among_those_that_match() -> None:
     assert alone == pytest.approx([0.0, 0.6])
 
 
-def test_the_share_of_meaning_follows_the_length_of_what_a_namespace_holds() -> None:
+def test_the_by_length_follows_the_length_of_what_a_namespace_holds() -> None:
     weights = 0.5, 0.3
-    shares = [share_of_meaning(weights, words) for words in (1, 40, np.sqrt(40 * 200), 200, 5_000)]
+    shares = [by_length(weights, words) for words in (1, 40, np.sqrt(40 * 200), 200, 5_000)]
     assert shares == pytest.approx([0.5, 0.5, 0.4, 0.3, 0.3])
-    assert share_of_meaning((0.2, 0.2), 100) == 0.2
+    assert by_length((0.2, 0.2), 100) == 0.2
 
 
 def test_similarities_that_are_nearly_the_same_hardly_decide() -> None:

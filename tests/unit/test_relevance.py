@@ -49,3 +49,8 @@ def test_weights_have_the_signs_that_their_names_promise(weights: Weights) -> No
 def test_weights_belong_to_an_embedder() -> None:
     assert of_embedder("hashing:char3-5-log-centred:256") is HASHING
     assert of_embedder("local:all-MiniLM-L6-v2:384") is STATIC
+
+
+def test_the_default_floor_is_higher_where_facts_are_long() -> None:
+    assert [relevance.floor_of_embedder("static:x:256", words) for words in (10, 1_000)] == [0.2, 0.3]
+    assert [relevance.floor_of_embedder("hashing:256", words) for words in (10, 1_000)] == [0.1, 0.2]

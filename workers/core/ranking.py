@@ -42,8 +42,7 @@ EVEN = 0.5
 """The share of each arm in relevance, where nothing is known against it."""
 
 SHORT, LONG = 40, 200
-"""From how many words of a namespace's mean fact, stems and written forms, the embedder's share of long texts begins to
-count, and from how many it counts alone."""
+"""How many words, stems and written forms, facts have on average where they are short, and where they are long."""
 
 LEAST_SPREAD = 0.3
 """Between the most and the least similar of candidates there is at least so much, a few times a signature's error."""
@@ -93,12 +92,12 @@ class Vitality:
     idle_days: Floats
 
 
-def share_of_meaning(weights: tuple[float, float], mean_words: float) -> float:
-    """Return the share of similarity in a namespace whose facts have so many words on average.
+def by_length(values: tuple[float, float], mean_words: float) -> float:
+    """Return what holds where facts have so many words on average, of values for short and for long ones.
 
-    `weights` are those of short and of long texts; between, it follows the logarithm of the length.
+    Between, it follows the logarithm of the length.
     """
-    short, long = weights
+    short, long = values
     length = math.log(max(mean_words, 1.0) / SHORT) / math.log(LONG / SHORT)
     return short + (long - short) * min(max(length, 0.0), 1.0)
 

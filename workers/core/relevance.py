@@ -49,9 +49,9 @@ STATIC = Weights(
 """The same for static vectors; the nearest to those of models, too."""
 
 
-FLOOR_OF_HASHING, FLOOR = 0.1, 0.2
-"""What the best result must reach by default. It leaves out the answers to most questions of other conversations, and
-costs less than a point of recall@10."""
+FLOORS_OF_HASHING, FLOORS = (0.1, 0.2), (0.2, 0.3)
+"""What the best result must reach by default, where facts are short and where they are long, which hold words of any
+question. It leaves out the answers to most questions of other conversations, and costs a point of recall@10 at most."""
 
 FEW_WORDS, ENOUGH_WORDS = 20, 10_000
 """How many words all facts of a namespace need so that a word that none has says anything, and so that it says all.
@@ -64,9 +64,9 @@ def of_embedder(name: str) -> Weights:
     return HASHING if name.startswith("hashing:") else STATIC
 
 
-def floor_of_embedder(name: str) -> float:
-    """Return the default floor for an embedder by its name."""
-    return FLOOR_OF_HASHING if name.startswith("hashing:") else FLOOR
+def floor_of_embedder(name: str, mean_words: float) -> float:
+    """Return the default floor for an embedder by its name, where facts have so many words on average."""
+    return ranking.by_length(FLOORS_OF_HASHING if name.startswith("hashing:") else FLOORS, mean_words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def come_up(context: Context, namespace: str, question: Question, now: datetime)
         if found.ids:
             by_words = np.array(found.words)
             similar = np.array(found.similarities)
-            meaning = ranking.share_of_meaning(context.embedder.weights, found.mean_words)
+            meaning = ranking.by_length(context.embedder.weights, found.mean_words)
             promise = ranking.fuse(by_words, similar, meaning)
             best = np.argsort(-promise, kind="stable")[:COMING_UP]
             deep.surface(db, tenant, [found.ids[place] for place in best])
@@ -86,7 +86,7 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words)
     similar = np.nan_to_num(np.array(found.similarities))
     weights = relevance.of_embedder(context.embedder.name)
-    least = floor.usual_least(context, context.embedder.name, question)
+    least = floor.usual_least(context, context.embedder.name, question, found.mean_words)
     fitting = relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= least
     return min(int(fitting.sum()), question.limit)
 

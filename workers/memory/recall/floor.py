@@ -34,16 +34,16 @@ def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) ->
 
 def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the relevance that the best result must have, which is less where meaning was not searched."""
-    usual = usual_least(context, tenant.embedder or "", question)
+    usual = usual_least(context, tenant.embedder or "", question, found.text.stems.question.mean_words)
     if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
 
 
-def usual_least(context: Context, embedder: str, question: Question) -> float:
+def usual_least(context: Context, embedder: str, question: Question, mean_words: float) -> float:
     """Return the floor where both arms search: as asked, else as set, else what the embedder deserves."""
     chosen = context.settings.min_relevance if question.min_relevance is None else question.min_relevance
-    return relevance.floor_of_embedder(embedder) if chosen is None else chosen
+    return relevance.floor_of_embedder(embedder, mean_words) if chosen is None else chosen
 
 
 def fitting(

@@ -130,7 +130,7 @@ def _found(
         similar = near()
     with timed("recall text"):
         by_words = text()
-    meaning = ranking.share_of_meaning(context.embedder.weights, by_words.stems.question.mean_words)
+    meaning = ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words)
     return Found(by_words, similar, ranking.EVEN if query is None else meaning)
 
 
