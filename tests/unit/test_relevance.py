@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.relevance import HASHING, STATIC, Question, Weights, of_embedder, relevance
+from workers.core.relevance import HASHING, STATIC, Question, Weights, floor_of_embedder, of_embedder, relevance
 
 
 def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0) -> Question:
@@ -52,5 +52,5 @@ def test_weights_belong_to_an_embedder() -> None:
 
 
 def test_the_default_floor_is_higher_where_facts_are_long() -> None:
-    assert [relevance.floor_of_embedder("static:x:256", words) for words in (10, 1_000)] == [0.2, 0.3]
-    assert [relevance.floor_of_embedder("hashing:256", words) for words in (10, 1_000)] == [0.1, 0.2]
+    assert [floor_of_embedder("static:x:256", words) for words in (10, 1_000)] == [0.2, 0.3]
+    assert [floor_of_embedder("hashing:256", words) for words in (10, 1_000)] == [0.1, 0.2]
