@@ -1,43 +1,11 @@
-"""Threads: run a function in a thread beside the caller, or for a limited time."""
+"""Threads: run a function in a thread for a limited time."""
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
-from typing import ParamSpec, TypeVar
+from threading import Thread
+from typing import TypeVar
 
-Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-
-MOST_THREADS = 4
-"""As many as there are connections in a process's pool."""
-
-_threads: dict[int, ThreadPoolExecutor] = {}
-_beginning = Lock()
-
-
-@contextmanager
-def beside(
-    function: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs
-) -> Iterator[Callable[[], Answer]]:
-    """Run a function beside the block; what the block is given waits for its answer, or raises what it raised.
-
-    If the block fails, the function is not waited for; it must end by itself.
-    """
-    running: Future[Answer] = _own_threads().submit(function, *given, **named)
-    try:
-        yield running.result
-    finally:
-        running.cancel()
-
-
-def _own_threads() -> ThreadPoolExecutor:
-    with _beginning:
-        if os.getpid() not in _threads:
-            _threads[os.getpid()] = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="ebb-beside")
-        return _threads[os.getpid()]
 
 
 def within(seconds: float, function: Callable[[], Answer]) -> Answer:

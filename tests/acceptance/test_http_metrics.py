@@ -50,7 +50,7 @@ def test_the_metrics_cover_facts_queues_workers_and_how_long_things_take(alone: 
     assert figures["ebb_outbox_writes"] == 0
     assert figures["ebb_due_facts"] >= 0
     assert figures['ebb_forgotten_facts{reason="asked"}'] >= 1
-    for arm in ("all", "embed", "text", "vector", "weigh"):
+    for arm in ("all", "embed", "search", "weigh"):
         assert figures[f'ebb_recall_seconds_count{{arm="{arm}"}}'] >= 1
     assert figures["ebb_write_to_readable_seconds_count"] >= 1
     assert figures["ebb_write_to_readable_seconds_sum"] > 0

@@ -138,7 +138,8 @@ MATCHES = f"""
 """
 
 # A text's stems stand first among its own words, but behind those of category, entity, key and value, which are there
-# twice (`search_lexemes`); `before` is the last place of these.
+# twice (`search_lexemes`); `before` is the last place of these. Other words than the stems leave the tsvector before it
+# is unnested, which would take ten times as long; in it all have the same weight.
 PLACES = """
     select id, lexeme, positions, before
     from facts
@@ -149,8 +150,8 @@ PLACES = """
             cross join unnest(own.positions) as place
         ) end as before
     ) as named
-    cross join unnest(search) as word (lexeme, positions, weights)
-    where namespace = %(namespace)s and id = any(%(ids)b) and lexeme = any(%(stems)s)
+    cross join unnest(ts_filter(setweight(search, 'A', %(stems)s::text[]), '{a}')) as word (lexeme, positions, weights)
+    where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
 SHARED = """

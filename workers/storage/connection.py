@@ -27,7 +27,7 @@ WAIT_SECONDS = 8.0
 """How long a caller waits for a connection."""
 
 READ_WAIT_SECONDS = 2.5
-"""The same where a user waits for the answer: a recall needs two, and its task has eight seconds for all."""
+"""The same where a user waits for the answer: its task has eight seconds for all."""
 
 TRANSACTION_SECONDS = 65.0
 """A task ends after a minute, so a transaction that takes longer belongs to a process or host that hangs."""
@@ -65,6 +65,8 @@ LIFT_LIMITS = """
 """
 
 # What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
+BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
+
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
@@ -115,19 +117,55 @@ def reading(url: str) -> Iterator[Connection]:
 
 @contextmanager
 def reader(url: str) -> Iterator[Connection]:
-    """Give a connection on which each `db.transaction()` is one as of `reading`, for several reads in a row.
+    """Give a connection on which each `db.transaction()`, or `in_pipeline`, is one as of `reading`.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
     with transaction(url, wait=READ_WAIT_SECONDS) as db:
-        db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        db.autocommit, db.isolation_level = True, psycopg.IsolationLevel.REPEATABLE_READ
         try:
             yield db
         finally:
             if not db.closed:
-                db.isolation_level = None
+                db.autocommit, db.isolation_level = False, None
+
+
+@contextmanager
+def beside(url: str) -> Iterator[Connection]:
+    """Give a second connection, in autocommit, which works on what it was sent while the caller waits for the first.
+
+    Raises:
+        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
+    with transaction(url, second=True, wait=READ_WAIT_SECONDS) as db:
+        db.autocommit = True
+        try:
+            with db.pipeline():
+                yield db
+        finally:
+            if not db.closed:
+                db.autocommit = False
+
+
+@contextmanager
+def in_pipeline(db: Connection) -> Iterator[None]:
+    """Have a `reader` see one state of the database, and wait only where rows are fetched.
+
+    What was sent and not fetched by then has come when the block ends, together with the commit. psycopg's own
+    transactions wait for their beginning and twice at their end.
+    """
+    try:
+        with db.pipeline():
+            db.execute(BEGIN)
+            yield
+            db.execute(COMMIT)
+    except BaseException:
+        if not db.closed:
+            db.rollback()
+        raise
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
-from uuid import UUID
 
 from ebb.contract.faults import show
 
@@ -25,11 +25,14 @@ from workers.memory.recall.scoring import weigh
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, namespaces, words
 from workers.storage.candidates import Described, Description, Scope
-from workers.storage.connection import Connection, custom_plans, keep_plans, reader
+from workers.storage.connection import Connection, beside, custom_plans, in_pipeline, keep_plans, reader
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
 log = logging.getLogger(__name__)
+
+LARGE = 5_000
+"""Facts of a namespace from which on a search by meaning takes longer than a second connection costs."""
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
@@ -74,7 +77,7 @@ def _answered(
     Statements are sent as soon as they are known, and those that do not build upon each other are waited for together.
     """
     try:
-        with db.pipeline(), db.transaction():
+        with in_pipeline(db):
             answer = _recall(context, db, namespace, question, query, now)
         return answer()  # what it shows has come with the commit
     except NotFoundError as error:
@@ -110,10 +113,8 @@ def _asked(
 ) -> Asked:
     """Return a question to one namespace with the candidates that it found there, in order."""
     query = query if query is not None and tenant.embedder == context.embedder.name else None
-    custom_plans(db)
-    near = dict if query is None else arms.vector_arm(db, tenant, query, scope)
-    text = text_arm.begin(db, tenant, question.text, terms, scope)
-    found = _found(context, near, text, query)
+    with timed("recall search"):
+        found = _search(context, db, tenant, terms, question, query, scope)
     with timed("recall weigh"):
         weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
@@ -122,16 +123,25 @@ def _asked(
     return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, question.limit)
 
 
-def _found(
-    context: Context, near: Callable[[], dict[UUID, float]], text: Callable[[], TextArm], query: Vectors | None
+def _search(
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    terms: Sequence[Term],
+    question: Question,
+    query: Vectors | None,
+    scope: Scope,
 ) -> Found:
-    """Read what both arms found."""
-    with timed("recall vector"):
-        similar = near()
-    with timed("recall text"):
-        by_words = text()
-    meaning = ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words)
-    return Found(by_words, similar, ranking.EVEN if query is None else meaning)
+    """Return what both arms find; in a large namespace each searches on a connection of its own, at the same time."""
+    large = query is not None and tenant.counted_facts >= LARGE
+    custom_plans(db)
+    with beside(context.database_url) if large else nullcontext(db) as other:
+        near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
+        text = text_arm.begin(db, tenant, question.text, terms, scope)
+        by_words, similar = text(), near()
+    if query is None:
+        return Found(by_words, similar)
+    return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
 
 
 def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
