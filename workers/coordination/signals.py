@@ -92,9 +92,13 @@ def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> lis
 def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     """Return when a task was first delivered, so that its second delivery does the same at the same instant."""
     key = f"{FIRST_SEEN}:{task_id}"
-    with suppress(RefusedError):  # a full Redis must not keep workers from working off what it holds
-        redis.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
-    stored = redis.get(key)
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.set(key, now.isoformat(), nx=True, ex=FIRST_SEEN_SECONDS)
+        pipeline.get(key)
+        # a full Redis, which refuses the first, must not keep workers from working off what it holds
+        _, stored = pipeline.execute(raise_on_error=False)
+    if isinstance(stored, RedisError):
+        raise stored
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
 
 
