@@ -1,11 +1,14 @@
 """What a recall costs: against the bare scan or probe of the same signatures, and over ever more namespaces."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
+import psycopg
 from psycopg import sql
+from psycopg.waiting import Wait
 
 from tests.benchmarks import accuracy, data, naive
 from tests.benchmarks.figures import Answers, console, quantile, seconds, split
@@ -163,10 +166,37 @@ def _whole(answers: Answers, context: Context, size: Size, where: str, most: flo
     answers.details[f"plan, {where}"] = plan
     answers.add(f"recall p50, {where}", "ms", p50, note=f"{len(asked)} queries a round")
     answers.add(f"recall p95, {where}", "ms", p95)
+    waits = [float(_waits(context, one)) for one in asked]
+    answers.add(f"waits for PostgreSQL in a recall, median, {where}", "", [quantile(waits, 0.5)], most=4)
     answers.add(f"bare signature search p50, {where}", "ms", bare_p50, note=f"by {plan[-1]}" if plan else "")
     answers.add(f"recall ÷ bare search, {where}", "times", ratios, most=most)
     answers.details[f"stages_ms, {where}"] = _stages(context, asked)
     return p50
+
+
+def _waits(context: Context, asked: Asked) -> int:
+    """Return how often a recall has nothing to do until PostgreSQL answers."""
+    count = 0
+    wait = psycopg.Connection.wait
+
+    def watched(answer: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what psycopg waits for, and count it once if answers are among that."""
+        nonlocal count
+        states = set()
+        try:
+            states.add(state := next(answer))
+            while True:
+                states.add(state := answer.send((yield state)))
+        except StopIteration as end:
+            count += Wait.R in states
+            return end.value
+
+    def counting(db: psycopg.Connection[Any], answer: Generator[Any, Any, Any], *rest: Any, **named: Any) -> Any:
+        return wait(db, watched(answer), *rest, **named)
+
+    with patch.object(psycopg.Connection, "wait", counting):
+        ask(context, asked)
+    return count
 
 
 def _warm_up(context: Context, db: Connection, asked: Sequence[Asked]) -> None:

@@ -116,38 +116,20 @@ def reading(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def reader(url: str) -> Iterator[Connection]:
+def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
     """Give a connection on which each `db.transaction()`, or `in_pipeline`, is one as of `reading`.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with transaction(url, wait=READ_WAIT_SECONDS) as db:
+    with transaction(url, second=second, wait=READ_WAIT_SECONDS) as db:
         db.autocommit, db.isolation_level = True, psycopg.IsolationLevel.REPEATABLE_READ
         try:
             yield db
         finally:
             if not db.closed:
                 db.autocommit, db.isolation_level = False, None
-
-
-@contextmanager
-def beside(url: str) -> Iterator[Connection]:
-    """Give a second connection, in autocommit, which works on what it was sent while the caller waits for the first.
-
-    Raises:
-        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
-        UnavailableError: the server does not answer; the message names host and cause.
-    """
-    with transaction(url, second=True, wait=READ_WAIT_SECONDS) as db:
-        db.autocommit = True
-        try:
-            with db.pipeline():
-                yield db
-        finally:
-            if not db.closed:
-                db.autocommit = False
 
 
 @contextmanager
@@ -166,6 +148,18 @@ def in_pipeline(db: Connection) -> Iterator[None]:
         if not db.closed:
             db.rollback()
         raise
+
+
+@contextmanager
+def beside(url: str) -> Iterator[Connection]:
+    """Give a second reader's connection, which works on what it was sent while the caller waits for the first one's.
+
+    Raises:
+        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
+    with reader(url, second=True) as db, in_pipeline(db):
+        yield db
 
 
 @contextmanager

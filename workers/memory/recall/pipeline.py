@@ -138,7 +138,8 @@ def _search(
     with beside(context.database_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
         text = text_arm.begin(db, tenant, question.text, terms, scope)
-        by_words, similar = text(), near()
+        by_words = text()
+    similar = near()  # where it had a connection of its own, it has come with its commit
     if query is None:
         return Found(by_words, similar)
     return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
