@@ -11,7 +11,7 @@ from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
 from ebb.contract.decay import PURGE
 
 from api.cli import output
-from api.cli.connection import Everywhere, Yes, client, configured, located
+from api.cli.connection import Everywhere, NamespaceName, Yes, client, configured, located
 from api.cli.operations import Call, command_of
 
 WAITS_FOR_WORKERS = 20.0
@@ -74,21 +74,22 @@ def _scrub(home: Path | None) -> list[str]:
 
 
 def branch(
-    namespace: Annotated[
-        str | None, typer.Argument(help="Which namespace; else EBB_NAMESPACE.", metavar="NAME")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Which namespace; -n names it as well.", metavar="NAME")] = None,
     older: Annotated[str | None, typer.Option(help="By how many days its instants are older, such as 365d.")] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Erase its branches, or the one of that age.")] = False,
     show: Annotated[bool, typer.Option("--list", help="Show its branches.")] = False,
     yes: Yes = False,
     everywhere: Everywhere = False,
+    namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
     """Copy a namespace as NAME-older-365d, with every instant so much earlier; decay that to see what a year does."""
     if show == (drop or older is not None) or (everywhere and not show):
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
-    with client(home, namespace) as memory:
+    if name is not None and namespace is not None:
+        raise typer.BadParameter("give the namespace once: as NAME, or with -n")
+    with client(home, name or namespace) as memory:
         if show:
             found = memory.perform(BRANCHES, {"everywhere": everywhere})
             _print_answer(found, _list, as_json=as_json)

@@ -9,7 +9,6 @@ from ebb.contract.reports import FACTS
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
 from api.cli import output
-from api.cli.connection import Yes
 from api.cli.operations import Call, command, command_of
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ LONGEST = 100
 """Characters of a text in the table."""
 
 Ids = Annotated[list[str] | None, typer.Argument(help="The facts' ids; else which ones, by the options.")]
+YesForget = Annotated[bool, typer.Option("--yes", "-y", help="Forget or erase without asking.")]
 YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking.")]
 SELECTION = ("since", "until", "reason", "run")
 SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
@@ -111,12 +111,43 @@ def reinforce(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -
     output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
 
 
-@command_of(FORGET, arguments=("ids",), own={"yes": (Yes, False)})
+@command_of(FORGET, own={"ids": (Ids, None), "yes": (YesForget, False)})
 def forget(call: Call) -> None:
-    """Forget facts; until they are purged, `ebb restore` brings them back."""
+    """Forget facts by ids, or all that fits a subject; until they are purged, `ebb restore` brings them back.
+
+    Without ids it shows what fits and asks; without a terminal it wants --yes. It then also forgets what was superseded
+    or has ended. The receipt names the run by which `ebb restore --run RUN --reason asked` restores all of it.
+    """
+    if not call.own["ids"]:
+        _forget_subject(call)
+        return
+    call.given["ids"] = call.own["ids"]
     if call.given["purge"]:
         output.confirm_erasure(len(set(call.given["ids"])), yes=call.own["yes"], as_json=call.as_json)
     show_outcomes(call.perform(), as_json=call.as_json)
+
+
+def _forget_subject(call: Call) -> None:
+    """Show what fits a subject, ask, and forget it; print the receipt."""
+    found = call.perform(dry_run=True)
+    if not call.as_json:
+        output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
+        output.console().print(f"{found['matching']} facts fit")
+    if call.given["dry_run"] or not found["matching"]:
+        if call.as_json:
+            output.print_json(found)
+        return
+    ask = output.confirm_erasure if call.given["purge"] else output.confirm_forgetting
+    ask(found["matching"], yes=call.own["yes"], as_json=call.as_json)
+    done = [call.perform()]
+    while done[-1].get("left"):
+        done.append(call.perform())
+    if call.as_json:
+        output.print_json({"receipts": done} if len(done) > 1 else done[0])
+        return
+    what = "erased" if call.given["purge"] else "forgotten"
+    for one in done:
+        output.console().print(f"[yellow]{one['done']} facts {what}[/yellow] at {one['at']}, run {one['run']}")
 
 
 @command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))

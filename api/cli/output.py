@@ -164,6 +164,15 @@ def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
     _confirm(f"{facts} facts will be erased for good. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
 
 
+def confirm_forgetting(facts: int, *, yes: bool, as_json: bool) -> None:
+    """Ask on a terminal whether so many facts shall be forgotten; see `_confirm`."""
+    otherwise = (
+        f"{facts} facts would be forgotten; nothing was done. To forget them, run the same command with --yes, or on a "
+        "terminal."
+    )
+    _confirm(f"{facts} facts will be forgotten. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
+
+
 def _confirm(question: str, otherwise: str, *, yes: bool, as_json: bool) -> None:
     """Ask on a terminal, and exit with 2 where that is not confirmed; without a terminal only `--yes` confirms it."""
     if yes:

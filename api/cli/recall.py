@@ -45,7 +45,8 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
         ]
         output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
     else:
-        output.console().print(f"Nothing in {namespace!r} fits. `--min-relevance 0` shows what is nearest.")
+        hint = "`--min-relevance 0` shows what is nearest, `--deep` also finds what has ended."
+        output.console().print(f"Nothing in {namespace!r} fits. {hint}")
     _say_deep(answer)
     if "tag" not in asked:
         output.say_words_alone(answer)

@@ -124,7 +124,8 @@ operations.add(routes, facts.STORE_MANY, Writer, store_many, own=Batch.model_fie
 operations.add(routes, FACT, Reader, problems=(404,))
 operations.add(routes, facts.EDIT, Writer, edit, problems=(404,))
 operations.add(
-    routes, retention.FORGET, Writer, forget_one, route="DELETE /memory/facts/{id}", left_out=("ids",),
+    routes, retention.FORGET, Writer, forget_one, route="DELETE /memory/facts/{id}",
+    left_out=("ids", "dry_run", *retention.SUBJECT),
     own=Forgetting.model_fields, response_model=retention.Outcome, problems=(404, 409),
     description="Forget a fact; until it is purged, it can be restored.",
 )  # fmt: skip

@@ -57,6 +57,23 @@ def test_a_restoration_that_comes_twice_changes_nothing_the_second_time(live: Li
     assert states[0] == states[1]
 
 
+def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSystem, client: Client) -> None:
+    for text in ("Mira lives in Leipzig", "Mira has a cat", "Anselm bakes"):
+        client.store(text, entity=text.split()[0])
+    name = ("--namespace", client.namespace)
+    preview = live.ebb("forget", "--entity", "mira", *name)
+    assert "2 facts fit" in preview.stdout
+    assert "run the same command with --yes" in preview.stderr
+    assert len(live.facts(client.namespace)) == 3
+
+    receipt = json.loads(live.ebb("forget", "--entity", "mira", "--yes", "--json", *name).stdout)
+    assert (receipt["matching"], receipt["done"], receipt["left"]) == (2, 2, False)
+    assert [text for _, text in live.facts(client.namespace)] == ["Anselm bakes"]
+    restored = live.ebb("restore", "--run", receipt["run"], "--reason", "asked", "--yes", *name)
+    assert "2 facts restored" in restored.stdout
+    assert "give either ids, or any of" in live.ebb("forget", *name).stderr
+
+
 def test_purging_is_for_good(live: LiveSystem, client: Client) -> None:
     gone, kept = client.store(TEXT)["id"], client.store("Tea at four.")["id"]
     assert client.forget([gone], purge=True)["results"][0]["action"] == "purged"

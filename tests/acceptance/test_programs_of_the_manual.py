@@ -13,10 +13,13 @@ from live_system import ROOT, LiveSystem, clean_environment
 pytestmark = pytest.mark.acceptance
 
 PAGES = ("README.md", "api/docs/python.md", "api/docs/celery.md", "api/docs/frameworks.md")
+RECIPES = tuple(f"api/docs/recipes/{name}.md" for name in ("chat", "fastapi", "celery"))
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MISSING = re.compile(r"No module named '(llama_index|pydantic_ai|agents|anthropic|crewai|google)\b")
 HTTP, REDIS, RESULTS = "http://127.0.0.1:5556", "redis://localhost:6379/0", "redis://localhost:6379/1"
-PROGRAMS = [(page, found) for page in PAGES for found in PROGRAM.findall((ROOT / page).read_text(encoding="utf-8"))]
+PROGRAMS = [
+    (page, found) for page in (*PAGES, *RECIPES) for found in PROGRAM.findall((ROOT / page).read_text(encoding="utf-8"))
+]
 
 
 @pytest.fixture(scope="module")

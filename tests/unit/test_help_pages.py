@@ -17,7 +17,7 @@ from api.mcp.tools import BY_NAME
 from workers.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(help_pages.FOLDER.glob("*.md"))
+FILES = sorted(help_pages.FOLDER.rglob("*.md"))
 LINK = re.compile(r"!?\[[^]]*]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -51,7 +51,7 @@ def test_every_link_of_a_page_resolves_in_the_repository(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_page_links_only_to_what_is_served_at_help(path: Path) -> None:
     for link in LINK.findall(prose(path)):
-        target = help_pages.address(link)
+        target = help_pages.address(link, str(path.parent.relative_to(help_pages.FOLDER)))
         served = target.startswith((help_pages.ADDRESS, "#")) or Path(link).parts[0] == "images"
         assert served, link
 
@@ -68,7 +68,7 @@ def test_a_page_is_rendered_with_a_title_and_without_anything_inline(name: str) 
 def test_the_index_lists_every_page_once() -> None:
     listed = [target for target, _ in help_pages.contents()]
     assert len(listed) == len(set(listed))
-    assert set(listed) == {help_pages.address(path.name) for path in FILES}
+    assert set(listed) == {help_pages.address(str(path.relative_to(help_pages.FOLDER))) for path in FILES}
 
 
 def test_a_page_that_does_not_exist_is_not_read() -> None:

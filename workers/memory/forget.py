@@ -30,7 +30,13 @@ from workers.storage.facts import WISHED
 
 
 def forget(
-    context: Context, namespace: str, ids: Sequence[UUID], now: datetime, *, purge: bool = False
+    context: Context,
+    namespace: str,
+    ids: Sequence[UUID],
+    now: datetime,
+    *,
+    purge: bool = False,
+    run: UUID | None = None,
 ) -> list[Outcome | InvalidInputError]:
     """Forget facts because their owner asks for it; return what became of each, in order.
 
@@ -42,12 +48,12 @@ def forget(
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return [Outcome(id=id_, action="unknown") for id_ in ids]
-        outcomes = _forget(db, tenant.id, [*ids, *turns.drawn_from(db, tenant.id, ids)], now, purge=purge)
+        outcomes = _forget(db, tenant.id, [*ids, *turns.drawn_from(db, tenant.id, ids)], now, purge=purge, run=run)
     return [outcomes[id_] for id_ in ids]
 
 
 def _forget(
-    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool
+    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool, run: UUID | None
 ) -> dict[UUID, Outcome | InvalidInputError]:
     deep.surface(db, tenant, ids)
     activity.lock(db, tenant, ids)
@@ -55,7 +61,7 @@ def _forget(
     restored = events.later(db, tenant, list(before), ["restored"], now)
     going = [id_ for id_ in before if id_ not in restored]
     requested = [id_ for id_ in going if before[id_].reason not in WISHED]
-    forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now)
+    forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now, run)
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
     purged = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])

@@ -167,6 +167,13 @@ BODIES = """
         and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
 """
 
+NEXT = """
+    select namespace, id, forgotten_at, body, signature is not null as signed from deep
+    where namespace = %(namespace)s and (%(after)s::uuid is null or id > %(after)s)
+    order by id
+    limit %(limit)s
+"""
+
 OTHERS = """
     select namespace, id, forgotten_at, body, signature is not null as signed from deep
     where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
@@ -310,6 +317,13 @@ def holding(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence
     said = {one.id: packing.unpack(one.body)[0] for one in bodies}
     texts = [_said(said[id_]) if id_ in said else "" for id_ in ids]
     return [held for (held,) in db.execute(HOLDING, {"texts": texts, "stems": list(stems)})]
+
+
+def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
+    """Return the next facts in the order of their ids, as their rows were."""
+    with db.cursor(row_factory=class_row(Deep)) as cursor:
+        rows = cursor.execute(NEXT, {"namespace": namespace, "after": after, "limit": limit}).fetchall()
+    return {one.id: packing.unpack(one.body)[0] for one in rows}
 
 
 def _said(fact: packing.Columns) -> str:

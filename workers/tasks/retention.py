@@ -23,21 +23,25 @@ from workers.memory import forget as forgetting
 from workers.memory import history as past
 from workers.memory import pin as pinning
 from workers.memory import restore as restoring
+from workers.memory import subjects
 from workers.memory import touch as touching
 from workers.memory.restore import BY_ITSELF, Batch
 from workers.storage.facts import WISHED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.once import OnceTask
-from workers.tasks.operation import task_of
+from workers.tasks.operation import plain, task_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
-from workers.tasks.task import WORK_SECONDS, context, use_of, write_instant
+from workers.tasks.task import WORK_SECONDS, context, use_of, uuid_of, write_instant
 from workers.validation import cursors
 
 Reasons: TypeAlias = tuple[str, ...]
 Total = Annotated[int, Field(ge=0, lt=2**63)]
 
 EVERY_REASON: Reasons = (*BY_ITSELF, *WISHED)
+FORGET_SECONDS = 15.0
+"""How long one task goes on forgetting what fits a subject; the caller asks again for what is left."""
+
 MOST_ERRORS = 20
 """How many refused facts the answer names."""
 
@@ -97,10 +101,15 @@ def used(self: Task, asked: contract.Use) -> contract.Used:
 @task_of(contract.FORGET, contract.Forget, base=OnceTask)
 def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return what became of each, in order."""
-    at = write_instant(self, asked.now)
-    outcomes = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge)
-    signals.mark_grown(context.redis, asked.namespace)
-    return _results(asked.ids, outcomes)
+    at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
+    if asked.ids is None:
+        until, run = time.monotonic() + FORGET_SECONDS, uuid_of(self.request.id or "")
+        answer = plain(subjects.forget(context, asked, at, run, until))
+    else:
+        answer = _results(asked.ids, forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge))
+    if not asked.dry_run:
+        signals.mark_grown(context.redis, asked.namespace)
+    return answer
 
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)

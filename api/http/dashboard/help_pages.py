@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from posixpath import splitext
+from posixpath import dirname, join, normpath, splitext
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
@@ -34,8 +34,8 @@ class HelpPage:
 
 
 def names() -> list[str]:
-    """Return the names of all pages, without `.md`."""
-    return sorted(path.stem for path in FOLDER.glob("*.md"))
+    """Return the names of all pages, without `.md`; those of a folder with its name before."""
+    return sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.md"))
 
 
 @cache
@@ -45,7 +45,7 @@ def read(name: str) -> HelpPage | None:
         return None
     parser = _parser()
     tokens = parser.parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
-    links = tuple(_rewritten(tokens))
+    links = tuple(_rewritten(tokens, dirname(name)))
     title = next((tokens[place + 1].content for place, one in enumerate(tokens) if one.tag == "h1"), name)
     return HelpPage(title, parser.renderer.render(tokens, parser.options, {}), links)
 
@@ -69,7 +69,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _rewritten(tokens: list[Token]) -> list[tuple[str, str]]:
+def _rewritten(tokens: list[Token], folder: str) -> list[tuple[str, str]]:
     """Give headings their anchors and links their addresses at `/help`; return the links to other pages."""
     links: list[tuple[str, str]] = []
     for place, token in enumerate(tokens):
@@ -80,20 +80,21 @@ def _rewritten(tokens: list[Token]) -> list[tuple[str, str]]:
             if child.type == "image":
                 child.attrSet("src", f"{ADDRESS}/{child.attrGet('src')}")
             elif child.type == "link_open":
-                target = address(str(child.attrGet("href")))
+                target = address(str(child.attrGet("href")), folder)
                 child.attrSet("href", target)
                 if target.startswith(ADDRESS) and "#" not in target:
                     links.append((target, children[at + 1].content))
     return links
 
 
-def address(link: str) -> str:
-    """Return the address at `/help` of what a page links to by its file's name."""
+def address(link: str, folder: str = "") -> str:
+    """Return the address at `/help` of what a page of a folder links to by its file's name."""
     parts = urlsplit(link)
     name, kind = splitext(parts.path)
     if parts.scheme or kind != ".md":
         return link
-    target = ADDRESS if name == INDEX else f"{ADDRESS}/{name}"
+    place = normpath(join(folder, name))
+    target = ADDRESS if place == INDEX else f"{ADDRESS}/{place}"
     return f"{target}#{parts.fragment}" if parts.fragment else target
 
 
@@ -116,7 +117,7 @@ async def image(path: str, request: Request) -> Response:
     return response
 
 
-@routes.get("/help/{name}")
+@routes.get("/help/{name:path}")
 def subject(name: str, request: Request) -> Response:
     """Show one page."""
     return _show(request, name)

@@ -1,10 +1,10 @@
 """Operations by which owners decide what stays: reinforce, pin, forget, restore, and what happened to a fact."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Scoped, Timed
 from ebb.contract.values import (
@@ -16,7 +16,11 @@ from ebb.contract.values import (
     Instant,
     Limit,
     ListLimit,
+    Name,
     Reason,
+    Session,
+    Tag,
+    Text,
     Whole,
 )
 
@@ -54,12 +58,38 @@ class Pin(Timed):
 
 
 class Forget(Timed):
-    """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+    """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
+
+    Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]}]})
 
-    ids: Ids
+    ids: Ids | None = None
     purge: Annotated[Flag, Field(description="erase them at once: no way back")] = False
+    entity: Annotated[Name | None, Field(description="what is about this person or thing, in any case")] = None
+    key: Annotated[Name | None, Field(description="what is about this property, in any case")] = None
+    tag: Annotated[Tag | None, Field(description="what has this tag")] = None
+    category: Annotated[Name | None, Field(description="what is of this category")] = None
+    session: Annotated[Session | None, Field(description="what is from this conversation")] = None
+    source: Annotated[Name | None, Field(description="what is from this source")] = None
+    query: Annotated[Text | None, Field(description="what contains all of these words, in any form")] = None
+    dry_run: Annotated[Flag, Field(description="only count what fits a subject, and show the first")] = False
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        """Return by name what facts must be about."""
+        return {name: one for name in SUBJECT if (one := getattr(self, name)) is not None}
+
+    @model_validator(mode="after")
+    def _ids_or_subject(self) -> Self:
+        if (self.ids is None) != bool(self.subject) or (self.dry_run and self.ids is not None):
+            raise ValueError(f"give either ids, or any of {', '.join(SUBJECT)}, to which dry_run belongs")
+        return self
+
+
+SUBJECT = ("entity", "key", "tag", "category", "session", "source", "query")
+"""What facts that are to be forgotten can be about."""
 
 
 class Selection(Scoped):
@@ -154,9 +184,14 @@ class Outcome(Answer):
 
 
 class Forgot(Answer):
-    """What became of each of the facts, in order."""
+    """What became of each of the facts, in order; of a subject, of the first hundred, with the receipt."""
 
     results: list[dict[str, Any]]
+    matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
+    done: Annotated[int | None, Field(description="how many of them were forgotten or erased")] = None
+    left: Annotated[bool | None, Field(description="whether time ran out before the last of them; ask again")] = None
+    run: Annotated[UUID | None, Field(description="by which those that were forgotten can be restored")] = None
+    at: Annotated[datetime | None, Field(description="when they were forgotten")] = None
 
 
 class Restored(Answer):

@@ -1,0 +1,99 @@
+"""Forgetting by subject reaches all that is about it, whatever became of it, and nothing else."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from ebb.contract.retention import Forget, Forgot
+from memory import Memory, day
+from pydantic import ValidationError
+
+from workers.errors import InvalidInputError
+from workers.memory import subjects
+
+RUN = uuid4()
+
+
+def forget(memory: Memory, *, at: float, until: float = float("inf"), **asked: Any) -> Forgot:
+    return subjects.forget(memory.context, Forget(**asked), day(at), RUN, until)
+
+
+def texts(memory: Memory) -> list[str]:
+    """Return what a table still holds that no request has hidden."""
+    hidden = "coalesce(forgotten_reason in ('asked', 'retracted'), false)"
+    return [text for (text,) in memory.rows(f"select text from facts where not {hidden} order by text")]
+
+
+@pytest.fixture
+def stocked(memory: Memory) -> Memory:
+    old = memory.add("Mira lives in Porto", entity="Mira", key="home", value="Porto", tags=["city"])
+    new = {"text": "Mira lives in Leipzig", "entity": "mira", "key": "home", "value": "Leipzig"}
+    memory.store(new | {"supersedes": str(old)})
+    memory.add("Mira has a cat", entity="Mira", key="pet", session="s", source="chat")
+    memory.add("Anselm bakes rye bread", entity="Anselm", session=7, tags=["food"], category="work")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("subject", "left"),
+    [
+        ({"entity": "MIRA"}, ["Anselm bakes rye bread"]),
+        ({"entity": "Mira", "key": "home"}, ["Anselm bakes rye bread", "Mira has a cat"]),
+        ({"tag": "food"}, ["Mira has a cat", "Mira lives in Leipzig", "Mira lives in Porto"]),
+        ({"category": "work"}, ["Mira has a cat", "Mira lives in Leipzig", "Mira lives in Porto"]),
+        ({"session": 7}, ["Mira has a cat", "Mira lives in Leipzig", "Mira lives in Porto"]),
+        ({"source": "chat"}, ["Anselm bakes rye bread", "Mira lives in Leipzig", "Mira lives in Porto"]),
+        ({"query": "living in Leipzig?"}, ["Anselm bakes rye bread", "Mira has a cat", "Mira lives in Porto"]),
+    ],
+)  # fmt: skip
+def test_all_that_fits_is_forgotten_and_can_be_restored_by_its_run(
+    stocked: Memory, subject: dict[str, Any], left: list[str]
+) -> None:
+    preview = forget(stocked, at=1, dry_run=True, **subject)
+    assert len(texts(stocked)) == 4
+    done = forget(stocked, at=1, **subject)
+
+    assert texts(stocked) == left
+    assert (done.matching, done.done, done.left) == (4 - len(left), 4 - len(left), False)
+    assert [one["id"] for one in preview.results] == [one["id"] for one in done.results]
+    assert preview.matching == done.matching
+    assert len(stocked.forgotten(reasons=("asked",), run=RUN)) == done.done
+    assert forget(stocked, at=2, **subject).matching == 0
+
+
+def test_what_ended_and_what_is_deep_goes_too(stocked: Memory) -> None:
+    stocked.decay(900)
+    stocked.sink(at=990)
+    assert texts(stocked) != []
+    forget(stocked, at=1_000, entity="mira", purge=True)
+
+    assert "Mira" not in " ".join(texts(stocked))
+    assert not any("Mira" in str(line.get("text")) for line in stocked.archive(at=1_001))
+
+
+def test_what_was_forgotten_before_is_erased_as_well(stocked: Memory) -> None:
+    forget(stocked, at=1, entity="Mira")
+    assert forget(stocked, at=2, entity="Mira", purge=True).done == 3
+    assert stocked.value("select count(*) from facts") == 1
+
+
+def test_what_there_is_no_time_for_is_left_and_said(stocked: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects, "BATCH", 1)
+    first = forget(stocked, at=1, until=0, entity="Mira")
+    assert (first.matching, first.done, first.left) == (1, 1, True)
+    assert forget(stocked, at=1, entity="Mira").done == 2
+
+
+def test_another_namespace_is_not_reached(stocked: Memory) -> None:
+    stocked.add("Mira sails", entity="Mira", namespace="other")
+    assert forget(stocked, at=1, entity="Mira", namespace="none").matching == 0
+    forget(stocked, at=1, entity="Mira")
+    assert texts(stocked) == ["Anselm bakes rye bread", "Mira sails"]
+
+
+def test_a_request_names_ids_or_a_subject(stocked: Memory) -> None:
+    for wrong in ({}, {"ids": [str(RUN)], "entity": "Mira"}, {"ids": [str(RUN)], "dry_run": True}, {"dry_run": True}):
+        with pytest.raises(ValidationError, match="give either ids, or any of entity"):
+            Forget(**wrong)
+    with pytest.raises(InvalidInputError, match="only words that every text has"):
+        forget(stocked, at=1, query="the of and")

@@ -1,0 +1,76 @@
+"""Subjects: all facts about something, whether they are live, superseded, ended or forgotten."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ebb.contract.recall import Filters
+
+from workers.storage import deep
+from workers.storage.candidates import FILTERED, Scope
+from workers.storage.connection import Connection
+
+STEMS = "select tsvector_to_array(stemmed(readable(%(query)s)))"
+
+# What was forgotten on request before is left, unless it is to be erased.
+MATCHING = f"""
+    select facts.id, facts.text from facts
+    where facts.namespace = %(namespace)s and {FILTERED}
+        and (%(after)s::uuid is null or facts.id > %(after)s)
+        and (%(stems)s::text[] is null or tsvector_to_array(facts.search) @> %(stems)s::text[])
+        and (%(erasing)s or forgotten_reason is null or forgotten_reason not in ('asked', 'retracted'))
+    order by facts.id
+    limit %(limit)s
+"""
+
+
+def stems(db: Connection, query: str) -> list[str]:
+    """Return the stems of a query's words, but for those that every text has."""
+    row = db.execute(STEMS, {"query": query}).fetchone()
+    return list(row[0]) if row else []
+
+
+def matching(
+    db: Connection,
+    namespace: int,
+    subject: Mapping[str, Any],
+    wanted: Sequence[str] | None,
+    now: datetime,
+    after: UUID | None,
+    limit: int,
+    *,
+    erasing: bool,
+) -> dict[UUID, str]:
+    """Return the texts of the next facts that fit a subject and contain all stems, in the order of their ids."""
+    scope = Scope(now, Filters(**subject, documents="source" in subject))
+    given: dict[str, Any] = {"namespace": namespace, "after": after, "limit": limit, "erasing": erasing}
+    given |= {"stems": None if wanted is None else list(wanted)}
+    return dict(db.execute(MATCHING, scope.parameters() | given).fetchall())
+
+
+def matching_deep(
+    db: Connection,
+    namespace: int,
+    subject: Mapping[str, Any],
+    wanted: Sequence[str] | None,
+    after: UUID | None,
+    limit: int,
+) -> tuple[dict[UUID, str], UUID | None]:
+    """Return the texts of those of the next deep facts that fit, and after which fact to go on, if there is more."""
+    found = deep.following(db, namespace, after, limit)
+    fitting = [id_ for id_, fact in found.items() if _fits(fact, subject)]
+    if wanted is not None and fitting:
+        held = deep.holding(db, namespace, fitting, wanted)
+        fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
+    return {id_: str(found[id_]["text"]) for id_ in fitting}, max(found) if len(found) == limit else None
+
+
+def _fits(fact: Mapping[str, Any], subject: Mapping[str, Any]) -> bool:
+    return all(_is(fact[name if name != "tag" else "tags"], one) for name, one in subject.items())
+
+
+def _is(stored: Any, wanted: Any) -> bool:
+    if isinstance(stored, list):
+        return wanted in stored
+    return stored is not None and str(stored).lower() == str(wanted).lower()
