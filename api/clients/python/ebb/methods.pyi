@@ -301,8 +301,25 @@ class Operations:
     ) -> Pinned:
         """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
 
-    def forget(self, ids: Sequence[UUID | str], *, purge: bool = False, idempotency_key: str | None = None) -> Forgot:
-        """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+    def forget(
+        self,
+        ids: Sequence[UUID | str] | None = None,
+        *,
+        purge: bool = False,
+        entity: str | None = None,
+        key: str | None = None,
+        tag: str | None = None,
+        category: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        query: str | None = None,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Forgot:
+        """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
+
+        Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+        """
 
     def forgotten(
         self,
@@ -830,9 +847,24 @@ class AsyncOperations:
         """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
 
     async def forget(
-        self, ids: Sequence[UUID | str], *, purge: bool = False, idempotency_key: str | None = None
+        self,
+        ids: Sequence[UUID | str] | None = None,
+        *,
+        purge: bool = False,
+        entity: str | None = None,
+        key: str | None = None,
+        tag: str | None = None,
+        category: str | None = None,
+        session: str | int | None = None,
+        source: str | None = None,
+        query: str | None = None,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> Forgot:
-        """Forget facts because their owner asks for it; until they are purged, they can be restored."""
+        """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
+
+        Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+        """
 
     async def forgotten(
         self,
