@@ -140,7 +140,7 @@ TOOLS = (
     Tool("relate", RELATE, "Relate entities, e.g. Mira works_on Ebb.", "source type target"),
     Tool("reinforce", REINFORCE, "Strengthen a fact that proved true.", "id"),
     Tool("used", USED, "Recalled facts that your answer used last longer.", "ids"),
-    Tool("forget", FORGET, "Forget facts because their owner asks.", "ids", destroys=True),
+    Tool("forget", FORGET, "Forget facts because their owner asks.", "ids", defaults={"ids": ...}, destroys=True),
     Tool(
         "forgotten",
         FORGOTTEN,

@@ -62,7 +62,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
     "memory.used": HERE | {"ids": [ONE]},
     "memory.regenerate": {"ids": [ONE], "namespace": NAME, "now": AT},
-    "memory.forget": HERE | {"purge": False, "entity": "Mira", "key": "home", "tag": "a", "category": "b",
+    "memory.forget": HERE | {"ids": None, "purge": False, "entity": "Mira", "key": "home", "tag": "a", "category": "b",
                              "session": "s", "source": "d", "query": "Mira", "dry_run": True},
     "memory.restore": HERE | {"ids": None, "since": AT, "until": AT, "reason": "expired", "run": ONE,
                               "dry_run": False},
