@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.benchmarks import conversations
-from tests.benchmarks.conversations import Conversation
+from tests.benchmarks.conversations import Conversation, Turn
 from tests.benchmarks.quality.measures import foreign
 from tests.benchmarks.quality.words import Bm25
 from workers.core import ranking, relevance, salience
@@ -77,8 +77,17 @@ def _salience(sets: Mapping[str, Sequence[Conversation]]) -> None:
 def _turns(conversation: Conversation, *, roles: bool) -> Floats:
     texts = [turn.fact.text for turn in conversation.turns]
     held = Counter(word for text in texts for word in salience.words(text))
-    statements = [Statement(turn.fact.text, turn.role if roles else None) for turn in conversation.turns]
-    return salience.features(statements, {word: count - 1 for word, count in held.items()}, len(texts) - 1)
+    statements = [
+        Statement(turn.fact.text, turn.role if roles else None, before)
+        for turn, before in zip(conversation.turns, _before(conversation.turns), strict=True)
+    ]
+    return salience.features(statements, {word: count - 1 for word, count in held.items()}, len(texts) - 1, set())
+
+
+def _before(turns: Sequence[Turn]) -> Iterator[str]:
+    """Yield what was said just before each turn in its session; nothing for the first one."""
+    for i, turn in enumerate(turns):
+        yield turns[i - 1].fact.text if i and turns[i - 1].fact.session == turn.fact.session else ""
 
 
 def _asked_for(conversation: Conversation) -> Floats:

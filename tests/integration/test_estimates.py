@@ -38,6 +38,12 @@ def test_the_documented_constant_is_a_setting(memory: Memory) -> None:
     assert strengths(memory) == {SAYS_MUCH: 0.5}
 
 
+def content(memory: Memory, text: str, namespace: str = "default") -> float:
+    """Return the salience of the content of a fact."""
+    where = "join namespaces on namespaces.id = namespace where text = %s and name = %s"
+    return float(memory.value(f"select content_salience from facts {where}", text, namespace))
+
+
 def test_a_namespace_that_has_grown_tenfold_is_estimated_again_but_for_what_was_given(estimated: Memory) -> None:
     used = estimated.add("The oboe needs a reed from Porto.")
     estimated.touch(used, at=0)
@@ -63,3 +69,24 @@ def test_a_constant_start_stays_where_content_is_estimated_again(memory: Memory)
     estimate.estimate_again(memory.context, "default", day(0))
     assert strengths(memory) == {SAYS_MUCH: 0.5}
     assert memory.rows("select content_salience > 0.5 from facts") == [(True,)]
+
+
+def test_a_turn_that_answers_a_question_is_worth_more_however_the_turns_are_stored(memory: Memory) -> None:
+    asks, says, answer = "What do you paint?", "I like your hat.", "Horses on a hill."
+    for namespace, before in (("asked", asks), ("told", says)):
+        memory.add(before, namespace=namespace, session="s", turn=1)
+        memory.add(answer, namespace=namespace, session="s", turn=2)
+    turns = [{"text": text, "session": 7, "turn": place} for place, text in enumerate((asks, answer), start=1)]
+    memory.store(*turns, namespace="at-once")
+    asked, told, at_once = (content(memory, answer, namespace) for namespace in ("asked", "told", "at-once"))
+    assert asked > told
+    assert asked == pytest.approx(at_once)
+
+
+def test_words_of_older_facts_are_not_new_when_all_are_estimated_again(memory: Memory) -> None:
+    first, second = "The oboe needs a reed.", "A reed for the oboe she needs."
+    memory.store({"text": first}, {"text": second})
+    memory.rows("update facts set content_salience = 0")
+    for _ in range(2):
+        estimate.estimate_again(memory.context, "default", day(0))
+        assert content(memory, first) > content(memory, second) > 0

@@ -10,8 +10,11 @@ from workers.core.salience import FEW_FACTS, WEIGHTS, Statement, features, salie
 COMMON = {"great": 80, "wow": 60, "hi": 70, "thanks": 75, "good": 90, "day": 85}
 
 
-def one(text: str, role: str | None = None, known: dict[str, int] | None = None, facts: int = 100) -> float:
-    return float(salience([Statement(text, role)], COMMON if known is None else known, facts)[0])
+def one(
+    text: str, role: str | None = None, known: dict[str, int] | None = None, facts: int = 100, before: str | None = None
+) -> float:
+    held = COMMON if known is None else known
+    return float(salience([Statement(text, role, before)], held, facts, set(held))[0])
 
 
 def test_a_statement_with_facts_in_it_is_worth_more_than_small_talk() -> None:
@@ -36,17 +39,32 @@ def test_in_a_small_namespace_the_rarity_of_words_hardly_counts() -> None:
     text = "The oboe has a reed."
 
     def difference(facts: int) -> float:
-        return one(text, known={}, facts=facts) - one(text, known={"oboe": facts, "reed": facts}, facts=facts)
+        rare, common = ({"oboe": held, "reed": held} for held in (0, facts))
+        return one(text, known=rare, facts=facts) - one(text, known=common, facts=facts)
 
     assert 0 < difference(1) < difference(FEW_FACTS) / 5
 
 
 def test_features_are_in_the_order_of_the_weights() -> None:
-    row = features([Statement("I bought 3 lamps in Braga on Monday.", "user")], {}, 0)[0]
+    row = features([Statement("I bought 3 lamps in Braga on Monday.", "user")], {}, 0, set())[0]
     by_name = dict(zip(WEIGHTS.__dataclass_fields__, row.tolist(), strict=True))
     assert by_name["start"] == by_name["figure"] == by_name["change"] == by_name["time"] == by_name["user"] == 1
-    assert by_name["names"] == pytest.approx(np.log(3))
+    assert by_name["new_words"] == pytest.approx(np.log(5))
     assert by_name["assistant"] == by_name["markdown"] == by_name["code"] == by_name["second_person"] == 0
+
+
+def test_what_answers_a_question_is_worth_more_and_what_asks_one_less() -> None:
+    text = "Caroline paints horses"
+    assert one(f"{text}?") < one(text) < one(text, before="What did you paint?")
+    assert one(text, before="I like it.") == one(text)
+
+
+def test_words_that_no_older_statement_has_are_new() -> None:
+    seen: set[str] = set()
+    rows = features([Statement("The oboe needs a reed."), Statement("A reed for the oboe.")], {}, 0, seen)
+    new = list(WEIGHTS.__dataclass_fields__).index("new_words")
+    assert rows[:, new].tolist() == [pytest.approx(np.log(4)), 0.0]
+    assert seen == {"oboe", "needs", "reed"}
 
 
 def test_words_are_different_and_say_something() -> None:
@@ -54,7 +72,7 @@ def test_words_are_different_and_say_something() -> None:
 
 
 def test_no_statement_has_no_salience() -> None:
-    assert salience([], {}, 0).shape == (0,)
+    assert salience([], {}, 0, set()).shape == (0,)
 
 
 @given(st.text(max_size=300), st.sampled_from([None, "user", "assistant", "tool"]), st.integers(0, 10**7))

@@ -13,7 +13,6 @@ from workers.context import Context
 from workers.core.arrays import Vectors
 from workers.core.fading import written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
-from workers.core.salience import Statement
 from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.core.tiers import Tier
@@ -26,6 +25,7 @@ from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
 from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
+from workers.storage.facts import Said
 from workers.validation.archived import (
     ArchivedContradiction,
     ArchivedDocument,
@@ -164,7 +164,8 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with the salience of their content, estimated where the archive has none; what it has stays."""
     wanting = [row for row in rows if row["content_salience"] is None]
-    found = estimate.salience_within(db, tenant, [Statement(row["text"], row["role"]) for row in wanting])
+    said = [Said(*(row[name] for name in ("id", "text", "role", "session", "turn"))) for row in wanting]
+    found = estimate.salience_within(db, tenant, said)
     saliences = {row["id"]: one for row, one in zip(wanting, found, strict=True)}
     return [
         row

@@ -17,7 +17,6 @@ from workers.core.arrays import Vectors
 from workers.core.episodes import branch
 from workers.core.fading import FadingRules, written
 from workers.core.fidelity import FULL, PENDING
-from workers.core.salience import Statement
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
@@ -27,7 +26,7 @@ from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
 from workers.storage import activity, facts, statements, vectors
 from workers.storage.connection import Connection
-from workers.storage.facts import Fact, Known
+from workers.storage.facts import Fact, Known, Said
 from workers.storage.namespaces import Namespace
 
 
@@ -103,7 +102,8 @@ def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, V
 def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
     """Return facts with the salience of their content, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
-    found = estimate.salience_within(db, tenant, [Statement(row.text, row.role) for row in wanting])
+    said = [Said(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
+    found = estimate.salience_within(db, tenant, said)
     saliences = {row.id: one for row, one in zip(wanting, found, strict=True)}
     return [replace(row, content_salience=saliences.get(row.id, row.content_salience)) for row in rows]
 

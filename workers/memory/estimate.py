@@ -9,21 +9,42 @@ from workers.core import salience
 from workers.core.salience import Statement
 from workers.storage import activity, facts, namespaces, words
 from workers.storage.connection import Connection, transaction
+from workers.storage.facts import Said
 
 BATCH = 500
 
 
-def salience_within(db: Connection, tenant: int, statements: Sequence[Statement]) -> list[float]:
-    """Return the salience of the content of n statements, in [0, 1], as the facts of a namespace make their words rare.
+def salience_within(
+    db: Connection, tenant: int, said: Sequence[Said], seen: set[str] | None = None, *, counted: int = 0
+) -> list[float]:
+    """Return the salience of the content of n facts, in [0, 1], as the facts of a namespace make their words rare.
 
-    The counts of words are those of their last count; that suffices, for what a count misses is rare.
+    Without the words that were `seen` in older facts, those in more than `counted` facts count as such: these are then
+    among the facts that were counted. The counts are those of the last time; what they miss is rare.
     """
-    if not statements:
+    if not said:
         return []
-    asked = dict.fromkeys(word for one in statements for word in salience.words(one.text))
+    asked = dict.fromkeys(word for one in said for word in salience.words(one.text))
     held = words.held(db, tenant, list(asked)) if asked else {}
-    found: list[float] = salience.salience(statements, held, words.counted_facts(db, tenant)).tolist()
+    statements = [
+        Statement(one.text, one.role, before) for one, before in zip(said, _before(db, tenant, said), strict=True)
+    ]
+    known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
+    found: list[float] = salience.salience(statements, held, words.counted_facts(db, tenant), known).tolist()
     return found
+
+
+def _before(db: Connection, tenant: int, said: Sequence[Said]) -> list[str | None]:
+    """Return what was said just before each fact in its session; nothing before its first, none without session."""
+    here = {(one.session, one.turn): one.text for one in said if one.turn is not None}
+    places = [(one.session, one.turn) for one in said if one.session is not None and one.turn is not None]
+    asked = [place for place in places if (place[0], place[1] - 1) not in here]
+    stored = dict(zip(asked, facts.before(db, tenant, asked), strict=True)) if asked else {}
+    return [
+        None if one.session is None or one.turn is None
+        else here.get((one.session, one.turn - 1), stored.get((one.session, one.turn)))
+        for one in said
+    ]  # fmt: skip
 
 
 def fill(context: Context) -> int:
@@ -33,9 +54,8 @@ def fill(context: Context) -> int:
         if waiting is None:
             return 0
         tenant, rows = waiting
-        estimated = salience_within(db, tenant, [Statement(text, role) for _, text, role in rows])
-        ids = [id_ for id_, _, _ in rows]
-        facts.estimate(db, tenant, ids, estimated)
+        ids = [one.id for one in rows]
+        facts.estimate(db, tenant, ids, salience_within(db, tenant, rows, counted=1))
         activity.weigh(db, tenant, ids)
         return len(rows)
 
@@ -58,19 +78,19 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
             return 0
         words.note_estimated(db, tenant.id)
     after: UUID | None = None
-    count = 0
-    while ids := _batch_again(context, tenant.id, after, now):
+    count, seen = 0, set[str]()
+    while ids := _batch_again(context, tenant.id, after, seen, now):
         count, after = count + len(ids), ids[-1]
     return count
 
 
-def _batch_again(context: Context, tenant: int, after: UUID | None, now: datetime) -> list[UUID]:
-    """Estimate the facts behind one; return which."""
+def _batch_again(context: Context, tenant: int, after: UUID | None, seen: set[str], now: datetime) -> list[UUID]:
+    """Estimate the facts behind one, whose words are then `seen`; return which."""
     with transaction(context.database_url) as db:
         rows = facts.estimated(db, tenant, BATCH, after)
-        ids = [id_ for id_, _, _ in rows]
+        ids = [one.id for one in rows]
         activity.lock(db, tenant, ids)
-        found = salience_within(db, tenant, [Statement(text, role) for _, text, role in rows])
+        found = salience_within(db, tenant, rows, seen)
         own = context.settings.salience == "estimated"
         facts.estimate_again(db, tenant, ids, found, now, with_base=own)
         activity.weigh(db, tenant, ids)

@@ -42,6 +42,17 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What a fact says, who said it, and where in a session."""
+
+    id: UUID
+    text: str
+    role: str | None
+    session: str | int | None
+    turn: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """A fact that is there already: who it is, what it says, and whether it is live."""
 
@@ -81,13 +92,25 @@ KNOWN_BY_ID = """
 
 # In the order in which batches of the same facts lock them.
 UNESTIMATED = """
-    select id, text, role from facts
+    select id, text, role, session, turn from facts
     where namespace = %(namespace)s and content_salience is null
     order by id limit %(limit)s
 """
 
 
 NEXT_UNESTIMATED = "select namespace from facts where content_salience is null order by namespace limit 1"
+
+
+# Of a fact without place in a session nothing is known of what was said before it; before the first turn nothing was.
+BEFORE = """
+    select coalesce((
+        select text from facts
+        where namespace = %(namespace)s and facts.session = told.session and facts.turn < told.turn
+        order by facts.turn desc limit 1
+    ), '')
+    from unnest(%(sessions)s::jsonb[], %(turns)s::int[]) with ordinality as told (session, turn, place)
+    order by place
+"""
 
 
 ESTIMATE = """
@@ -99,7 +122,7 @@ ESTIMATE = """
 
 # Forgotten facts too: they may be restored.
 ESTIMATED = """
-    select id, text, role from facts
+    select id, text, role, session, turn from facts
     where namespace = %(namespace)s and not salience_given and (%(after)s::uuid is null or id > %(after)s)
     order by id limit %(limit)s
 """
@@ -191,12 +214,19 @@ def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
-def unestimated(db: Connection, limit: int) -> tuple[int, list[tuple[UUID, str, str | None]]] | None:
-    """Return a namespace with facts without salience of their content, and id, text and role of the first of them."""
+def unestimated(db: Connection, limit: int) -> tuple[int, list[Said]] | None:
+    """Return a namespace with facts without salience of their content, and the first of them."""
     row = db.execute(NEXT_UNESTIMATED).fetchone()
     if row is None:
         return None
-    return row[0], db.execute(UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True).fetchall()
+    with db.cursor(row_factory=class_row(Said)) as cursor:
+        return row[0], cursor.execute(UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True).fetchall()
+
+
+def before(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> list[str]:
+    """Return what was said last before each place, a session and a turn; nothing before the first."""
+    sessions, turns = [Jsonb(session) for session, _ in places], [turn for _, turn in places]
+    return [text for (text,) in db.execute(BEFORE, {"namespace": namespace, "sessions": sessions, "turns": turns})]
 
 
 def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float]) -> None:
@@ -204,10 +234,11 @@ def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Seq
     db.execute(ESTIMATE, {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)})
 
 
-def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[tuple[UUID, str, str | None]]:
-    """Return id, text and role of the next facts of a namespace whose salience was not given, in order of their ids."""
-    given = {"namespace": namespace, "limit": limit, "after": after}
-    return db.execute(ESTIMATED, given, binary=True).fetchall()
+def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[Said]:
+    """Return the next facts of a namespace whose salience was not given, in order of their ids."""
+    with db.cursor(row_factory=class_row(Said)) as cursor:
+        given = {"namespace": namespace, "limit": limit, "after": after}
+        return cursor.execute(ESTIMATED, given, binary=True).fetchall()
 
 
 def estimate_again(
