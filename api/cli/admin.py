@@ -50,6 +50,8 @@ def purge(call: Call) -> None:
         return
     count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
     output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
+    if done["sunk"]:
+        output.console().print(f"{done['sunk']} facts that ended by themselves sank into deep memory")
     for one in left:
         output.console().print(f"not reached: {one}", markup=False)
 
@@ -59,7 +61,7 @@ def _erase(call: Call) -> dict[str, Any]:
     with output.spinner("what was forgotten long ago is erased …"):
         done = call.perform()
         while done["left"] and (more := call.perform())["purged"]:
-            done = more | {"purged": done["purged"] + more["purged"]}
+            done = more | {name: (done[name] or 0) + (more[name] or 0) for name in ("purged", "sunk")}
     return done
 
 

@@ -58,8 +58,8 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
 def _say_deep(answer: dict[str, Any]) -> None:
     """Say how much that fits there is in deep memory."""
     if count := answer.get("deep"):
-        facts = "1 fact that fits" if count == 1 else f"{count} facts that fit"
-        output.console(stderr=True).print(f"{facts} ended by themselves: ask again with --deep.", style="yellow")
+        facts = "1 fact that fits ended by itself" if count == 1 else f"{count} facts that fit ended by themselves"
+        output.console(stderr=True).print(f"{facts}: ask again with --deep.", style="yellow")
 
 
 def _text(one: dict[str, Any]) -> str:

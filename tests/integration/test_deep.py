@@ -154,6 +154,17 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
     assert memory.ask("Where is the oboe?", at=20).deep is None
 
 
+def test_what_ended_today_or_came_up_for_another_question_counts_as_deep_too(memory: Memory, sunk: UUID) -> None:
+    today = memory.add("The red bicycle stands in the cellar.", at=20, decay_class="session")
+    memory.decay(22)
+    assert memory.ask("Where is the red bicycle?", at=22).deep == 1
+    assert set(memory.ids("Where is the red bicycle or the spare key?", at=22, deep=True)) == {today, sunk}
+    assert memory.value("select count(*) from deep") == 0
+    assert memory.ask("Where does Mira hide the spare key?", at=22).deep == 1
+    memory.forget(today, sunk, at=22)
+    assert memory.ask("Where is the red bicycle or the spare key?", at=22).deep == 0
+
+
 def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_be_forgotten(
     memory: Memory, sunk: UUID
 ) -> None:

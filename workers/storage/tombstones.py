@@ -115,6 +115,14 @@ ERASE = """
 """
 
 
+ANY_ENDED = """
+    select exists (
+        select from facts
+        where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason <> all(%(wished)s)
+    )
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Whether a fact is forgotten, when and why, which one superseded it and which one it superseded.
@@ -228,6 +236,12 @@ def _tombstone(one: deep.Deep) -> Tombstone:
     fact, _, _ = one.rows()
     run = UUID(fact["forgotten_by"]) if fact["forgotten_by"] else None
     return Tombstone(one.id, fact["text"], fact["kind"], fact["forgotten_reason"], one.forgotten_at, None, run)
+
+
+def any_ended(db: Connection, namespace: int) -> bool:
+    """Return whether a namespace has facts that ended by themselves and are not deep, or came up from there."""
+    row = db.execute(ANY_ENDED, {"namespace": namespace, "wished": list(WISHED)}).fetchone()
+    return bool(row and row[0])
 
 
 def count_found(db: Connection, namespace: int, selection: Selection) -> int:

@@ -16,7 +16,7 @@ from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import floor, pipeline, text_arm
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
-from workers.storage import deep, namespaces, words
+from workers.storage import deep, namespaces, tombstones, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
 
@@ -29,7 +29,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
 
     A question as of earlier has what is there as well, for it may not have ended by then.
     What comes up to be searched stays a tombstone until it is used, and sinks again with the next purge. Where an
-    ordinary recall finds nothing, it counts how much there is in deep memory that fits. Questions whose best answer
+    ordinary recall finds nothing, it counts how much fits that ended by itself. Questions whose best answer
     lies there are counted.
     """
     (found,) = recall_many(context, namespace, [question], now)
@@ -47,19 +47,31 @@ def recall_many(
             come_up(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
-        one if isinstance(one, NotFoundError) else _counted(context, namespace, question, one)
+        one if isinstance(one, NotFoundError) else _counted(context, namespace, question, one, now)
         for question, one in zip(questions, found, strict=True)
     ]
 
 
-def _counted(context: Context, namespace: str, question: Question, found: Recalled) -> Recalled:
+def _counted(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
     """Return an answer with what deep memory has where nothing else fits; note where its best is there."""
     names = question.namespaces or (namespace,)
     if not (question.deep or found.results or question.looks_back or question.why):
-        found = replace(found, deep=sum(_fitting(context, name, question) for name in names))
+        deep_ones = sum(_fitting(context, name, question) for name in names)
+        found = replace(found, deep=min(deep_ones + _tombstones(context, namespace, question, now), question.limit))
     if found.deep or (found.results and found.results[0].deep):
         regrets.count(context.redis, (found.results[0].namespace if found.results else None) or names[0])
     return found
+
+
+def _tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
+    """Return how many facts fit that ended by themselves and have not sunk yet, or came up for another question."""
+    names = question.namespaces or (namespace,)
+    with transaction(context.database_url, wait=READ_WAIT_SECONDS) as db:
+        owners = [owner for name in names if (owner := namespaces.find(db, name))]
+        if not any(tombstones.any_ended(db, owner.id) for owner in owners):
+            return 0
+    (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True)], now)
+    return 0 if isinstance(found, NotFoundError) else len(found.results)
 
 
 def come_up(context: Context, namespace: str, question: Question, now: datetime) -> None:
