@@ -12,6 +12,7 @@ from workers.core.value import Standing, rank
 from workers.decay import forecast
 from workers.storage import capacity
 from workers.storage.connection import transaction
+from workers.tasks import answers
 
 LIVE = "select count(*) from facts where forgotten_at is null"
 GONE = "select id from facts where forgotten_reason = 'crowded'"
@@ -105,6 +106,9 @@ def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) 
     memory.choose({"capacity.facts": 25})
     ahead = forecast.forecast(memory.context, "default", 6, day(0))
     assert [one.counts["crowded"] for one in ahead] == [8, 6, 1, 0, 0, 0]
-    assert forecast.totals(memory.context, "default", ahead).forgotten == 15
+    assert [one["forgotten"] for one in answers.foreseen(ahead)["days"]] == [8, 6, 1, 0, 0, 0]
+    totals = forecast.totals(memory.context, "default", ahead)
+    assert (totals.facts, totals.forgotten) == (25, 15)
+    assert totals.bytes_freed > 15 * 500
     assert len([one for one in ahead[0].facts if one.change == "crowded"]) == 3
     assert [memory.decay(number).counters.crowded for number in range(1, 7)] == [8, 6, 1, 0, 0, 0]

@@ -19,7 +19,7 @@ from workers.decay.capacity import REASON as CROWDED
 from workers.decay.passes import newly_stale
 from workers.decay.what_if import supposed
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import capacity, due, facts, limits, namespaces, tallies
+from workers.storage import activity, capacity, due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
@@ -80,6 +80,11 @@ class Day:
         room = most - sum(known == change for _, known in self.examples)
         self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
 
+    def lose(self, rows: Activity, sizes: Floats, now: datetime) -> None:
+        """Count what goes with facts that end: how many were recalled lately, and the bytes that they take."""
+        self.recalled += int((rows.last_accessed_at >= (now - LATELY).timestamp()).sum())
+        self.freed += float(sizes.sum())
+
 
 LATELY = timedelta(days=30)
 
@@ -137,7 +142,7 @@ def forecast(
         for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=every):
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
             _foresee(rows, due_at, ahead, rules, sizes, shown)
-        _limit(context, db, tenant, ahead, now, shown)
+        _limit(context, db, tenant, ahead, now, shown, sizes)
         texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
         day.facts = [Foreseen(id_, change, texts[id_]) for id_, change in day.examples]
@@ -185,7 +190,7 @@ def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools
 
 
 def _limit(
-    context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int
+    context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int, sizes: Sizes
 ) -> None:
     """Let end on each day what was asked for and, the least valuable first, what the forget limit allows."""
     live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
@@ -204,9 +209,8 @@ def _limit(
         held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
         held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
         _count(day, going, staying, shown)
-        lately = (now - LATELY).timestamp()
-        day.recalled += sum(int((one.rows.last_accessed_at >= lately).sum()) for one in going)
-        day.freed += sum(float(one.bytes.sum()) for one in going)
+        for one in going:
+            day.lose(one.rows, one.bytes, now)
         ended = sum(len(one.rows) for one in going)
         live -= ended
         counted = sum(int(which.sum()) for which in granted)
@@ -214,6 +218,9 @@ def _limit(
         crowded = crowd.next(over_by_then, live - sum(len(one.rows) for one in held), left, counted)
         day.counts[CROWDED] += len(crowded)
         day.show(CROWDED, crowded, shown)
+        if crowded:
+            rows = activity.read(db, tenant.id, crowded)
+            day.lose(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row, now)
         live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at

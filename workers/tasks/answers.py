@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from workers.core.fading import REASONS
 from workers.core.passages import Passage
 from workers.decay.endings import EndingFact
-from workers.decay.forecast import CHANGES, Day
+from workers.decay.forecast import CHANGES, ENDS, Day
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
 from workers.memory.recall import Recalled, Result
@@ -116,7 +115,7 @@ def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
 
 def _day(day: Day) -> dict[str, Any]:
     counts = {change: day.counts[change] for change in CHANGES}
-    forgotten = sum(day.counts[reason] for reason in REASONS)
+    forgotten = sum(day.counts[reason] for reason in ENDS)
     facts = [{"id": str(fact.id), "change": fact.change, "text": fact.text} for fact in day.facts]
     return {
         "at": shown(day.at),
