@@ -75,7 +75,7 @@ Choice: TypeAlias = Callable[[Sequence[Fact], frozenset[str]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is left at one share: of each question recall@10, of each piece of evidence whether it is kept.
+    """What is left at one share: of each question recall@10, and which share of its evidence is kept.
 
     `outdated` has, of each question about something that was withdrawn or replaced, which share of that is among the
     first ten.
@@ -206,12 +206,15 @@ def _asked(
     context: Context, conversations: Sequence[Conversation], kept: Mapping[str, set[str]] | None = None
 ) -> Point:
     outcomes = [Outcome(one, _found(context, one)) for every in conversations for one in every.answerable]
-    evidence = {(one.asked.namespace, text) for one in outcomes for text in one.asked.evidence}
     return Point(
         [measures.recall(one) for one in outcomes],
-        [float(kept is None or text in kept[name]) for name, text in sorted(evidence)],
+        [_share(one.asked.evidence, None if kept is None else kept[one.asked.namespace]) for one in outcomes],
         [measures.outdated(one) for one in outcomes if one.asked.changes],
     )
+
+
+def _share(evidence: frozenset[str], kept: set[str] | None) -> float:
+    return 1.0 if kept is None else len(evidence & kept) / len(evidence)
 
 
 def _found(context: Context, asked: Asked) -> list[str]:
@@ -232,7 +235,7 @@ def _report(answers: Answers, name: str, curves: Mapping[str, Sequence[Curve]]) 
 
 
 def _columns(points: Sequence[Point]) -> dict[str, list[float]]:
-    """Return the measures of one share by name, of each question or piece of evidence the mean over seeds."""
+    """Return the measures of one share by name, of each question the mean over seeds."""
     columns = {
         "evidence kept": [one.kept for one in points],
         "recall@10": [one.recall for one in points],
