@@ -73,13 +73,13 @@ def test_a_constant_start_stays_where_content_is_estimated_again(memory: Memory)
 
 def test_a_turn_that_answers_a_question_is_worth_more_however_the_turns_are_stored(memory: Memory) -> None:
     asks, says, answer = "What do you paint?", "I like your hat.", "Horses on a hill."
-    for namespace, before in (("asked", asks), ("told", says)):
+    for namespace, before in (("asked", asks), ("stated", says)):
         memory.add(before, namespace=namespace, session="s", turn=1)
         memory.add(answer, namespace=namespace, session="s", turn=2)
     turns = [{"text": text, "session": 7, "turn": place} for place, text in enumerate((asks, answer), start=1)]
     memory.store(*turns, namespace="at-once")
-    asked, told, at_once = (content(memory, answer, namespace) for namespace in ("asked", "told", "at-once"))
-    assert asked > told
+    asked, stated, at_once = (content(memory, answer, namespace) for namespace in ("asked", "stated", "at-once"))
+    assert asked > stated
     assert asked == pytest.approx(at_once)
 
 

@@ -105,10 +105,10 @@ NEXT_UNESTIMATED = "select namespace from facts where content_salience is null o
 BEFORE = """
     select coalesce((
         select text from facts
-        where namespace = %(namespace)s and facts.session = told.session and facts.turn < told.turn
+        where namespace = %(namespace)s and facts.session = said.session and facts.turn < said.turn
         order by facts.turn desc limit 1
     ), '')
-    from unnest(%(sessions)s::jsonb[], %(turns)s::int[]) with ordinality as told (session, turn, place)
+    from unnest(%(sessions)s::jsonb[], %(turns)s::int[]) with ordinality as said (session, turn, place)
     order by place
 """
 
