@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (21, 'snapshot');
+    insert into schema_migrations (number, name) values (22, 'snapshot');
 end $$;
 
 create extension if not exists vector;
