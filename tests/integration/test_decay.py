@@ -143,11 +143,11 @@ def test_pooling_stops_at_the_smallest_dims_that_are_set(memory: Memory) -> None
     assert memory.row(id_)["dims"] == 128
 
 
-def test_permanent_facts_neither_shrink_nor_end(memory: Memory) -> None:
+def test_permanent_facts_neither_cool_nor_shrink_nor_end(memory: Memory) -> None:
     id_ = memory.add("Ana is allergic to nuts.", decay_class="permanent", confidence=0.1)
     memory.decay(3_650)
     row = memory.row(id_)
-    assert (row["fidelity"], row["dims"], row["forgotten_at"], row["tier"]) == (1, 256, None, 2)
+    assert (row["fidelity"], row["dims"], row["forgotten_at"], row["tier"]) == (1, 256, None, 1)
     assert memory.ids("nuts", at=3_650) == [id_]
 
 
@@ -203,7 +203,7 @@ def test_a_dry_run_split_over_tasks_counts_each_fact_once(memory: Memory) -> Non
     preview = narrow.decay(120, dry_run=True)
     real = narrow.decay(120)
     assert counted(preview) == counted(real)
-    assert real.counters.processed == 5 * len(AGES)
+    assert real.counters.processed == 4 * len(AGES)  # permanent facts are never due
 
 
 def test_a_dry_run_delivered_twice_counts_each_fact_once(memory: Memory) -> None:
@@ -241,7 +241,7 @@ def test_a_part_delivered_twice_counts_once(memory: Memory) -> None:
     parts = decay.plan(memory.context, run, day(120))
     for part in [*parts, *parts]:
         decay.apply(memory.context, part, lambda: None)
-    assert decay.finish(memory.context, run).counters.processed == 5 * len(AGES)
+    assert decay.finish(memory.context, run).counters.processed == 4 * len(AGES)  # permanent facts are never due
 
 
 def test_a_plan_repeated_with_the_same_run_doubles_nothing(memory: Memory) -> None:

@@ -1,0 +1,29 @@
+"""Deep memory at the doors: what ended by itself is hinted at, found on request, and lives again when it is used."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from live_system import LiveSystem, eventually
+
+pytestmark = pytest.mark.acceptance
+
+TEXT, QUESTION = "The spare key hangs behind the kitchen clock", "Where is the other key?"
+
+
+def test_what_sank_is_hinted_at_and_lives_again_when_a_deep_recall_uses_it(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        id_ = client.store(TEXT, decay_class="session")["id"]
+        later = datetime.now(UTC) + timedelta(days=3)
+        client.call("decay.plan", {"namespace": namespace, "now": later.isoformat(), "force": True}, 60)
+        sunk = client.call("memory.purge", {"namespace": namespace, "now": (later + timedelta(days=2)).isoformat()}, 60)
+        assert sunk["sunk"] == 1
+        hinted = live.ebb("recall", QUESTION, "-n", namespace)
+        assert "1 fact that fits ended by itself: ask again with --deep." in hinted.stderr
+        assert live.ebb_json("context", QUESTION, "-n", namespace)["deep"] == 1
+        only_shown = live.ebb_json("recall", QUESTION, "--deep", "--no-touch", "-n", namespace)["results"]
+        assert [(one["id"], one["deep"]) for one in only_shown] == [(id_, "faded")]
+        assert client.recall(QUESTION)["deep"] == 1
+        assert client.recall(QUESTION, deep=True)["results"][0]["id"] == id_
+        (alive,) = eventually(lambda: client.recall(QUESTION)["results"], "the fact that was used lives again")
+        assert (alive["id"], alive["deep"]) == (id_, None)
+        assert client.stats()["regretted"] == 5
