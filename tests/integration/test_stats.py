@@ -9,7 +9,7 @@ def test_facts_are_counted_by_tier_fidelity_and_decay_class(memory: Memory) -> N
     memory.decay(100)
     found = memory.stats(100)
     assert found.facts == 3
-    assert found.tiers == {"hot": 1, "warm": 0, "cold": 2}
+    assert found.tiers == {"hot": 1, "warm": 1, "cold": 1}
     assert found.fidelity == {"full": 2, "pooled": 0, "fingerprint": 1}
     assert found.decay_classes == {"none": 2, "permanent": 1}
 
