@@ -117,6 +117,35 @@ def test_every_part_of_a_score_is_shown(url: str, live: LiveSystem) -> None:
     assert sum(map(float, re.findall(r" (\d\.\d+)", bar))) == pytest.approx(best["score"], abs=0.003)
 
 
+def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser, url: str, live: LiveSystem) -> None:
+    name = f"narrowed-{uuid4()}"
+    story = " ".join(f"On day {day} the crew mended sails." for day in range(60)) + " The pilot was called Anselm."
+    with live.client(name) as memory:
+        memory.store(story, role="user")
+        memory.store("The pilot Anselm likes tea.", role="assistant")
+        gone = memory.store("The pilot Anselm has a parrot.", role="assistant")["id"]
+        live.rows("update facts set forgotten_at = now(), forgotten_reason = 'faded' where id = %s", [gone])
+    with looking(browser, url, headers={"X-Ebb-Namespace": name}, expected=422) as tab:
+        tab.goto("/dashboard/recall?query=Who+was+the+pilot+Anselm%3F&min_relevance=0")
+        tab.get_by_label("Said by").select_option("user")
+        tab.get_by_role("button", name="Recall").click()
+        (shown,) = tab.locator(".results > li").all()
+        assert "Anselm" in shown.locator(".said").inner_text()
+        assert shown.locator(".said").inner_text().startswith("…")
+        assert re.search(r"relevance \d+ %.* said by user .*a passage of", shown.inner_text().replace("\n", " "))
+        tab.get_by_label("Said by").select_option("assistant")
+        tab.get_by_label("also what has ended").check()
+        tab.get_by_role("button", name="Recall").click()
+        tab.get_by_text("ended: faded").wait_for()
+        assert tab.locator(".results > li").count() == 2
+        tab.get_by_label("Least relevance").fill("much")
+        tab.get_by_role("button", name="Recall").click()
+        assert "no number" in tab.get_by_role("alert").inner_text()
+        assert tab.evaluate("document.querySelector('#min_relevance').getAttribute('aria-invalid')") == "true"
+    with live.client(name) as memory:
+        assert memory.history(gone)["state"] == "forgotten: faded"
+
+
 def test_what_cannot_be_asked_is_explained_beside_the_question(url: str, headers: dict[str, str]) -> None:
     with httpx2.Client(base_url=url, headers=headers) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}

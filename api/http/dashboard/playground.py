@@ -43,22 +43,41 @@ def recall(
     limit: Annotated[int, Query(ge=1, le=MOST)] = 10,
     tag: Annotated[str, Query()] = "",
     category: Annotated[str, Query()] = "",
+    role: Annotated[str, Query()] = "",
     as_of: Annotated[str, Query()] = "",
+    min_relevance: Annotated[str, Query()] = "",
+    deep: Annotated[str, Query()] = "",
     why: Annotated[str, Query()] = "",
 ) -> HTMLResponse:
     """Run a query that does not count as use; `why` explains the score of one fact, recalled or not."""
-    narrowed = {"tag": tag.strip(), "category": category.strip(), "as_of": as_of.strip()}
-    asked = {"query": query, "limit": limit, **narrowed}
+    texts = {"tag": tag, "category": category, "role": role, "as_of": as_of, "min_relevance": min_relevance}
+    narrowed: dict[str, Any] = {name: text.strip() for name, text in texts.items()} | {"deep": bool(deep.strip())}
+    asked = {"query": query, "limit": limit, **narrowed, "deep": "true" if narrowed["deep"] else ""}
     if not query.strip():
         said = "Give a query: the explanation of a fact needs one." if why.strip() else ""
         return page(request, "playground.html", asked=asked, answer=None, said=said, wrong="query")
     given: Any = {name: value for name, value in {**narrowed, "why": why.strip()}.items() if value}
     try:
+        if min_relevance.strip():
+            given["min_relevance"] = _share(min_relevance)
         found = memory.recall(query, limit=limit, explain=True, touch=False, **given)
     except InvalidInputError as error:
         said, wrong = str(error), str(error).partition(":")[0]
         return page(request, "playground.html", error.status, asked=asked, answer=None, said=said, wrong=wrong)
     return page(request, "playground.html", asked=asked, answer=_shown(found), said="", wrong="")
+
+
+def _share(text: str) -> float:
+    """Return a share that was typed, as a fraction or a percentage.
+
+    Raises:
+        InvalidInputError: it is no number.
+    """
+    try:
+        value = float(text.replace("%", "").strip())
+    except ValueError:
+        raise InvalidInputError(f"min_relevance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
+    return value / 100 if "%" in text else value
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +90,7 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
         "scaled": any(one["explain"]["factor"] != 1 for one in results),
         "left_out": _by_rule(found.get("left_out") or []),
         "by_meaning": found.get("by_meaning", True),
+        "deep": found.get("deep"),
         "why": reason and {**reason, "bars": _bars(reason["parts"], scale)},
         "parts": PARTS,
     }
