@@ -77,6 +77,7 @@ create table api_keys (
     scopes text[] not null check (scopes <@ '{read,write,admin,system}' and scopes <> '{}'),
     created_at timestamptz not null,
     revoked_at timestamptz,
+    expires_at timestamptz,
     primary key (namespace, id)
 );
 

@@ -1,5 +1,6 @@
 """`ebb keys`: who may come in over HTTP. Only a digest of a key is kept; the key itself is shown once."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 
 from api.cli import output
 from api.cli.connection import NamespaceName, located
+from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from workers.context import Context
@@ -32,6 +34,9 @@ def keys() -> None:
 def create(
     scope: Scopes = None,
     label: Annotated[str | None, typer.Option(help="Whose it is, for the list.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When it ends: in so many days, such as 90d, or an instant; else never.")
+    ] = None,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
@@ -42,7 +47,8 @@ def create(
 
     context, name = _context(home, namespace)
     owner = None if label is None else validation.optional_name(label, "label")
-    made = keys.create(context, name, scope or ["read", "write"], owner, context.now())
+    now = context.now()
+    made = keys.create(context, name, scope or ["read", "write"], owner, now, _end(expires, now))
     if as_json:
         output.print_json({"id": str(made.id), "namespace": name, "key": made.key})
         return
@@ -64,6 +70,7 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
             "scopes": key.scopes,
             "created_at": key.created_at.isoformat(),
             "revoked_at": key.revoked_at and key.revoked_at.isoformat(),
+            "expires_at": key.expires_at and key.expires_at.isoformat(),
         }
         for key in keys.of_namespace(context, name)
     ]
@@ -72,7 +79,8 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
         return
     for row in rows:
         since = f"revoked {row['revoked_at'][:10]}" if row["revoked_at"] else f"since {row['created_at'][:10]}"
-        output.console().print(row["id"], row["label"] or "-", ",".join(row["scopes"]), since, markup=False)
+        until = f"until {row['expires_at'][:10]}" if row["expires_at"] and not row["revoked_at"] else ""
+        output.console().print(row["id"], row["label"] or "-", ",".join(row["scopes"]), since, until, markup=False)
 
 
 @commands.command()
@@ -92,6 +100,22 @@ def revoke(
         output.print_json({"id": id, "action": "revoked" if revoked else "unchanged"})
     else:
         output.console().print(f"{'revoked' if revoked else 'was revoked before'}: {id}", markup=False)
+
+
+def _end(given: str | None, now: datetime) -> datetime | None:
+    """Return when a key ends, by a number of days or an instant."""
+    from ebb.contract.values import DAYS, whole_days  # noqa: PLC0415
+
+    from workers import validation  # noqa: PLC0415
+
+    if given is None:
+        return None
+    if not DAYS.fullmatch(given):
+        return validation.instant(given, "expires")
+    try:
+        return now + timedelta(days=whole_days(given))
+    except ValueError as error:
+        raise InvalidInputError(f"expires: {given} {error}.") from None
 
 
 def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:

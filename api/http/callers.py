@@ -1,5 +1,6 @@
 """Callers: the namespace and the scopes of a request, by its key or its origin."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,9 +12,14 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 
 from api.http.door import Door, door_of, is_loopback
 from api.http.problems import RefusedError
+from workers.coordination import key_ring
 from workers.coordination.key_ring import Scope
 from workers.validation import namespace_name
 
+OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+"""Headers of requests that a proxy passed on."""
+
+PORT = re.compile(r":\d{1,5}$")
 ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
 BEARER = HTTPBearer(auto_error=False, description="a key that `ebb keys create` printed")
 API_KEY = APIKeyHeader(name="x-api-key", auto_error=False, description="the same")
@@ -55,16 +61,21 @@ def caller(
     return known or identify(request, bearer.credentials if bearer else api_key, namespace)
 
 
-def identify(request: Request, key: str | None, namespace: str | None) -> Caller:
-    """Return the caller by its key; while no keys exist, any program on this machine is a caller.
+def identify(request: Request, key: str | None, namespace: str | None, *, signed_in: str | None = None) -> Caller:
+    """Return the caller by its key, or by the digest of the key that signed in.
+
+    While no keys exist, any program on this machine is a caller.
 
     Raises:
         RefusedError: the key is missing, invalid or for another namespace.
     """
     door = door_of(request)
-    found = door.look_up(key)
-    if key is not None and found.grant is None:
-        raise RefusedError(HTTPStatus.UNAUTHORIZED, "This key is invalid or was revoked; see `ebb keys list`.")
+    digest = key_ring.digest(key).hex() if key else signed_in if key is None else ""
+    found = door.look_up(digest)
+    if digest is not None and found.grant is None:
+        raise RefusedError(
+            HTTPStatus.UNAUTHORIZED, "This key is invalid, has expired or was revoked; see `ebb keys list`."
+        )
     if found.grant is None:
         _check_local(request, any_key=found.any_key)
         who = Caller(_named(namespace, door), ALL_SCOPES)
@@ -102,9 +113,16 @@ def _check_local(request: Request, *, any_key: bool) -> None:
             HTTPStatus.UNAUTHORIZED,
             "Give a key as `Authorization: Bearer …` or `x-api-key`; `ebb keys create` makes one.",
         )
-    origin = request.headers.get("origin")
-    names = [request.url.hostname, *([urlsplit(origin).hostname] if origin else [])]
-    if not all(name and is_loopback(name) for name in names):
+    if any(name in request.headers for name in OF_PROXIES):
+        raise RefusedError(
+            HTTPStatus.UNAUTHORIZED,
+            "This request came through a proxy, so it may be anybody's: make a key with `ebb keys create`.",
+        )
+    origin, hosts = request.headers.get("origin"), request.headers.getlist("host")
+    names = [hosts[0].rpartition(":")[0] if PORT.search(hosts[0]) else hosts[0]] if len(hosts) == 1 else [""]
+    names += [urlsplit(origin).hostname or ""] if origin else []
+    elsewhere = request.headers.get("sec-fetch-site") == "cross-site" and not origin
+    if not all(map(is_loopback, names)) or (elsewhere and request.headers.get("sec-fetch-mode") != "navigate"):
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
             "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",

@@ -65,17 +65,17 @@ class Door:
         """Return connections to the queues."""
         return open_redis(self.settings.redis_url)
 
-    def look_up(self, key: str | None) -> Found:
-        """Return what a key opens; if Redis has lost the keys, workers publish them again from the tables.
+    def look_up(self, digest: str | None) -> Found:
+        """Return what the key with a digest opens; if Redis has lost the keys, workers publish them again.
 
         Raises:
             UnavailableError: Redis or the workers do not answer, so no key can be checked.
         """
         try:
-            found = key_ring.look_up(self.redis, key)
+            found = key_ring.look_up(self.redis, digest)
             if not found.copied:
                 self.client.call("memory.publish_keys", {}, KEYS_SECONDS)
-                found = key_ring.look_up(self.redis, key)
+                found = key_ring.look_up(self.redis, digest)
         except AWAY as error:
             raise UnavailableError(trouble(error)) from None
         return found

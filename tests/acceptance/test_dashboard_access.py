@@ -41,6 +41,13 @@ def ours(live: LiveSystem) -> tuple[str, str]:
     return name, make_key(live, name, "read")["x-api-key"]
 
 
+def signed(client: httpx2.Client, key: str) -> str:
+    """Return the cookie of a new session."""
+    answer = client.post("/dashboard/sign-in", data={"key": key})
+    client.cookies.clear()
+    return str(answer.headers["set-cookie"]).partition(";")[0]
+
+
 def test_a_key_is_asked_for_opens_its_own_namespace_and_is_given_back(
     browser: "Browser", url: str, ours: tuple[str, str]
 ) -> None:
@@ -93,14 +100,46 @@ def test_a_chosen_namespace_counts_for_nothing_beside_a_key(client: httpx2.Clien
 
 def test_a_key_that_is_revoked_opens_nothing_at_once(live: LiveSystem, client: httpx2.Client) -> None:
     made = live.ebb_json("keys", "create", "--namespace", "revoked")
-    signed_in = {"cookie": f"ebb_key={made['key']}"}
+    signed_in = {"cookie": signed(client, made["key"])}
+    assert made["key"] not in signed_in["cookie"]
     assert client.get("/", headers=signed_in).status_code == 200
     live.ebb_json("keys", "revoke", made["id"], "--namespace", "revoked")
     assert client.get("/", headers=signed_in).status_code == 401
 
 
 def test_the_cookie_opens_no_route_of_the_api(client: httpx2.Client, ours: tuple[str, str]) -> None:
-    assert client.get("/memory/stats", headers={"cookie": f"ebb_key={ours[1]}"}).status_code == 401
+    assert client.get("/memory/stats", headers={"cookie": signed(client, ours[1])}).status_code == 401
+
+
+def test_a_session_ends_when_its_visitor_signs_out_or_redis_forgets_it(
+    live: LiveSystem, client: httpx2.Client, ours: tuple[str, str]
+) -> None:
+    one, other = {"cookie": signed(client, ours[1])}, {"cookie": signed(client, ours[1])}
+    assert one != other
+    assert client.post("/dashboard/sign-out", headers=one).status_code == 303
+    assert client.get("/", headers=one).status_code == 401
+    assert client.get("/", headers=other).status_code == 200
+    kept = list(live.own_keys.scan_iter("ebb:session:*"))
+    assert all(0 < live.own_keys.ttl(name) <= 43_200 for name in kept)  # type: ignore[operator]
+    live.own_keys.delete(*kept)
+    assert client.get("/", headers=other).status_code == 401
+
+
+def test_a_key_that_expires_opens_until_then(live: LiveSystem, client: httpx2.Client) -> None:
+    made = live.ebb_json("keys", "create", "--namespace", "expiring", "--expires", "30d", "--label", "A month")
+    with_key, signed_in = {"x-api-key": made["key"]}, {"cookie": signed(client, made["key"])}
+    assert client.get("/memory/stats", headers=with_key).status_code == 200
+    (listed,) = live.ebb_json("keys", "list", "--namespace", "expiring")["keys"]
+    assert listed["expires_at"] > listed["created_at"]
+    live.rows("update api_keys set expires_at = now() - interval '1 s' where id = %s", [made["id"]])
+    live.send("memory.publish_keys", {})
+    live.settle()
+    assert "expired" in client.get("/memory/stats", headers=with_key).json()["detail"]
+    assert client.get("/", headers=signed_in).status_code == 401
+    for given, said in (("2020-01-01", "is over"), ("soon", "expires"), ("0d", "whole days")):
+        refused = live.ebb("keys", "create", "--namespace", "expiring", "--expires", given)
+        assert refused.returncode == 1
+        assert said in refused.stderr
 
 
 def test_what_was_stored_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:

@@ -355,6 +355,16 @@ def test_ready_says_of_each_part_that_it_is_well(served: httpx2.Client) -> None:
 
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     assert "this machine" in problem(api.get("/memory/stats", headers={"origin": "https://evil.example"}), 403)
+    for host in ("evil.example", "127.0.0.1@evil.example", "evil.example:127.0.0.1", "localhost:x", "127.0.0.1 x", ""):
+        assert "this machine" in problem(api.get("/memory/stats", headers={"host": host}), 403), host
+    for host in ("localhost", "LOCALHOST:5556", "127.0.0.1:1", "[::1]:5556", "[::1]"):
+        assert api.get("/memory/stats", headers={"host": host}).status_code == 200, host
+    for passed_on in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"):
+        assert "proxy" in problem(api.get("/memory/stats", headers={passed_on: "127.0.0.1"}), 401), passed_on
+    elsewhere = {"sec-fetch-site": "cross-site"}
+    fact = {"text": "A page of another site stored this."}
+    assert "this machine" in problem(api.post("/memory/facts", json=fact, headers=elsewhere), 403)
+    assert api.get("/memory/stats", headers=elsewhere | {"sec-fetch-mode": "navigate"}).status_code == 200
     assert "this machine" in problem(api.get("/memory/stats", headers={"host": "evil.example"}), 403)
     here = {"origin": f"http://localhost:{api.base_url.port}"}
     assert api.get("/memory/stats", headers=here).status_code == 200

@@ -106,6 +106,8 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),
     ("GET", "/dashboard/namespaces"): ("read", "/dashboard/namespaces?prefix=owner", None),
     ("POST", "/dashboard/namespaces"): ("read", "/dashboard/namespaces", {}),
+    ("GET", "/dashboard/forgotten"): ("read", "/dashboard/forgotten", None),
+    ("GET", "/dashboard/contradictions"): ("read", "/dashboard/contradictions", None),
     # last, for from then on the stranger has a fact of the same id
     ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
 }  # fmt: skip
@@ -124,6 +126,12 @@ class Owner:
 SYSTEM = {("GET", "/metrics"), ("GET", "/namespaces"), ("GET", "/system/time-series")}
 """What concerns all namespaces together, for which there is a scope of its own."""
 
+
+FORMS = {
+    ("POST", "/dashboard/facts/{id}/{action}"), ("POST", "/dashboard/edit/{id}"),
+    ("POST", "/dashboard/contradictions"), ("GET", "/dashboard/keys"),
+}  # fmt: skip
+"""Forms need the token of a page besides, and the page of keys a second scope: they are tested with the dashboard."""
 
 TOOLS = {("POST", "/mcp")}
 """Tools have a walk of their own, with a stranger's key to each, among the tests of MCP."""
@@ -213,7 +221,7 @@ def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
 
 def test_the_walk_knows_every_route() -> None:
     """A new route has to say how one namespace would try to get at another by it."""
-    assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM | TOOLS
+    assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM | TOOLS | FORMS
 
 
 def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:

@@ -30,12 +30,21 @@ class Created:
     key: str
 
 
-def create(context: Context, namespace: str, scopes: Sequence[str], label: str | None, now: datetime) -> Created:
-    """Make a key to a namespace; it opens from now on.
+def create(
+    context: Context,
+    namespace: str,
+    scopes: Sequence[str],
+    label: str | None,
+    now: datetime,
+    ends: datetime | None = None,
+) -> Created:
+    """Make a key to a namespace; it opens from now on, until it ends.
 
     Raises:
-        InvalidInputError: a scope is none, or there is no scope.
+        InvalidInputError: a scope is none, or there is no scope; or it would have ended by now.
     """
+    if ends is not None and ends <= now:
+        raise InvalidInputError(f"expires: {ends.isoformat()} is over; give a time to come, such as 90d.")
     wanted = [scope for scope in SCOPES if scope in scopes]
     if not wanted or len(wanted) != len(set(scopes)):
         raise InvalidInputError(
@@ -44,7 +53,7 @@ def create(context: Context, namespace: str, scopes: Sequence[str], label: str |
     made = Created(uuid7(), PREFIX + secrets.token_urlsafe(TOKEN_BYTES))
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
-        api_keys.add(db, tenant.id, made.id, key_ring.digest(made.key), label, wanted, now)
+        api_keys.add(db, tenant.id, made.id, key_ring.digest(made.key), label, wanted, now, ends)
     publish(context)
     return made
 
@@ -81,4 +90,5 @@ def publish(context: Context) -> int:
 
 
 def _grant(key: ApiKey) -> Grant:
-    return Grant(str(key.id), key.namespace, () if key.revoked_at else tuple(key.scopes))
+    ends = None if key.expires_at is None else key.expires_at.timestamp()
+    return Grant(str(key.id), key.namespace, () if key.revoked_at else tuple(key.scopes), ends, key.label)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -17,11 +18,18 @@ COPIED = "copied"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a key opens: one namespace's memory, for some scopes; none any more if it was revoked."""
+    """What a key opens: one namespace's memory, for some scopes, until an instant; none any more if it was revoked."""
 
     id: str
     namespace: str
     scopes: tuple[str, ...]
+    ends: float | None = None
+    label: str | None = None
+
+    @property
+    def opens(self) -> bool:
+        """Return whether it opens something now."""
+        return bool(self.scopes) and (self.ends is None or time.time() < self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +42,26 @@ class Found:
 
 
 def digest(key: str) -> bytes:
-    """Return what is kept of a key: it is as long as random, so that one round of SHA-256 is enough."""
+    """Return what is stored of a key: it is as long as random, so that one round of SHA-256 is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
-def look_up(redis: Redis, key: str | None) -> Found:
-    """Return what a key opens, or no key at all."""
+def look_up(redis: Redis, digest: str | None) -> Found:
+    """Return what the key with this digest opens, or no key at all."""
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.hget(KEY, COPIED)
         pipeline.hlen(KEY)
-        pipeline.hget(KEY, digest(key or "").hex())
+        pipeline.hget(KEY, digest or "")
         copied, length, found = pipeline.execute()
-    grant = _grant(json.loads(found)) if found and key else None
-    return Found(copied is not None, length > 1, grant if grant and grant.scopes else None)
+    grant = _grant(json.loads(found)) if found and digest else None
+    return Found(copied is not None, length > 1, grant if grant and grant.opens else None)
+
+
+def of_namespace(redis: Redis, namespace: str) -> list[Grant]:
+    """Return what each key to a namespace opens, those that open nothing any more too, oldest first."""
+    entries: dict[Any, Any] = redis.hgetall(KEY)
+    grants = [_grant(json.loads(one)) for name, one in entries.items() if name not in (COPIED, COPIED.encode())]
+    return sorted((one for one in grants if one.namespace == namespace), key=lambda one: one.id)
 
 
 def copy(redis: Redis, grants: Mapping[bytes, Grant]) -> None:
@@ -59,4 +74,5 @@ def copy(redis: Redis, grants: Mapping[bytes, Grant]) -> None:
 
 
 def _grant(content: dict[str, Any]) -> Grant:
-    return Grant(content["id"], content["namespace"], tuple(content["scopes"]))
+    ends, label = content.get("ends"), content.get("label")  # an earlier version's has neither
+    return Grant(content["id"], content["namespace"], tuple(content["scopes"]), ends, label)

@@ -10,8 +10,8 @@ from psycopg.rows import class_row
 from workers.storage.connection import Connection
 
 ADD = """
-    insert into api_keys (namespace, id, digest, label, scopes, created_at)
-    values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(now)s)
+    insert into api_keys (namespace, id, digest, label, scopes, created_at, expires_at)
+    values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(now)s, %(ends)s)
 """
 
 REVOKE = """
@@ -20,7 +20,7 @@ REVOKE = """
 """
 
 ALL = """
-    select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, digest
+    select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, expires_at, digest
     from api_keys join namespaces on namespaces.id = api_keys.namespace
 """
 """Of all namespaces, for the copy in Redis in which doors look keys up."""
@@ -39,7 +39,7 @@ LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One key: whose memory it opens, what for, and since when it no longer does."""
+    """One key: whose memory it opens, what for, since when it no longer does, and until when it may."""
 
     id: UUID
     namespace: str
@@ -47,15 +47,23 @@ class ApiKey:
     scopes: list[str]
     created_at: datetime
     revoked_at: datetime | None
+    expires_at: datetime | None
     digest: bytes
 
 
 def add(
-    db: Connection, namespace: int, id_: UUID, digest: bytes, label: str | None, scopes: Sequence[str], now: datetime
+    db: Connection,
+    namespace: int,
+    id_: UUID,
+    digest: bytes,
+    label: str | None,
+    scopes: Sequence[str],
+    now: datetime,
+    ends: datetime | None,
 ) -> None:
-    """Add a key to a namespace."""
-    given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes), "now": now}
-    db.execute(ADD, given)
+    """Add a key to a namespace, which opens until it ends."""
+    given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes)}
+    db.execute(ADD, given | {"now": now, "ends": ends})
 
 
 def revoke(db: Connection, namespace: int, id_: UUID, now: datetime) -> bool:

@@ -14,7 +14,18 @@ Errors need no code: the message of an `EbbError` is shown as a page, with its s
 what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
 """
 
-from api.http.dashboard import decay, facts, help_pages, overview, playground, relations, rendering, visitors
+from api.http.dashboard import (
+    actions,
+    decay,
+    facts,
+    help_pages,
+    overview,
+    playground,
+    relations,
+    rendering,
+    review,
+    visitors,
+)
 
-PAGES = (overview, facts, playground, decay, relations, visitors, help_pages, rendering)
+PAGES = (overview, facts, playground, decay, relations, review, actions, visitors, help_pages, rendering)
 """Modules of routes; the last one answers all other addresses."""

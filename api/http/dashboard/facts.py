@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
 
+from ebb.contract.values import DecayClass
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
@@ -21,10 +22,19 @@ FILTERS = ("tag", "category", "entity", "session", "source", "role", "tier")
 
 
 @routes.get("/dashboard/facts")
-def facts(request: Request, memory: Reading, before: Annotated[UUID | None, Query()] = None) -> HTMLResponse:
-    """Show one page of live facts that pass the filters, without counting this as use."""
-    asked = {name: request.query_params.get(name, "").strip() for name in FILTERS}
+def facts(
+    request: Request,
+    memory: Reading,
+    before: Annotated[UUID | None, Query()] = None,
+    query: Annotated[str, Query(max_length=8_000)] = "",
+) -> HTMLResponse:
+    """Show one page of live facts that pass the filters, or those that fit a query; this does not count as use."""
+    asked = {name: request.query_params.get(name, "").strip() for name in FILTERS} | {"query": query.strip()}
     given = {name: value for name, value in asked.items() if value}
+    if asked["query"]:
+        ids = [one["id"] for one in memory.recall(limit=ROWS, touch=False, min_relevance=0, **given)["results"]]
+        shown = memory.facts(ids=ids)["facts"] if ids else []
+        return page(request, "facts.html", facts=shown, next=None, later=None, asked=asked, given=given)
     found = memory.facts(ROWS + 1, before=None if before is None else str(before), **given)["facts"]
     shown = found[:ROWS]
     next_ = shown[-1]["id"] if len(found) > ROWS else None
@@ -52,6 +62,7 @@ def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: 
         curve=curve,
         before=_part(curve, curve["from"], curve["now"]) if curve["hits"] else None,
         after=_part(curve, curve["since"], curve["until"]),
+        classes=get_args(DecayClass),
         drawing=drawing(name, memory.neighbours(name, MOST_NEIGHBOURS)),
     )
 

@@ -1,12 +1,16 @@
 """Rendering of templates with a content security policy, formats, errors as pages, and files that pages load."""
 
+import hashlib
 import logging
+import re
+import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from ebb.contract.faults import fault
 from fastapi import APIRouter, Request, Response
@@ -100,8 +104,28 @@ FILTERS: dict[str, Callable[..., Any]] = {
 
 log = logging.getLogger(__name__)
 
-KEY = "ebb_key"
-"""The cookie with the key of a visitor."""
+FACT = re.compile(r"[0-9a-f-]{36}")
+
+SESSION = "ebb_session"
+"""The cookie with the token of a session."""
+
+VISIT = "ebb_visit"
+"""The cookie of a visitor without a session, which forms are tied to."""
+
+COOKIES = {"path": "/", "httponly": True, "samesite": "strict"}
+DONE = {
+    "forget": ("Forgotten.", "restore"),
+    "restore": ("Restored.", "forget"),
+    "pin": ("Pinned: it does not fade.", "unpin"),
+    "unpin": ("No longer pinned.", "pin"),
+    "edit": ("Changed.", "unedit"),
+    "unedit": ("Changed back.", "unedit"),
+    "resolve": ("Settled: the other fact is superseded.", "restore"),
+    "both": ("Both facts are accepted.", ""),
+    "keep": ("Kept, as if it had been stored now.", "forget"),
+    "let-go": ("Forgotten.", "restore"),
+}
+"""What is said of an action, and the action that undoes it."""
 
 NAVIGATION = (
     ("Overview", "/"),
@@ -109,7 +133,10 @@ NAVIGATION = (
     ("Recall", "/dashboard/recall"),
     ("Forecast", "/dashboard/forecast"),
     ("Relations", "/dashboard/relations"),
+    ("Forgotten", "/dashboard/forgotten"),
+    ("Contradictions", "/dashboard/contradictions"),
     ("Decay runs", "/dashboard/runs"),
+    ("Keys and limits", "/dashboard/keys"),
     ("Help", "/help"),
 )
 """The entries of the menu, in this order."""
@@ -145,16 +172,49 @@ ADVICE = {
 
 
 def page(request: Request, template: str, status: int = HTTPStatus.OK, **content: Any) -> HTMLResponse:
-    """Return a page with the navigation, the visitor and the version."""
+    """Return a page with the navigation, the visitor, the version, and a token for its forms."""
+    visitor = getattr(request.state, "caller", None)
+    is_new = visitor is not None and status < HTTPStatus.BAD_REQUEST and not _tied(request)
+    if is_new:
+        request.cookies[VISIT] = secrets.token_urlsafe(16)
     known = {
         "navigation": NAVIGATION,
         "path": request.url.path,
-        "visitor": getattr(request.state, "caller", None),
+        "visitor": visitor,
+        "writes": visitor is not None and "write" in visitor.scopes,
+        "token": form_token(request),
+        "done": _done(request),
+        "again": _without_done(request),
         "open_to_everyone": False,
         "version": version("ebb-server"),
         "status": int(status),
     }
-    return HTMLResponse(TEMPLATES.get_template(template).render(known | content), status, HEADERS)
+    response = HTMLResponse(TEMPLATES.get_template(template).render(known | content), status, HEADERS)
+    if is_new:
+        response.set_cookie(VISIT, request.cookies[VISIT], **COOKIES)  # type: ignore[arg-type]
+    return response
+
+
+def _tied(request: Request) -> str:
+    return request.cookies.get(SESSION) or request.cookies.get(VISIT) or ""
+
+
+def form_token(request: Request) -> str:
+    """Return what forms of this visitor's pages carry, which no other site can know."""
+    return hashlib.sha256(f"form {_tied(request)}".encode()).hexdigest()
+
+
+def _done(request: Request) -> dict[str, str] | None:
+    """Return what was done before this page was opened, and how to undo it."""
+    said, undo = DONE.get(request.query_params.get("done", ""), ("", ""))
+    fact = request.query_params.get("fact", "")
+    return {"said": said, "undo": undo, "fact": fact} if said and FACT.fullmatch(fact) else None
+
+
+def _without_done(request: Request) -> str:
+    """Return the address of this page for the forms on it, to which they return."""
+    given = [pair for pair in request.query_params.multi_items() if pair[0] not in ("done", "fact")]
+    return f"{request.url.path}?{urlencode(given)}" if given else request.url.path
 
 
 def router() -> APIRouter:
@@ -191,7 +251,7 @@ def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
     """Return an error page, or the sign-in page if there is no valid key."""
     if status == HTTPStatus.UNAUTHORIZED:
         wanted = request.url.path if request.method == "GET" else "/"
-        response = page(request, "sign_in.html", status, said=said if KEY in request.cookies else "", next=wanted)
+        response = page(request, "sign_in.html", status, said=said if SESSION in request.cookies else "", next=wanted)
     else:
         advice = ADVICE.get(status, "")
         response = page(request, "error.html", status, title=status.phrase, said=said, advice=advice)

@@ -1,5 +1,6 @@
-"""Visitors of pages: known by the key in their cookie, or on this machine by the namespace they chose; signing in."""
+"""Visitors of pages: known by their session, or on this machine by the namespace they chose; signing in."""
 
+import secrets
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -9,19 +10,20 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials
 
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
-from api.http.dashboard.rendering import KEY, page, router
+from api.http.dashboard.rendering import COOKIES, SESSION, form_token, page, router
 from api.http.dispatch import Session, SessionOfTasks
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
 from api.transport import AWAY
-from workers.coordination import signals
+from workers.coordination import sessions, signals
 from workers.coordination.redis import trouble
 from workers.errors import UnavailableError
 from workers.queues import RECALL
 from workers.validation import namespace_name
 
 NAMESPACE = "ebb_namespace"
-COOKIES = {"path": "/", "httponly": True, "samesite": "strict"}
+ENDED = "ended"
+"""Stands for the digest of a session that has ended: it opens nothing."""
 
 PAGE_SECONDS = 10.0
 """Seconds that a page waits for workers."""
@@ -39,11 +41,10 @@ def visitor(
         RefusedError: the key is missing, invalid or lacks the scope.
     """
     given = bearer.credentials if bearer else api_key
-    if given is None:
-        given = _signed_in(request)
-    if given is None and namespace is None:
+    signed_in = _signed_in(request) if given is None else None
+    if given is None and signed_in is None and namespace is None:
         namespace = request.cookies.get(NAMESPACE)
-    who = identify(request, given, namespace)
+    who = identify(request, given, namespace, signed_in=signed_in)
     who.check("read")
     return who
 
@@ -61,16 +62,6 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
 
 Visitor = Annotated[Caller, Depends(visitor)]
 Reading = Annotated[Session, Depends(session)]
-
-
-def _keep_key(request: Request, response: Response, key: str) -> None:
-    """Store a key in a cookie that scripts and other sites cannot read."""
-    response.set_cookie(KEY, key, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
-
-
-def _drop_key(response: Response) -> None:
-    """Delete the cookie with the key."""
-    response.delete_cookie(KEY, **COOKIES)  # type: ignore[arg-type]
 
 
 def _keep_namespace(response: Response, namespace: str) -> None:
@@ -91,10 +82,26 @@ def check_origin(request: Request) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, "This form was sent by a page of another site; open it here.")
 
 
+def check_token(request: Request, token: Annotated[str, Form()] = "") -> None:
+    """Refuse a form that is not of a page that this visitor was shown.
+
+    Raises:
+        RefusedError: the token is missing, or another visitor's.
+    """
+    if not secrets.compare_digest(token.encode(), form_token(request).encode()):
+        raise RefusedError(HTTPStatus.FORBIDDEN, "This form has expired; open its page again.")
+
+
 def _signed_in(request: Request) -> str | None:
-    """Return the key in the cookie; it is ignored if no keys exist any more."""
-    kept = request.cookies.get(KEY)
-    return kept if kept and door_of(request).look_up(kept).any_key else None
+    """Return the digest of the key that signed in; it is ignored if no keys exist any more."""
+    token, door = request.cookies.get(SESSION), door_of(request)
+    if not token:
+        return None
+    try:
+        digest = sessions.key_digest(door.redis, token)
+    except AWAY as error:
+        raise UnavailableError(trouble(error)) from None
+    return (digest or ENDED) if door.look_up(digest).any_key else None
 
 
 def _check_workers(door: Door) -> None:
@@ -116,7 +123,7 @@ FORM = [Depends(check_origin)]
 @routes.get("/dashboard/sign-in")
 def ask(request: Request, next: Annotated[str, Query()] = "/") -> HTMLResponse:  # noqa: A002 - the usual name
     """Show the form for a key."""
-    return page(request, "sign_in.html", said="", next=_here(next))
+    return page(request, "sign_in.html", said="", next=here(next))
 
 
 @routes.post("/dashboard/sign-in", dependencies=FORM)
@@ -129,17 +136,19 @@ def sign_in(
     try:
         identify(request, key.strip(), None).check("read")
     except RefusedError as error:
-        return page(request, "sign_in.html", error.status, said=str(error), next=_here(next))
-    response = RedirectResponse(_here(next), HTTPStatus.SEE_OTHER)
-    _keep_key(request, response, key.strip())
+        return page(request, "sign_in.html", error.status, said=str(error), next=here(next))
+    response = RedirectResponse(here(next), HTTPStatus.SEE_OTHER)
+    token = sessions.begin(door_of(request).redis, key.strip())
+    response.set_cookie(SESSION, token, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
     return response
 
 
 @routes.post("/dashboard/sign-out", dependencies=FORM)
-def sign_out() -> Response:
-    """Delete the cookie with the key."""
+def sign_out(request: Request) -> Response:
+    """End the session."""
+    sessions.end(door_of(request).redis, request.cookies.get(SESSION, ""))
     response = RedirectResponse("/dashboard/sign-in", HTTPStatus.SEE_OTHER)
-    _drop_key(response)
+    response.delete_cookie(SESSION, **COOKIES)  # type: ignore[arg-type]
     return response
 
 
@@ -163,7 +172,7 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
     return response
 
 
-def _here(path: str) -> str:
+def here(path: str) -> str:
     """Return a path of this dashboard; any other target becomes the overview."""
     own = path == "/" or (path.startswith("/dashboard/") and "\\" not in path and "\n" not in path)
     return path if own else "/"

@@ -1,0 +1,112 @@
+"""Actions on facts: forms of pages, which need the scope `write` and the page's token, and can be undone."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import Depends, Form
+from fastapi.responses import RedirectResponse
+
+from api.http.dashboard.rendering import router
+from api.http.dashboard.visitors import FORM, Reading, check_token, here
+from api.http.dispatch import Session
+from workers.errors import InvalidInputError
+
+routes = router()
+
+Text = Annotated[str, Form()]
+Next = Annotated[str, Form(alias="next")]
+
+
+def writing(memory: Reading) -> Session:
+    """Return the client of a visitor who may write.
+
+    Raises:
+        RefusedError: the visitor's key lacks the scope.
+    """
+    memory.caller.check("write")
+    return memory
+
+
+Writing = Annotated[Session, Depends(writing)]
+OWN_FORM = [*FORM, Depends(check_token)]
+
+
+def _unedit(memory: Session, id_: str) -> None:
+    """Give a fact back what its last edit changed."""
+    events = memory.history(id_, links=False)["events"]
+    was = next((event["details"]["was"] for event in reversed(events) if event["what"] == "edited"), None)
+    if was is None:
+        raise InvalidInputError("This fact was not edited, so there is nothing to undo.")
+    memory.edit(id_, **was)
+
+
+ACTIONS: Mapping[str, Callable[[Session, str], Any]] = {
+    "forget": lambda memory, id_: memory.forget([id_]),
+    "restore": lambda memory, id_: memory.restore([id_]),
+    "pin": lambda memory, id_: memory.pin(id_),
+    "unpin": lambda memory, id_: memory.pin(id_, off=True),
+    "unedit": _unedit,
+    "keep": lambda memory, id_: memory.keep([id_]),
+    "let-go": lambda memory, id_: memory.let_go([id_]),
+}
+Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"]
+
+
+@routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
+def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:  # noqa: A002
+    """Do something to a fact, and return to the page."""
+    ACTIONS[action](memory, str(id))
+    return _back(next_, action, str(id))
+
+
+@routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
+def edit(
+    memory: Writing,
+    id: UUID,  # noqa: A002 - the contract's name
+    tags: Text = "",
+    category: Text = "",
+    entity: Text = "",
+    key: Text = "",
+    value: Text = "",
+    importance: Text = "",
+    decay_class: Text = "",
+    valid_until: Text = "",
+    next_: Next = "/dashboard/facts",
+) -> RedirectResponse:
+    """Change the fields of a fact that the form shows; what is empty is removed."""
+    texts = {"category": category, "entity": entity, "key": key, "value": value, "valid_until": valid_until}
+    changes: dict[str, Any] = {name: text.strip() or None for name, text in texts.items()}
+    changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    if importance.strip():
+        changes["importance"] = _number(importance)
+    if decay_class:
+        changes["decay_class"] = decay_class
+    done = memory.edit(str(id), **changes)
+    return _back(next_, "edit" if done["action"] == "updated" else "", str(id))
+
+
+@routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
+def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUID, Form()], both: Text = "") -> Any:
+    """Settle a contradiction: one fact takes the other's place, or both are accepted."""
+    if both:
+        memory.resolve(str(keep), str(other), both=True)
+    else:
+        memory.resolve(str(other), keep=str(keep))
+    return _back("/dashboard/contradictions", "both" if both else "resolve", str(other))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInputError(f"importance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
+
+
+def _back(path: str, action: str, id_: str) -> RedirectResponse:
+    """Return to a page of this dashboard, which says what was done."""
+    path = here(path)
+    said = urlencode({"done": action, "fact": id_}) if action else ""
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}" if said else path, HTTPStatus.SEE_OTHER)

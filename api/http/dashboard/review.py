@@ -1,0 +1,61 @@
+"""The pages of what waits for a decision: forgotten facts, held ones, and contradictions."""
+
+from typing import Annotated, Any, get_args
+
+from ebb.contract.values import Reason
+from fastapi import Query, Request
+from fastapi.responses import HTMLResponse
+
+from api.http.dashboard.rendering import page, router
+from api.http.dashboard.visitors import Reading
+from api.http.door import door_of
+from api.transport import AWAY
+from workers.coordination import bulk, key_ring
+from workers.coordination.redis import trouble
+from workers.errors import UnavailableError
+
+routes = router()
+
+ROWS = 50
+REASONS = get_args(Reason)
+
+
+@routes.get("/dashboard/forgotten")
+def forgotten(
+    request: Request,
+    memory: Reading,
+    reason: Annotated[str, Query()] = "",
+    cursor: Annotated[str, Query()] = "",
+) -> HTMLResponse:
+    """Show forgotten facts and deep memory, newest first; what was forgotten on request only to who may write."""
+    given: dict[str, Any] = {name: one for name, one in (("reason", reason), ("cursor", cursor)) if one}
+    found = memory.forgotten(limit=ROWS, asked="write" in memory.caller.scopes, **given)
+    held = memory.held(limit=ROWS) if not given else {"held": [], "total": 0}
+    content: dict[str, Any] = {
+        "found": found,
+        "held": held,
+        "reason": reason,
+        "reasons": REASONS,
+        "later": bool(cursor),
+    }
+    return page(request, "forgotten.html", **content)
+
+
+@routes.get("/dashboard/contradictions")
+def contradictions(request: Request, memory: Reading, cursor: Annotated[str, Query()] = "") -> HTMLResponse:
+    """Show pairs of facts with different values for one entity and key."""
+    found = memory.contradictions(limit=ROWS, **({"cursor": cursor} if cursor else {}))
+    return page(request, "contradictions.html", found=found, later=bool(cursor))
+
+
+@routes.get("/dashboard/keys")
+def keys(request: Request, memory: Reading) -> HTMLResponse:
+    """Show the keys to the namespace, without the keys themselves, and the limits that hold for each namespace."""
+    memory.caller.check("admin")
+    door = door_of(request)
+    try:
+        found, lane = key_ring.of_namespace(door.redis, memory.namespace), bulk.waiting(door.redis)
+    except AWAY as error:
+        raise UnavailableError(trouble(error)) from None
+    waiting = lane.get(memory.namespace, 0)
+    return page(request, "keys.html", keys=found, limits=door.settings.limits, waiting=waiting)

@@ -1,0 +1,185 @@
+"""What a visitor may do on the dashboard, in a real browser: each action is done once, and undone by one button."""
+
+import re
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from live_api import make_key, serving
+from live_browser import LOOKS, check_page, looking
+from live_system import LiveSystem
+from playwright.sync_api import Browser, Page
+
+from api.client import Client
+
+pytestmark = pytest.mark.acceptance
+
+TEXT = "The spare key hangs behind the kitchen clock."
+PATHS = ("/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key")
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture
+def key(live: LiveSystem, namespace: str) -> str:
+    return make_key(live, namespace, "read", "write", "admin")["x-api-key"]
+
+
+@pytest.fixture
+def memory(live: LiveSystem, namespace: str) -> Iterator[Client]:
+    with live.client(namespace) as client:
+        yield client
+
+
+def signed_in(tab: Page, key: str, path: str = "/dashboard/facts") -> None:
+    tab.goto("/dashboard/sign-in")
+    tab.get_by_label("Key").fill(key)
+    tab.get_by_label("Key").press("Enter")
+    tab.wait_for_url("**/")
+    tab.goto(path)
+
+
+def pressed(tab: Page, name: str | re.Pattern[str], said: str) -> None:
+    """Press a button by the keyboard, and wait for what the next page says."""
+    tab.get_by_role("button", name=name).first.press("Enter")
+    tab.locator(".done").get_by_text(said).wait_for()
+
+
+def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT, tags=["home"])["id"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}")
+        pressed(tab, "Pin", "Pinned")
+        assert memory.fact(id_)["pinned"]
+        pressed(tab, "Undo", "No longer pinned")
+        assert not memory.fact(id_)["pinned"]
+        tab.get_by_text("Edit", exact=True).press("Enter")
+        tab.get_by_label("Tags").fill("home, keys")
+        tab.get_by_label("Class").select_option("permanent")
+        tab.get_by_label("Importance").fill("0.9")
+        pressed(tab, "Save", "Changed.")
+        fact = memory.fact(id_)
+        assert (fact["tags"], fact["decay_class"], fact["importance"]) == (["home", "keys"], "permanent", 0.9)
+        pressed(tab, "Undo", "Changed back")
+        fact = memory.fact(id_)
+        assert (fact["tags"], fact["decay_class"], fact["importance"]) == (["home"], "stable", 0.5)
+        pressed(tab, "Forget", "Forgotten")
+        assert memory.history(id_)["state"] == "forgotten: asked"
+        pressed(tab, "Undo", "Restored")
+        assert memory.history(id_)["state"] == "live"
+
+
+def test_forgotten_facts_are_listed_and_restored(
+    browser: Browser, url: str, key: str, memory: Client, live: LiveSystem
+) -> None:
+    asked, faded = memory.store(TEXT)["id"], memory.store("Anselm bakes at four.")["id"]
+    memory.forget([asked])
+    live.rows("update facts set forgotten_at = now(), forgotten_reason = 'faded' where id = %s", [faded])
+    with looking(browser, url) as tab:
+        signed_in(tab, key, "/dashboard/forgotten")
+        assert tab.locator(".results > li").count() == 2
+        tab.get_by_label("Reason").select_option("faded")
+        tab.get_by_role("button", name="Show").click()
+        assert tab.locator(".results > li").count() == 1
+        pressed(tab, re.compile("Restore: Anselm"), "Restored")
+        assert memory.history(faded)["state"] == "live"
+        assert tab.url.endswith(f"reason=faded&done=restore&fact={faded}")
+
+
+def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str, key: str, memory: Client) -> None:
+    city = {"entity": "Mira", "key": "city"}
+    old = memory.store("Mira lives in Rome.", value="Rome", **city)["id"]
+    new = memory.store("Mira lives in Bonn.", value="Bonn", **city)["id"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, "/dashboard/contradictions")
+        pressed(tab, re.compile("Keep this: Mira lives in Bonn"), "superseded")
+        assert memory.history(old)["state"].startswith("superseded")
+        assert memory.contradictions()["total"] == 0
+        pressed(tab, "Undo", "Restored")
+        assert memory.contradictions()["total"] == 1
+        pressed(tab, "Both hold", "Both facts are accepted")
+        assert memory.contradictions()["total"] == 0
+        assert {memory.history(one)["state"] for one in (old, new)} == {"live"}
+
+
+def test_facts_are_searched_and_the_search_is_no_use(
+    browser: Browser, url: str, key: str, memory: Client, live: LiveSystem
+) -> None:
+    memory.store_many([{"text": TEXT, "role": "user"}, {"text": "Tea is at four.", "role": "assistant"}])
+    live.settle()
+    with looking(browser, url) as tab:
+        signed_in(tab, key)
+        tab.get_by_label("Search").fill("Where is the key?")
+        tab.get_by_label("Search").press("Enter")
+        tab.wait_for_url("**query=**")
+        assert TEXT in tab.locator("tbody tr").first.inner_text()
+        tab.get_by_text("Filters").click()
+        tab.get_by_label("Role").select_option("assistant")
+        tab.get_by_role("button", name="Show").click()
+        tab.wait_for_url("**role=assistant**")
+        assert TEXT not in tab.locator("main").inner_text()
+    live.settle()
+    assert all(fact["recall_count"] == 0 for fact in memory.facts()["facts"])
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_the_pages_of_decisions_fit_their_window(
+    browser: Browser, url: str, key: str, memory: Client, width: int, dark: bool
+) -> None:
+    city = {"entity": "Mira" * 30, "key": "city" * 30}
+    memory.store("Mira lives in Rome." * 30, value="Rome" * 90, **city)
+    memory.store("Mira lives in Bonn.", value="Bonn", **city)
+    memory.forget([memory.store("A" * 400)["id"]])
+    with looking(browser, url, width=width, dark=dark) as tab:
+        signed_in(tab, key)
+        for path in PATHS:
+            check_page(tab, path)
+
+
+def test_a_form_needs_the_scope_and_the_token_of_its_page(
+    url: str, live: LiveSystem, namespace: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT)["id"]
+    reader = make_key(live, namespace, "read")["x-api-key"]
+    forms = {f"/dashboard/facts/{id_}/forget": {}, f"/dashboard/edit/{id_}": {"tags": "a"}}
+    for own in (key, reader):
+        with httpx2.Client(base_url=url) as client:
+            client.post("/dashboard/sign-in", data={"key": own})
+            page = client.get(f"/dashboard/facts/{id_}").text
+            assert ("Forget" in page) == (own == key)
+            token = (re.findall(r'name="token" value="(\w+)"', page) or [""])[0]
+            for path, body in forms.items():
+                for wrong in ({}, {"token": "x"}, {"token": token[::-1]}):
+                    assert client.post(path, data=body | wrong).status_code == 403
+                elsewhere = client.post(path, data=body | {"token": token}, headers={"Sec-Fetch-Site": "cross-site"})
+                assert elsewhere.status_code == 403
+    assert memory.history(id_)["state"] == "live"
+    assert memory.fact(id_)["tags"] == []
+
+
+def test_keys_are_shown_without_themselves_to_who_administers(
+    url: str, live: LiveSystem, namespace: str, key: str
+) -> None:
+    reader = make_key(live, namespace, "read")
+    made = live.ebb_json("keys", "create", "--namespace", namespace, "--label", "Laptop", "--expires", "2090-01-01")
+    live.ebb("keys", "revoke", made["id"], "--namespace", namespace)
+    assert httpx2.get(f"{url}/dashboard/keys", headers=reader).status_code == 403
+    shown = httpx2.get(f"{url}/dashboard/keys", headers={"x-api-key": key}).text
+    assert made["id"] in shown
+    assert made["key"] not in shown
+    assert all(part in shown for part in ("Laptop", "revoked", "2090-01-01", "EBB_MAX_REQUESTS"))
+    stranger = make_key(live, f"{namespace}-stranger", "read", "admin")
+    assert "Laptop" not in httpx2.get(f"{url}/dashboard/keys", headers=stranger).text
+
+
+def test_what_was_done_is_said_only_of_known_actions_and_ids(url: str, key: str) -> None:
+    for query in ("done=forget&fact=x", "done=<b>&fact=" + "0" * 36, "done=forget&fact=%22%3E%3Cscript%3E"):
+        answer = httpx2.get(f"{url}/dashboard/facts?{query}", headers={"x-api-key": key})
+        assert answer.status_code == 200
+        assert 'class="done"' not in answer.text
