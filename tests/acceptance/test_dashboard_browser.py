@@ -174,7 +174,7 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             assert tab.get_by_role("region", name="Uses of this fact").locator("tbody tr").count() == 1
             check_width(tab)
             tab.goto(f"/dashboard/facts/{gone}")
-            assert tab.get_by_text("ebb restore --namespace").count() == 1
+            assert tab.get_by_role("button", name="Restore").count() == 1
             assert tab.get_by_text("forgotten: asked").count() == 1
             check_width(tab)
 
