@@ -16,7 +16,7 @@ pytestmark = pytest.mark.acceptance
 
 OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/live", "/health/ready"} | {
     "/dashboard/static/{path:path}", "/dashboard/sign-in", "/dashboard/sign-out", "/dashboard/{path:path}",
-    "/help", "/help/{name}", "/help/images/{path:path}",
+    "/help", "/help/{name:path}", "/help/images/{path:path}",
     "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
 }  # fmt: skip
 """What anybody may see: nothing of anybody's memory."""
