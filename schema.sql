@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (22, 'snapshot');
+    insert into schema_migrations (number, name) values (23, 'snapshot');
 end $$;
 
 create extension if not exists vector;
