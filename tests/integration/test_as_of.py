@@ -186,7 +186,7 @@ def test_what_the_forget_limit_will_hold_is_shown_before_a_pass_and_after_it(
 
 @pytest.mark.parametrize("passed", [False, True])
 def test_of_facts_that_end_at_once_the_same_ones_stay_before_a_pass_and_after_it(memory: Memory, passed: bool) -> None:
-    facts = [{"text": f"Rumour number {number}.", "confidence": 0.2} for number in range(30)]
+    facts = [{"text": f"Rumour number {number}.", "confidence": 0.2, "salience": 0.5} for number in range(30)]
     ids = sorted(one.id for one in memory.store(*facts) if isinstance(one, Stored))
     at = memory.row(ids[0])["ends"] + 1
     if passed:
