@@ -35,6 +35,11 @@ class Context:
         """Return the address of PostgreSQL."""
         return self.settings.database_url
 
+    @property
+    def direct_database_url(self) -> str:
+        """Return the address of PostgreSQL itself, for what needs a session of its own."""
+        return self.settings.direct_database_url or self.settings.database_url
+
     @cached_property
     def _clock(self) -> Clock:
         return Clock(lambda: server.read_clock(self.settings.database_url))

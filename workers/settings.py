@@ -33,6 +33,10 @@ class Settings(BaseModel):
 
     # where things are
     database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
+    direct_database_url: str = Field(
+        "",
+        description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning",
+    )
     redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
     redis_fsync: Literal["everysec", "always"] = Field(
         "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"
@@ -265,8 +269,11 @@ class Settings(BaseModel):
         """Check them without repeating them, for they may hold passwords."""
         if self.redis_url:
             _check_broker(self.redis_url)
-        if self.database_url and not _is_read_by_libpq(self.database_url):
-            raise ValueError("EBB_DATABASE_URL cannot be read; give postgresql://user:password@host:5432/database")
+        for name in ("database_url", "direct_database_url"):
+            if (given := getattr(self, name)) and not _is_read_by_libpq(given):
+                raise ValueError(
+                    f"{PREFIX}{name.upper()} cannot be read; give postgresql://user:password@host:5432/database"
+                )
         return self
 
     @field_validator("relation_schedule")

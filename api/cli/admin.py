@@ -221,7 +221,9 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     """
     from workers.storage import schema  # noqa: PLC0415 - psycopg would slow down every other command
 
-    done = schema.apply(configured(home).database_url or located(home).database_url, output.progress)
+    given = configured(home)
+    url = given.direct_database_url or given.database_url or located(home).database_url
+    done = schema.apply(url, output.progress)
     if as_json:
         output.print_json({"schema_version": schema.version(), "migrations": done})
     else:

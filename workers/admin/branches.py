@@ -114,7 +114,7 @@ def drop(context: Context, branch: Branch) -> None:
         tallies.wait_for_settling(db)
         branches.drop(db, branch)
     keys.publish(context)
-    with connect(context.database_url, autocommit=True) as db:
+    with connect(context.direct_database_url, autocommit=True) as db:
         name = signatures.index_name(branch.id)
         if name in signatures.indexes(db) and signatures.claim_building(db):
             db.execute("set statement_timeout = 0; set lock_timeout = 0")

@@ -124,7 +124,7 @@ def clean(context: Context, now: datetime) -> bool:
 
     Return whether anything was.
     """
-    with connect(context.database_url, autocommit=True) as db:
+    with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)
         if not erased.ids:
             return False
@@ -150,7 +150,7 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
     Raises:
         UnavailableError: a server does not answer, or a table is in use for too long; try again.
     """
-    with connect(context.database_url, autocommit=True) as db:
+    with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)
         search_indexes.count_grown(context, now, erased.namespaces)
         try:

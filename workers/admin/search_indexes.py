@@ -41,7 +41,7 @@ def index_large_namespaces(context: Context) -> list[int]:
 
     Nobody who stores or recalls waits for it. An index whose building died is dropped and built again.
     """
-    with connect(context.database_url, autocommit=True) as db:
+    with connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0")
         if not signatures.claim_building(db):
             return []
@@ -60,7 +60,7 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
 
     Nobody who stores or recalls waits for it. What a building that died has left behind is dropped.
     """
-    with connect(context.database_url, autocommit=True) as db:
+    with connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '1GB'")
         if not signatures.claim_building(db):
             return []

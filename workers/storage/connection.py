@@ -11,15 +11,16 @@ from typing import Any, TypeAlias
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from workers.errors import NoConnectionError, UnavailableError
+from workers.errors import NoConnectionError, SettingsError, UnavailableError
 from workers.storage.lenient import read_leniently
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Cursor: TypeAlias = psycopg.Cursor[TupleRow]
-Pool: TypeAlias = ConnectionPool[Connection]
+Pool: TypeAlias = ConnectionPool["_Own"]
 
 POOL_SIZE = 4
 CONNECT_SECONDS = 5
@@ -40,25 +41,32 @@ CLIENT_ALIVE = {
 # A generic plan of a vector or text query can be thousands of times slower than one made for its values. HNSW with a
 # search list of 350 finds 983 of 1,000 true neighbours among a million signatures in tight clusters, and 885 where none
 # is much nearer than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time.
-CONFIGURE = """
-    set statement_timeout = '55s';
-    set idle_in_transaction_session_timeout = '60s';
-    set lock_timeout = '20s';
-    set plan_cache_mode = 'force_custom_plan';
-    set hnsw.ef_search = 350;
-    set jit = off;
-    set timezone = 'UTC';
-    set tcp_keepalives_idle = '30s';
-    set tcp_keepalives_interval = '10s';
-    set tcp_keepalives_count = 3;
-    set tcp_user_timeout = '60s'
+CONFIGURATION = {
+    "statement_timeout": "55s",
+    "idle_in_transaction_session_timeout": "60s",
+    "lock_timeout": "20s",
+    "plan_cache_mode": "force_custom_plan",
+    "hnsw.ef_search": "350",
+    "jit": "off",
+    "timezone": "UTC",
+}
+SERVER_ALIVE = {
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60s",
+}
+
+LIMITS_TRANSACTIONS = 170_000
+"""The PostgreSQL that limits transactions as a whole, and so ends what the other limits do not see: a client that stops
+between two statements of a pipeline, whose transaction is neither idle nor at work on one of them."""
+
+SET = """
+    select set_config(name, value, %(local)s)
+    from unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
 """
 
-# PostgreSQL 17 and later; it ends what the other limits do not see: a client that stops between two statements of a
-# pipeline, whose transaction is neither idle nor at work on one of them.
-LIMIT_TRANSACTIONS = (
-    "select set_config(name, %(milliseconds)s, false) from pg_settings where name = 'transaction_timeout'"
-)
+ABOUT = "select pg_backend_pid(), exists(select from pg_type where typname = 'halfvec')"
 
 LIFT_LIMITS = """
     select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')
@@ -78,8 +86,28 @@ MAKE_ROOM = (
     "in front."
 )
 
+POOLED = (
+    "EBB_DATABASE_URL leads to a pooler such as PgBouncer, and this needs a session of its own: set "
+    "EBB_DIRECT_DATABASE_URL to the address of PostgreSQL itself."
+)
+
 _pools: dict[tuple[int, str, bool], Pool] = {}
 _opening = Lock()
+
+
+class _Own(psycopg.Connection[TupleRow]):
+    """A connection that knows whether a pooler lends it another session of PostgreSQL in each transaction."""
+
+    pooled = False
+
+    @contextmanager
+    def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
+        """Begin a transaction, or a savepoint within one, as psycopg does."""
+        begins = self.info.transaction_status == TransactionStatus.IDLE
+        with super().transaction(*arguments, **options) as begun:
+            if begins:
+                _prepare(self)
+            yield begun
 
 
 @contextmanager
@@ -94,6 +122,13 @@ def transaction(url: str, *, second: bool = False, wait: float = WAIT_SECONDS) -
         NoConnectionError: PostgreSQL has no connection free, or this process's pool has none, within `wait` seconds.
         UnavailableError: the server does not answer; the message names host and cause.
     """
+    with _borrowed(url, second=second, wait=wait) as db:
+        _prepare(db)
+        yield db
+
+
+@contextmanager
+def _borrowed(url: str, *, second: bool, wait: float) -> Iterator[_Own]:
     try:
         with _pool(url, second=second).connection(timeout=wait) as db:
             yield db
@@ -123,7 +158,7 @@ def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with transaction(url, second=second, wait=READ_WAIT_SECONDS) as db:
+    with _borrowed(url, second=second, wait=READ_WAIT_SECONDS) as db:
         db.autocommit, db.isolation_level = True, psycopg.IsolationLevel.REPEATABLE_READ
         try:
             yield db
@@ -142,6 +177,7 @@ def in_pipeline(db: Connection) -> Iterator[None]:
     try:
         with db.pipeline():
             db.execute(BEGIN)
+            _prepare(db)
             yield
             db.execute(COMMIT)
     except BaseException:
@@ -200,24 +236,28 @@ def lift_limits(db: Connection) -> None:
 def snapshot(url: str) -> Iterator[Connection]:
     """Give a connection of its own that reads one unchanging state of the database, for as long as it takes."""
     with connect(url) as db:
-        db.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
-        db.commit()
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
-        yield db
+        with db.transaction():
+            db.execute("set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
+            yield db
 
 
 def connect(url: str, *, autocommit: bool = False) -> Connection:
-    """Return a configured connection outside the pool.
+    """Return a configured connection outside the pool; with `autocommit` it has a session of its own.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
+        SettingsError: `autocommit`, and a pooler is between this process and PostgreSQL.
     """
     try:
-        db = psycopg.connect(url, autocommit=autocommit, **_options(url))
+        db = _Own.connect(url, autocommit=autocommit, **_options(url))
     except psycopg.OperationalError as error:
         raise UnavailableError(f"PostgreSQL does not answer: {_cause(error)}. Is it running at that address?") from None
-    _configure(db)
+    _configure(db, CONFIGURATION | SERVER_ALIVE)
+    if db.pooled and autocommit:
+        db.close()
+        raise SettingsError(POOLED)
     return db
 
 
@@ -247,6 +287,7 @@ def _open_pool(url: str) -> Pool:
         min_size=0,
         max_size=POOL_SIZE,
         open=True,
+        connection_class=_Own,
         configure=_configure_pooled,
         check=_check,
         kwargs=_options(url),
@@ -265,19 +306,39 @@ def _check(db: psycopg.Connection[Any]) -> None:
         ConnectionPool.check_connection(db)
 
 
-def _configure(db: psycopg.Connection[Any]) -> None:
-    db.execute(CONFIGURE)
+def _configure(db: _Own, settings: Mapping[str, str]) -> None:
+    """Set what holds in every transaction, and learn whether a pooler is in between, whose sessions keep nothing."""
+    row = db.execute(ABOUT).fetchone()
+    process, has_vectors = row or (0, False)
+    db.pooled = process != db.info.backend_pid
+    if db.pooled:
+        db.prepare_threshold = None  # what one session has prepared another does not know
+    else:
+        _set(db, settings, local=False)
     read_leniently(db)
-    if db.execute("select 1 from pg_type where typname = 'halfvec'").fetchone():
+    if has_vectors:
         register_vector(db)
     if not db.autocommit:
         db.commit()
 
 
-def _configure_pooled(db: psycopg.Connection[Any]) -> None:
-    _configure(db)
-    db.execute(LIMIT_TRANSACTIONS, {"milliseconds": str(int(TRANSACTION_SECONDS * 1000))})
-    db.commit()
+def _configure_pooled(db: _Own) -> None:
+    _configure(db, CONFIGURATION | SERVER_ALIVE | _transaction_limit(db))
+
+
+def _prepare(db: Connection) -> None:
+    """Set within a transaction what the session of a pooler does not keep."""
+    if isinstance(db, _Own) and db.pooled:
+        _set(db, CONFIGURATION | _transaction_limit(db), local=True)
+
+
+def _transaction_limit(db: Connection) -> dict[str, str]:
+    known = db.info.server_version >= LIMITS_TRANSACTIONS
+    return {"transaction_timeout": f"{int(TRANSACTION_SECONDS * 1000)}"} if known else {}
+
+
+def _set(db: Connection, settings: Mapping[str, str], *, local: bool) -> None:
+    db.execute(SET, {"names": [*settings], "values": [*settings.values()], "local": local})
 
 
 def _options(url: str) -> dict[str, Any]:

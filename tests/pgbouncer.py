@@ -1,0 +1,51 @@
+"""A PgBouncer in transaction mode before the tests' PostgreSQL, where the machine has one."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from api.up import servers
+from api.up.privileges import admit, launched, system_user
+
+PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
+CONFIGURATION = """
+[databases]
+* = host={sockets} user=postgres pool_size=4
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = 400
+server_idle_timeout = 5
+ignore_startup_parameters = extra_float_digits
+"""
+
+
+@contextmanager
+def pgbouncer(postgres: servers.Postgres, folder: Path) -> Iterator[int]:
+    """Run PgBouncer while the block lasts; give its port. Four sessions of a database serve all clients."""
+    assert PROGRAM is not None
+    folder.mkdir()
+    port, path = servers.free_port(), folder / "pgbouncer.ini"
+    path.write_text(CONFIGURATION.format(sockets=postgres.sockets, port=port))
+    user = system_user()
+    if user is not None:
+        admit(user, [folder], Path(PROGRAM).parent, lambda _: None)
+        shutil.chown(path, user, user)
+    log = folder / "pgbouncer.log"
+
+    def fault() -> str | None:
+        return servers.postgres_fault(pooled(postgres.url("postgres"), port))
+
+    with servers.running(launched("INT", [PROGRAM, str(path)], user), log, fault, signal.SIGTERM):
+        yield port
+
+
+def pooled(url: str, port: int) -> str:
+    """Return the address of the same database by PgBouncer."""
+    return f"postgresql://postgres@127.0.0.1:{port}{urlsplit(url).path}"
