@@ -18,6 +18,7 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 
 RESTRICTED = re.compile(
     r"\bnamespace (?:\+ 0 )?= (?:%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"  # one tenant's rows
+    r"|\bnamespace = \(select id from namespaces where name = %\(name\)s\)"
     rf"|\binsert into {TENANTS} \(namespace,"  # or rows that are each written with their tenant
 )
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")

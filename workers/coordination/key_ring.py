@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -26,10 +25,9 @@ class Grant:
     ends: float | None = None
     label: str | None = None
 
-    @property
-    def opens(self) -> bool:
-        """Return whether it opens something now."""
-        return bool(self.scopes) and (self.ends is None or time.time() < self.ends)
+    def opens(self, now: float) -> bool:
+        """Return whether it opens something, at epoch seconds."""
+        return bool(self.scopes) and (self.ends is None or now < self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,10 @@ def look_up(redis: Redis, digest: str | None) -> Found:
         pipeline.hget(KEY, COPIED)
         pipeline.hlen(KEY)
         pipeline.hget(KEY, digest or "")
-        copied, length, found = pipeline.execute()
+        pipeline.time()
+        copied, length, found, (now, _) = pipeline.execute()
     grant = _grant(json.loads(found)) if found and digest else None
-    return Found(copied is not None, length > 1, grant if grant and grant.opens else None)
+    return Found(copied is not None, length > 1, grant if grant and grant.opens(now) else None)
 
 
 def of_namespace(redis: Redis, namespace: str) -> list[Grant]:

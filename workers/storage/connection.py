@@ -238,9 +238,8 @@ def snapshot(url: str) -> Iterator[Connection]:
     with connect(url) as db:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
-        with db.transaction():
-            db.execute("set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
-            yield db
+        db.execute("set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
+        yield db
 
 
 def connect(url: str, *, autocommit: bool = False) -> Connection:
