@@ -6,6 +6,7 @@ import pytest
 from live_system import LiveSystem, eventually, kill_child
 
 from workers.coordination import bulk, outbox, signals
+from workers.coordination.bulk import Batch, Slice
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
@@ -81,3 +82,16 @@ def test_a_batch_is_done_as_a_whole_while_a_worker_of_an_earlier_version_may_be_
         idle.own_keys.zadd(bulk.RUNNING, {f"batch {number}": now + 600 for number in range(9)})  # no slot is free
         signals.note_alive(idle.own_keys, "older@elsewhere", ["store"], now)
         assert len(client.store_many(stones(450))["results"]) == 450
+
+
+def test_a_batch_whose_worker_ended_before_it_answered_is_answered_by_its_next_delivery(idle: LiveSystem) -> None:
+    facts, task_id, answers = stones(450), str(uuid4()), [{"id": str(number)} for number in range(450)]
+    batch = Batch(task_id, "memory.store_many", "default", {})
+    bulk.join(idle.own_keys, batch, [facts[:200], facts[200:400], facts[400:]])
+    bulk.advance(idle.own_keys, Slice(batch, 0, facts, count=3), answers)
+    idle.start("worker")
+    assert idle.send("memory.store_many", {"facts": facts, "namespace": "default"}, task_id).get() == {
+        "results": answers
+    }
+    eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
+    assert not idle.own_keys.exists(bulk.BATCH + task_id)

@@ -241,7 +241,19 @@ def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 
     given = [batch.namespace, batch.id, done.place, json.dumps(list(answers)), done.count, at_once]
     if redis.eval(ADVANCE, len(keys), *keys, *map(str, given)) != 2:  # noqa: PLR2004 - nothing is left
         return None
-    every = redis.hmget(BATCH + batch.id, [f"answer:{place}" for place in range(done.place + 1)])
+    return _answers(redis, batch.id, done.place + done.count)
+
+
+def finished(redis: Redis, batch: str) -> tuple[Batch, list[Any]] | None:
+    """Return a batch whose slices are all done, and their answers, if it was not dropped: its caller has none yet."""
+    named = (*FIELDS, PARTS, "next")
+    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    parts = int(found[PARTS] or 0)
+    return (_batch(batch, found), _answers(redis, batch, parts)) if 0 < parts <= int(found["next"] or 0) else None
+
+
+def _answers(redis: Redis, batch: str, slices: int) -> list[Any]:
+    every: Any = redis.hmget(BATCH + batch, [f"answer:{place}" for place in range(slices)])
     return [one for part in every if part is not None for one in json.loads(part)]
 
 

@@ -103,9 +103,12 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
         known = False
     if not known:
         return {"results": _at_once(task, batch, slices)}
-    answer = None if part is None else _perform(task, part)
+    answer = _finished(task, batch.id) if part is None else _perform(task, part)
     if answer is None:
         leave_answer_to_others(task, f"{len(slices)} slices")
+    with _redis_needed(task):
+        bulk.drop(context.redis, batch)
+        send_slices()
     return answer
 
 
@@ -143,21 +146,37 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
     """Do one slice of a batch; the last one answers the caller."""
     with _redis_needed(self):
         part = bulk.find(context.redis, asked.batch, asked.place, asked.slices)
+        finished = bulk.finished(context.redis, asked.batch) if part is None else None
+    if finished is not None:
+        _answer(self, finished[0], {"results": finished[1]})
     if part is None or _is_abandoned(part):
         return
     self.request.update({"part": part})
     if part.tries > bulk.MOST_TRIES:
         raise TaskFailedError(f"A slice of {len(part.content)} facts ended {part.tries} workers; send them one by one.")
     answer = _perform(self, part)
-    if answer is None:
-        return
-    batch = part.batch
+    if answer is not None:
+        _answer(self, part.batch, answer)
+
+
+def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
+    """Answer the caller of a batch whose slices are all done; then the batch is dropped, so that none is forgotten."""
     SLICED[batch.task].done(batch.id, answer)
     app.backend.mark_as_done(batch.id, answer)
     with suppress(RedisError):  # for want of a figure nothing fails
         outbox.remove(context.redis, batch.outbox or batch.namespace, batch.id)
         if batch.sent_at is not None:
             timings.observe(context.redis, [(timings.WRITE, context.seconds() - batch.sent_at)])
+    with _redis_needed(task):
+        bulk.drop(context.redis, batch)
+        send_slices()
+
+
+def _finished(task: Task, batch: str) -> dict[str, Any] | None:
+    """Return the answer of a batch that an earlier delivery finished, but whose worker ended before it answered."""
+    with _redis_needed(task):
+        finished = bulk.finished(context.redis, batch)
+    return None if finished is None else {"results": finished[1]}
 
 
 def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
@@ -166,9 +185,8 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     done = SLICED[part.batch.task].act(task, part)
     with _redis_needed(task):
         every = bulk.advance(context.redis, part, done, time.monotonic() - began)
-        if every is not None:
-            bulk.drop(context.redis, part.batch)
-        send_slices()
+        if every is None:
+            send_slices()
     return None if every is None else {"results": every}
 
 
