@@ -1,4 +1,4 @@
-"""The whole life of facts where PgBouncer lends another session in each transaction, and four serve everybody."""
+"""The whole life of facts where PgBouncer lends another session in each transaction, and four serve all clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
