@@ -16,7 +16,7 @@ RECORDED: dict[str, dict[str, Any]] = json.loads(
 """Of each task its arguments, which of them it needs, whether it takes others as well, and its answer."""
 
 app = Celery("older", set_as_current=False)
-app.conf.update(configuration(os.environ.get("EBB_REDIS_URL", "")))
+app.conf.update(configuration(os.environ.get("EBB_REDIS_URL", "redis://")))
 
 
 class Recorded(Task):  # type: ignore[misc]  # Celery comes without types

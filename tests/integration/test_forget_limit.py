@@ -30,7 +30,7 @@ bounded = examples(15)
 def doubtful(
     memory: Memory, count: int, namespace: str = "default", prefix: str = "Rumour", at: float = 0
 ) -> list[UUID]:
-    facts = [{"text": f"{prefix} number {number}.", "confidence": 0.2} for number in range(count)]
+    facts = [{"text": f"{prefix} number {number}.", "confidence": 0.2, "salience": 0.5} for number in range(count)]
     return [one.id for one in memory.store(*facts, namespace=namespace, at=at) if isinstance(one, Stored)]
 
 

@@ -112,7 +112,7 @@ def statistics(memory: Memory) -> str:
 @pytest.fixture
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for locks no longer than a moment."""
-    monkeypatch.setattr(connection, "CONFIGURE", connection.CONFIGURE.replace("'20s'", "'50ms'"))
+    monkeypatch.setitem(connection.CONFIGURATION, "lock_timeout", "50ms")
 
 
 @pytest.mark.usefixtures("_hasty")

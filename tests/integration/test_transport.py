@@ -8,8 +8,7 @@ from workers import transport
 
 
 def test_a_channel_of_a_closed_connection_raises_an_error_of_connections(redis_url: str) -> None:
-    transport.install()
-    connection = Connection(redis_url)
+    connection = Connection(redis_url, transport=transport.Transport)
     channel = connection.default_channel
     connection.close()
     with pytest.raises(RedisConnectionError, match="closed before"):

@@ -29,4 +29,4 @@ def test_an_unknown_tokenizer_stops_the_start() -> None:
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
     with pytest.raises(SettingsError, match=r"pip install 'ebb-server\[tokens\]'"):
-        tokens.counter("cl100k_base")
+        tokens.counter("r50k_base")
