@@ -132,7 +132,7 @@ def _forget_subject(call: Call) -> None:
     found = call.perform(dry_run=True)
     if not call.as_json:
         output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
-        output.console().print(f"{found['matching']} facts fit")
+        output.console().print(f"facts that fit: {found['matching']}")
     if call.given["dry_run"] or not found["matching"]:
         if call.as_json:
             output.print_json(found)

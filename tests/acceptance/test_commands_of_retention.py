@@ -62,7 +62,7 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
         client.store(text, entity=text.split()[0])
     name = ("--namespace", client.namespace)
     preview = live.ebb("forget", "--entity", "mira", *name)
-    assert "2 facts fit" in preview.stdout
+    assert "facts that fit: 2" in preview.stdout
     assert "run the same command with --yes" in preview.stderr
     assert len(live.facts(client.namespace)) == 3
 
