@@ -24,6 +24,6 @@ def test_what_sank_is_hinted_at_and_lives_again_when_a_deep_recall_uses_it(live:
         assert [(one["id"], one["deep"]) for one in only_shown] == [(id_, "faded")]
         assert client.recall(QUESTION)["deep"] == 1
         assert client.recall(QUESTION, deep=True)["results"][0]["id"] == id_
+        assert client.stats()["regretted"] == 5
         (alive,) = eventually(lambda: client.recall(QUESTION)["results"], "the fact that was used lives again")
         assert (alive["id"], alive["deep"]) == (id_, None)
-        assert client.stats()["regretted"] == 5
