@@ -1,9 +1,11 @@
 """Other brokers than one plain Redis: Sentinels that fail over under load, and TLS."""
 
 import asyncio
+import gc
 import ssl
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -114,6 +116,8 @@ def group(tmp_path: Path) -> Iterator[Group]:
         yield group
     finally:
         group.stop()
+        with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+            gc.collect()  # redis-py leaves what it asked Sentinels by to the garbage collector
 
 
 @contextmanager
