@@ -1,8 +1,8 @@
-"""Kombu's transports for Redis, whose channels stay closed once their connection is.
+"""Kombu's transports for Redis, with channels that report a closed connection as a connection error.
 
-Kombu's close a channel, and may then be asked for it again: by a second close of a connection whose server is away, or
-by a task that ends after the reconnect and acknowledges its message. With what is unacknowledged they then ask the
-connection for its address, which is gone, and Celery ends with an `AttributeError` instead of connecting again.
+When the server is away, kombu may close a channel twice. When a task ends after a reconnect, it acknowledges its
+message on the old channel. In both cases kombu asks for the address of a connection that no longer exists, which raises
+an `AttributeError`. Celery ends with that error; after a connection error it connects again.
 """
 
 from typing import Any

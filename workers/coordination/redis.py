@@ -82,9 +82,9 @@ def trouble(error: BaseException) -> str:
 def open_redis(
     redis_url: str, after: int = 0, *, kind: type[Redis] = Redis, answer_seconds: float = ANSWER_SECONDS
 ) -> Redis:
-    """Return connections to the database so many behind that of the messages, opened at first use.
+    """Return connections to a database, opened at first use; its number is `after` more than that of the messages.
 
-    Where the address names Sentinels, each new connection goes to the primary of that moment.
+    Where the address names Sentinels, each new connection asks them for the present primary.
     """
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_SECONDS,

@@ -58,8 +58,11 @@ SERVER_ALIVE = {
 }
 
 LIMITS_TRANSACTIONS = 170_000
-"""The PostgreSQL that limits transactions as a whole, and so ends what the other limits do not see: a client that stops
-between two statements of a pipeline, whose transaction is neither idle nor at work on one of them."""
+"""The first version of PostgreSQL with `transaction_timeout`.
+
+Only that ends the transaction of a client that stops between two statements of a pipeline: it is not idle, and no
+statement runs.
+"""
 
 SET = """
     select set_config(name, value, %(local)s)
@@ -72,9 +75,9 @@ LIFT_LIMITS = """
     select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')
 """
 
-# What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
 BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
+# What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
@@ -96,7 +99,7 @@ _opening = Lock()
 
 
 class _Own(psycopg.Connection[TupleRow]):
-    """A connection that knows whether a pooler lends it another session of PostgreSQL in each transaction."""
+    """A connection that knows whether it leads to a pooler, where each transaction may run in another session."""
 
     pooled = False
 

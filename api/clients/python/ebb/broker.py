@@ -19,6 +19,7 @@ SENTINEL_PORT = 26379
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/\[\]]+)(?::(\d{1,5}))?")
+NO_CLUSTER = "which Celery's transport cannot use, because its keys would be spread over several servers"
 FORMS = (
     "give redis://:password@host:6379/0, rediss:// for TLS, or "
     "sentinel://:password@host-a:26379,host-b:26379/0?master_name=NAME"
@@ -27,7 +28,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """What asks Sentinels where the primary is: their addresses, and how Redis and they let one in."""
+    """The Sentinels that know the primary, with the logins of the primary and of the Sentinels."""
 
     hosts: tuple[tuple[str, int], ...]
     master_name: str
@@ -42,7 +43,7 @@ def check(redis_url: str) -> None:
     """Check an address without repeating it, for it may hold a password.
 
     Raises:
-        ValueError: it is none that Ebb can use; the message says which it can.
+        ValueError: Ebb cannot use it; the message says what to give instead.
     """
     parts = urlsplit(redis_url)
     host = HOST.fullmatch(_hosts(parts) or "localhost")
@@ -54,9 +55,6 @@ def check(redis_url: str) -> None:
         sentinels(redis_url)
     elif host is None or int(host[2] or 0) > LAST_PORT:
         raise ValueError(f"names no single host; {FORMS}")
-
-
-NO_CLUSTER = "which Celery's transport cannot use, because its keys would be spread over several servers"
 
 
 def sentinels(redis_url: str) -> Sentinels | None:

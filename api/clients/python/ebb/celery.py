@@ -20,7 +20,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     `redis_url` is the address of Ebb's broker, `EBB_REDIS_URL`; without it the app's own broker is Ebb's.
 
     Raises:
-        ValueError: the address is none of a broker that Ebb can use.
+        ValueError: Ebb cannot use a broker at this address.
     """
     routes = app.conf.task_routes or ()
     app.conf.task_routes = (route, *(routes if isinstance(routes, list | tuple) else (routes,)))
