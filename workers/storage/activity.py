@@ -1,4 +1,4 @@
-"""Activity: when a fact was last used and what has become of it since; rewritten at every touch."""
+"""Activity: when a fact was last used and its current decay state; updated by every touch."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ ANCHORS = """
         decay_class_source, date_part('epoch', due_at) as due, value_rank
     from anchors
 """
-"""What `rows_of` reads, whatever rows are wanted and whether they are locked."""
+"""The columns that `rows_of` expects."""
 
 KINDS: dict[str, type[np.generic]] = {
     "base": np.float64,
@@ -41,7 +41,7 @@ KINDS: dict[str, type[np.generic]] = {
     "outrun_at": np.float64,
     "stale": np.bool_,
 }
-"""Of which kind each column of anchors is; the others follow from several."""
+"""The numpy type of each column of `anchors` that is copied as it is."""
 
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
@@ -82,7 +82,7 @@ LOCK = f"""
     for no key update
 """
 
-# Counters stop at the largest number that their columns hold. What is held stays so until its end lies ahead again.
+# Counters saturate at the maximum of their type. A held fact stays held until its end lies in the future again.
 WRITE_USED = """
     update activity
     set base = new.base, coactivations = least(new.coactivations, 2147483647),
@@ -126,7 +126,7 @@ CONFIRM = """
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """
 
-# Of a forgotten or superseded fact only the signature is kept, whatever it had when it ended.
+# A forgotten or superseded fact keeps only its signature.
 RETIRE = """
     update activity
     set due_at = 'infinity', held = false, retired = true, fidelity = case when fidelity = 0 then 0 else 32767 end
@@ -158,10 +158,7 @@ ENDED = """
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Rows of `activity` by column: who they are, their anchors, and what they were when last looked at.
-
-    Of an explicit one, its owner chose the decay class.
-    """
+    """Rows of `activity` by column; `explicit` is true where the owner chose the decay class."""
 
     namespaces: Ints
     ids: list[UUID]
@@ -176,11 +173,11 @@ class Activity:
     value_rank: Floats
 
     def __len__(self) -> int:
-        """Return how many facts these are."""
+        """Return the number of facts."""
         return len(self.ids)
 
     def among(self, ids: Collection[UUID]) -> "Activity":
-        """Return the rows of those facts."""
+        """Return the rows of these facts."""
         return self.only(np.array([id_ in ids for id_ in self.ids], dtype=np.bool_))
 
     def only(self, keep: Bools) -> "Activity":
@@ -201,7 +198,7 @@ class Activity:
 
 
 def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
-    """Return the anchors of new facts from lists of base, coactivations, last_seen_at, branch and so on."""
+    """Return the anchors of new facts, given the columns that differ between them."""
     count = len(columns["base"])
     new = {
         "decay_class": decay_classes,
@@ -215,7 +212,7 @@ def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fi
 
 
 def anchors_of(columns: Mapping[str, Sequence[Any]], silent_since: Floats) -> Anchors:
-    """Return anchors from columns named as in the view `anchors`, and from when facts were last heard of."""
+    """Return anchors from columns named as in the view `anchors`, and the last use of each fact (epoch seconds)."""
     given: dict[str, Any] = {name: np.array(columns[name], dtype=kind) for name, kind in KINDS.items()}
     permanent = np.array([name == PERMANENT for name in columns["decay_class"]], dtype=np.bool_)
     return Anchors(**given, permanent=permanent | (given["branch"] == Branch.PERMANENT), silent_since=silent_since)
@@ -232,7 +229,7 @@ def add(
     occurred: Sequence[int],
     faded: Faded,
 ) -> None:
-    """Write the activity of new facts; `occurred` is how many turns the namespace had when each was stored."""
+    """Write the activity of new facts; `occurred` is the namespace's number of turns when each was stored."""
     given = _columns(anchors, faded) | {
         "namespace": namespace,
         "ids": list(ids),
@@ -247,17 +244,17 @@ def add(
 
 
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
-    """Return the activity of those facts of a namespace that exist, locked until the commit."""
+    """Return the activity of the facts that exist, locked until the commit."""
     return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}))
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
-    """Return the activity of those facts of a namespace that exist."""
+    """Return the activity of the facts that exist."""
     return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}))
 
 
 def read_live(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
-    """Return the activity of those facts of a namespace that are neither forgotten nor superseded."""
+    """Return the activity of the facts that are neither forgotten nor superseded."""
     return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}))
 
 
@@ -270,10 +267,9 @@ def write_used(
     now: datetime,
     asked: Sequence[bytes] = (),
 ) -> None:
-    """Write new anchors after a touch or reinforcement; `recalls` is what each fact's counter grows by.
+    """Write new anchors after a touch or reinforcement, and add the previous ones to the decay intervals.
 
-    What the newest anchors were until now is kept in short. `asked` are the questions that strengthened each lately, if
-    that changes.
+    `recalls` is added to each fact's counter; `asked` has each fact's packed recent questions, if they change.
     """
     given = _columns(anchors, faded) | {
         "namespaces": rows.namespaces.tolist(),
@@ -289,34 +285,34 @@ def write_used(
 
 
 def decay_intervals_of(db: Connection, namespace: int, id_: UUID) -> list[decay_intervals.DecayInterval]:
-    """Return how a fact faded before its last use, the oldest spell first, as far back as that is kept."""
+    """Return a fact's decay intervals before its last use, oldest first."""
     row = db.execute(SPELLS, {"namespace": namespace, "id": id_}).fetchone()
     return decay_intervals.read(row[0]) if row and row[0] else []
 
 
 def weigh(db: Connection, namespace: int, ids: Collection[UUID]) -> None:
-    """Write what content, importance and links add to the value of facts, after one of these has changed."""
+    """Recompute the part of the facts' value that follows from content, importance and links."""
     lock(db, namespace, list(ids))
     db.execute(WEIGH, {"namespace": namespace, "ids": list(ids)})
 
 
 def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:
-    """Count how often facts were confirmed."""
+    """Add to the facts' numbers of confirmations."""
     db.execute(CONFIRM, {"namespace": namespace, "ids": list(ids), "times": list(times)})
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Take forgotten and superseded facts out of every later pass."""
+    """Exclude forgotten and superseded facts from later passes."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
-    """Return those of these facts that have ended by themselves by `now`, and that readers see no more."""
+    """Return the facts that have ended by decay or expiry at `now`, whether or not a pass has run."""
     return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
 def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
-    """Return the facts with the texts of these statements that are over though not forgotten yet."""
+    """Return the facts with the same texts that have ended and no pass has forgotten yet."""
     stems = list(dict.fromkeys(map(text.stem, hashes)))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
     rows = db.execute(ENDED_AMONG, given)
@@ -340,13 +336,13 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
 
 
 def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Activity:
-    """Return by column what a statement with `ANCHORS` found: all of it, or rows that were fetched already."""
+    """Return the rows of a statement with `ANCHORS` by column; `rows` where they are fetched already."""
     found = cursor.fetchall() if rows is None else rows
-    return by_column([column.name for column in cursor.description or ()], found)  # known once the answer is there
+    return by_column([column.name for column in cursor.description or ()], found)  # described only after fetching
 
 
 def by_column(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Activity:
-    """Return by column the rows of a statement with `ANCHORS`, given the names of their columns."""
+    """Return rows by column, given the names of their columns."""
     columns: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
     times = [np.array(columns[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
     return Activity(
@@ -376,36 +372,35 @@ PIN_UNTIL = """
 
 
 def kept_lifetime(db: Connection, namespace: int, fact: UUID) -> float:
-    """Return the seconds to live that a fact's pin without end keeps back; infinity if it has no lifetime."""
+    """Return the lifetime in seconds that is saved while a fact is pinned without end; infinity if it has none."""
     row = db.execute(KEPT_LIFETIME, {"namespace": namespace, "fact": fact}).fetchone()
     return float(row[0]) if row else math.inf
 
 
 def pin_until(db: Connection, namespace: int, fact: UUID, until: float, lifetime: float) -> None:
-    """Pin a fact until an instant (epoch seconds, infinity for good); a pin without end keeps its lifetime back."""
+    """Pin a fact until an instant (epoch seconds); a pin without end (infinity) saves its lifetime."""
     kept = lifetime if math.isinf(until) and math.isfinite(lifetime) else None
     db.execute(PIN_UNTIL, {"namespace": namespace, "fact": fact, "until": until, "kept_lifetime": kept})
 
 
-# A second delivery that runs at the same time waits here until the first one commits or rolls back.
+# A concurrent second delivery waits here until the first one commits or rolls back.
 CLAIM_USE = """
     insert into uses (namespace, id) values (%(namespace)s, %(id)s)
     on conflict do nothing
     returning id
 """
 
-# A day before the newest use, not before now: after an outage, however long, what was delivered just before it may be
-# delivered again.
+# Relative to the newest use, not to now: messages delivered just before an outage may be redelivered after it.
 DROP_OLD_USES = """
     delete from uses where counted_at < (select max(counted_at) from uses) - interval '1 day'
 """
 
 
 def claim_use(db: Connection, namespace: int, id_: UUID) -> bool:
-    """Note that a use is counted in this transaction; return false if it was counted before, within the last day."""
+    """Record the id of a use for deduplication; return false if it was recorded within the last day."""
     return db.execute(CLAIM_USE, {"namespace": namespace, "id": id_}).fetchone() is not None
 
 
 def drop_old_uses(db: Connection) -> int:
-    """Delete the notes of uses that are a day older than the newest one; return how many."""
+    """Delete ids of uses that are a day older than the newest one; return how many."""
     return db.execute(DROP_OLD_USES).rowcount

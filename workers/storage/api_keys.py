@@ -1,4 +1,4 @@
-"""API keys: who may use whose memory, and for what; only digests of the keys are here."""
+"""API keys: the namespace and scopes of each; only digests of the keys are stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ALL = """
     select api_keys.id, name as namespace, label, scopes, api_keys.created_at, revoked_at, expires_at, digest
     from api_keys join namespaces on namespaces.id = api_keys.namespace
 """
-"""Of all namespaces, for the copy in Redis in which doors look keys up."""
+"""The keys of all namespaces, for the copy in Redis that the servers read."""
 
 OF_NAMESPACE = f"""
     {ALL}
@@ -32,14 +32,14 @@ OF_NAMESPACE = f"""
 """
 
 PUBLISHING = 0x0EBB + 3
-"""Key of the advisory lock that lets one process at a time copy the keys, so that no older copy replaces a newer."""
+"""Advisory lock for copying the keys to Redis, so that an older copy never replaces a newer one."""
 
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One key: whose memory it opens, what for, since when it no longer does, and until when it may."""
+    """One API key, with its namespace, scopes, revocation and expiry."""
 
     id: UUID
     namespace: str
@@ -61,24 +61,24 @@ def add(
     now: datetime,
     ends: datetime | None,
 ) -> None:
-    """Add a key to a namespace, which opens until it ends."""
+    """Add a key to a namespace; `ends` is its expiry."""
     given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes)}
     db.execute(ADD, given | {"now": now, "ends": ends})
 
 
 def revoke(db: Connection, namespace: int, id_: UUID, now: datetime) -> bool:
-    """Let a key open nothing from now on; false if it does not already, or is none of the namespace's."""
+    """Revoke a key; return false if it is revoked already or does not belong to the namespace."""
     return db.execute(REVOKE, {"namespace": namespace, "id": id_, "now": now}).rowcount > 0
 
 
 def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:
-    """Return the keys of a namespace, revoked ones too, oldest first."""
+    """Return the keys of a namespace, including revoked ones, oldest first."""
     with db.cursor(row_factory=class_row(ApiKey)) as cursor:
         return cursor.execute(OF_NAMESPACE, {"namespace": namespace}).fetchall()
 
 
 def every(db: Connection) -> list[ApiKey]:
-    """Return the keys of all namespaces, while no other transaction does so until the commit."""
+    """Return the keys of all namespaces, under a lock that is held until the commit."""
     db.execute(LOCK, {"key": PUBLISHING})
     with db.cursor(row_factory=class_row(ApiKey)) as cursor:
         return cursor.execute(ALL).fetchall()

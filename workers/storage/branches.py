@@ -1,4 +1,4 @@
-"""Branches: copies of namespaces whose instants lie earlier, and what takes them away again."""
+"""Branches: copies of namespaces with all timestamps shifted into the past."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,16 @@ OF_FACTS = ("activity", "vectors", "signatures", "events")
 """Tables whose rows belong to one fact."""
 
 BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
-"""Tables whose rows name two facts, and by which columns."""
+"""Tables whose rows refer to two facts, and the columns that do."""
 
 OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors", "deep")
 """Tables whose rows belong to the namespace as a whole."""
 
 DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_allowances", "decay_runs")
-"""Tables of which a branch gets rows of its own.
-
-A key opens one namespace, triggers count what a branch holds, and passes over the original were none over the branch.
-"""
+"""Tables that are not copied: a branch has keys, runs and trigger-maintained counts of its own."""
 
 LEFT = ("erasures",)
-"""What notes that pages are to be cleaned of a branch that was dropped."""
+"""Tables whose rows stay after a branch is dropped, to vacuum its pages."""
 
 BEGIN = """
     insert into namespaces (name, salt, turns, settings, counted_facts, counted_words, estimated_facts, branch_of,
@@ -55,7 +52,7 @@ FOLLOWING = """
     select id from facts where namespace = %(namespace)s and id > %(after)s order by id limit %(limit)s
 """
 
-# An identity is given by the table, a generated column follows from the others.
+# Identity and generated columns are set by PostgreSQL.
 COLUMNS = """
     select attname, atttypid = 'timestamptz'::regtype from pg_attribute
     where attrelid = %(table)s::text::regclass and attnum > 0 and not attisdropped
@@ -90,7 +87,7 @@ WRITE_SPELLS = """
     where namespace = %(namespace)s and activity.fact = new.fact
 """
 
-# What is packed in deep memory counts from the creation, which stands first.
+# The creation time stands first in the packed body; the other times are relative to it.
 OLDER = {
     "body": """overlay(old.body placing int8send(
         ('x' || encode(substring(old.body for 8), 'hex'))::bit(64)::bigint
@@ -98,7 +95,7 @@ OLDER = {
     ) from 1 for 8)"""
 }
 
-# Nothing but this keeps a fact from being copied twice.
+# This table has no unique constraint that would prevent a second copy.
 NOT_YET = {
     "deep": """not exists (
         select from deep as mine
@@ -119,7 +116,7 @@ DROP = "delete from namespaces where id = %(branch)s and branch_of is not null"
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A namespace that is a copy of another, or none if `original` is nothing; complete once all of it is copied."""
+    """A namespace and, if it is a branch, its original and age; `complete` once everything is copied."""
 
     id: int
     name: str
@@ -129,33 +126,33 @@ class Branch:
 
 
 def begin(db: Connection, original: str, branch: str, age: timedelta) -> Branch | None:
-    """Add the namespace of a branch unless it is there; return what is there, or nothing if there is no original."""
+    """Add the namespace of a branch if it is missing and return it; none if the original does not exist."""
     db.execute(BEGIN, {"original": original, "branch": branch, "age": age})
     return find(db, branch)
 
 
 def find(db: Connection, name: str) -> Branch | None:
-    """Return a namespace and whose branch it is, if any."""
+    """Return a namespace and, if it is a branch, its original."""
     with db.cursor(row_factory=class_row(Branch)) as cursor:
         return cursor.execute(FIND, {"name": name}).fetchone()
 
 
 def listed(db: Connection, original: str | None) -> list[Branch]:
-    """Return the branches of a namespace, or of all, by their names."""
+    """Return the branches of a namespace, or all branches, by name."""
     with db.cursor(row_factory=class_row(Branch)) as cursor:
         return cursor.execute(LISTED, {"original": original}).fetchall()
 
 
 def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[UUID]:
-    """Return the ids of the next facts of a namespace, forgotten ones too."""
+    """Return the next ids of a namespace's facts, including forgotten ones."""
     rows = db.execute(FOLLOWING, {"namespace": namespace, "after": after, "limit": limit})
     return [id_ for (id_,) in rows]
 
 
 def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> int:
-    """Copy facts that the branch has not yet, with all rows that are theirs alone; return how many.
+    """Copy facts that the branch lacks, with the rows that belong to one fact; return how many.
 
-    All statements of the transaction must see one state of the original.
+    The transaction must be `repeatable read`, so that all statements see one state of the original.
     """
     given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
     of_fact = sql.SQL("{} = any(%(ids)s)")
@@ -167,7 +164,7 @@ def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
 
 
 def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> None:
-    """Copy what lies between these facts and others, where the branch has both."""
+    """Copy links, contradictions and near-duplicates of these facts where the branch has both ends."""
     given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
     for table, (first, second) in BETWEEN_FACTS.items():
         wanted = sql.SQL(BOTH_COPIED).format(first=sql.Identifier(first), second=sql.Identifier(second))
@@ -175,31 +172,31 @@ def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
 
 
 def copy_rest(db: Connection, original: int, branch: Branch) -> None:
-    """Copy what belongs to the namespace as a whole."""
+    """Copy the tables that belong to the namespace as a whole."""
     given = {"original": original, "branch": branch.id, "age": branch.age}
     for table in OF_NAMESPACES:
         db.execute(_copy(db, table, sql.SQL(NOT_YET.get(table, "true"))), given)
 
 
 def complete(db: Connection, branch: Branch, now: datetime) -> None:
-    """Note that all of a branch is copied."""
+    """Mark a branch as complete."""
     db.execute(COMPLETE, {"branch": branch.id, "now": now})
 
 
 def drop_facts(db: Connection, branch: Branch, limit: int) -> int:
-    """Remove some facts of a branch with all that belongs to them; return how many."""
+    """Delete up to `limit` facts of a branch with their rows in other tables; return how many."""
     return db.execute(DROP_FACTS, {"namespace": branch.id, "limit": limit}).rowcount
 
 
 def drop(db: Connection, branch: Branch) -> None:
-    """Remove a branch without facts: every row that names it, and the namespace itself."""
+    """Delete a branch whose facts are deleted: its rows in every table, and the namespace."""
     for table in (*OF_NAMESPACES, *DROPPED):
         db.execute(sql.SQL(DROP_ROWS).format(table=sql.Identifier(table)), {"branch": branch.id})
     db.execute(DROP, {"branch": branch.id})
 
 
 def _copy(db: Connection, table: str, wanted: sql.Composable, returned: str | None = None) -> sql.Composed:
-    """Return the statement that copies rows of a table with every instant made older."""
+    """Return the statement that copies rows of a table with every timestamp shifted."""
     columns = db.execute(COLUMNS, {"table": table}).fetchall()
     older = [
         sql.SQL(OLDER.get(name, "old.{} - %(age)s" if dated else "old.{}")).format(sql.Identifier(name))

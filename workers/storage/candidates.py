@@ -1,4 +1,4 @@
-"""Candidates: facts that a recall weighs, and what it shows of those that it chose."""
+"""Candidates: the facts that a recall scores, and the descriptions of those that it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from workers.storage.namespaces import Namespace
 NO_FILTERS = Filters()
 WITHOUT_DOCUMENTS = Filters(documents=False)
 
-# What the filters of a scope let pass. In each statement before its limit, so that rare facts are not missed.
+# The filters of a scope. Applied before each statement's limit, so that rare facts are not missed.
 FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
@@ -43,7 +43,7 @@ FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
             select tier from activity where activity.namespace = facts.namespace and activity.fact = facts.id
         ))"""
 
-# The live facts stated at most `reach` turns before or after others, in the same session.
+# The live facts at most `reach` turns before or after others in the same session.
 NEIGHBOURS = """
     select beside.id
     from facts
@@ -53,9 +53,9 @@ NEIGHBOURS = """
         and (%(deep)s or beside.forgotten_at is null) and beside.superseded_at is null
 """
 
-# Only what scoring needs, for hundreds are weighed and ten are shown. The cosine is computed where the vector is,
-# with the query pooled to as many dimensions; a signature is read only where the full vector is gone. Long arrays go in
-# as binary, which takes a third of the time. `hidden_because` says what a read shows, whether or not a pass has come.
+# Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
+# the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Long arrays are
+# sent in binary, in a third of the time. `hidden_because` does not depend on whether a pass has run.
 WEIGH = rf"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session,
         case when session is null then -1 else coalesce(turn, -1) end as turn,
@@ -104,7 +104,7 @@ WEIGH = rf"""
     ))
 """
 
-# The columns of a description in their order, and then those of the fact's activity (`activity.by_column`).
+# The columns of `Description` in their order, then those of the fact's activity (`activity.by_column`).
 DESCRIBE = """
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
         role, source_date, created_at, nullif(valid_from, least(created_at, source_date)) as valid_from, valid_until,
@@ -119,11 +119,11 @@ DESCRIBE = """
 """
 
 # The namespace is a lexeme, so the text index alone finds its matches; `+ 0` keeps the planner from intersecting them
-# with all of the namespace's facts by another index. Where a namespace has nearly all facts, its lexeme is left out: to
-# look up each match among a million others took half of the time.
-# With every weight 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which gives the
-# number of occurrences back; and dividing by the rank that is normalised by length gives the length, in which the
-# namespace and each tag count one. Done in C, this is several times faster than unnesting each tsvector.
+# with all of the namespace's facts by another index. Where a namespace has nearly all facts, its lexeme is left out,
+# as its posting list of a million entries took half of the time.
+# With all weights 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which determines
+# the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
+# each tag count as one. This runs in C and is several times faster than unnesting each tsvector.
 MATCHES = f"""
     select id,
         array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term) as ranks,
@@ -137,9 +137,9 @@ MATCHES = f"""
     limit %(budget)s
 """
 
-# A text's stems stand first among its own words, but behind those of category, entity, key and value, which are there
-# twice (`search_lexemes`); `before` is the last place of these. Other words than the stems leave the tsvector before it
-# is unnested, which would take ten times as long; in it all have the same weight.
+# The text's positions follow those of category, entity, key and value, which are indexed twice (`search_lexemes`);
+# `before` is the last position of these. All other words are filtered out before unnesting, which would otherwise
+# take ten times as long.
 PLACES = """
     select id, lexeme, positions, before
     from facts
@@ -164,9 +164,9 @@ SHARED = """
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a recall may see: the instant, and the filters that hold in every arm.
+    """The instant and filters of a recall, which apply in every arm.
 
-    `ever` finds hidden facts as well, and `deep` shows those of them that ended by themselves.
+    `ever` includes hidden facts; `deep` shows those that ended by decay or expiry.
     """
 
     now: datetime
@@ -178,19 +178,16 @@ class Scope:
 
     @property
     def looks_back(self) -> bool:
-        """Return whether the arms search what was forgotten or superseded, too.
-
-        Reads as of the present or later do not: they find and score what any read at `now` does.
-        """
+        """Return whether forgotten and superseded facts are searched too; not for reads as of `now` or later."""
         return self.ever or self.deep or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
 
     @property
     def selects(self) -> bool:
-        """Return whether some facts of the namespace are left out by a filter."""
+        """Return whether any filter is set."""
         return self.filters.filters() != NO_FILTERS.filters()
 
     def parameters(self) -> dict[str, Any]:
-        """Return what statements take of a scope."""
+        """Return the parameters of SQL statements with `FILTERED`."""
         own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
         own |= {"deep": self.deep}
         tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
@@ -198,7 +195,7 @@ class Scope:
 
 
 def _as_stored(session: str | int | None) -> list[Jsonb] | None:
-    """Return how a session may be stored: a number also as the text of it, and the other way round."""
+    """Return the stored forms of a session: a number also as text, and numeric text also as a number."""
     if session is None:
         return None
     return [Jsonb(str(session))] + ([Jsonb(int(session))] if str(session).lstrip("-").isdecimal() else [])
@@ -229,23 +226,22 @@ KINDS: dict[str, type[Any]] = {
     "signature": object,
     "left_out": object,
 }
-"""What scoring needs of a fact; times are epoch seconds.
+"""The fields that scoring needs of a fact; times are epoch seconds.
 
-The session is a hash, since it is only compared, and the turn is negative where a fact has no place in one. The cosine
-with the query is not a number where there is no vector; `signature` has bytes where the vector is not full. `left_out`
-names the rule that hides the fact, if one does.
+`session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine` is NaN where
+there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that hides the fact.
 """
 
 Candidates: TypeAlias = NDArray[np.void]
 """An array of records with the fields of `KINDS`."""
 
 Candidate: TypeAlias = np.void
-"""One of them."""
+"""One record of `Candidates`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an answer shows of a fact."""
+    """The part of a fact that answers show."""
 
     id: UUID
     kind: str
@@ -273,7 +269,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What answers show of facts, and the activity of those of them that are live."""
+    """Descriptions of facts, and the activity of the live ones."""
 
     facts: dict[UUID, Description]
     live: Activity
@@ -281,7 +277,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Facts that hold any of n terms: one row of `ranks` (by `ts_rank`) and a length in words for each."""
+    """Facts that contain any of n terms, each with n ranks (`ts_rank`) and its length in words."""
 
     ids: list[UUID] = field(default_factory=list)
     ranks: list[list[float]] = field(default_factory=list)
@@ -298,10 +294,10 @@ def weigh(
     bringing: Sequence[UUID] = (),
     reach: int = 0,
 ) -> Candidates:
-    """Return the candidates among `ids`, those included that a rule leaves out.
+    """Return the candidates with these ids, including those that a rule leaves out.
 
-    With them come what was stated at most `reach` turns before or after those `bringing` it, in the same session.
-    `query` has the query's vector by dims, pooled as stored vectors are; it may be empty.
+    Adds the facts at most `reach` turns before or after those of `bringing` in the same session. `query` maps dims to
+    the query's vector, pooled as stored vectors are; it may be empty.
     """
     given: dict[str, Any] = {
         "namespace": namespace,
@@ -320,7 +316,7 @@ def weigh(
 def describe(
     db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
 ) -> Callable[[], Described]:
-    """Ask what answers show of these facts, and return what reads it; what is silent since before then is stale."""
+    """Send the query for the facts' descriptions and return its reader; facts unused since `silent_since` are stale."""
     given = {"namespace": namespace, "ids": list(ids), "silent_since": silent_since}
     return partial(_described, db.execute(DESCRIBE, given, binary=True))
 
@@ -336,7 +332,7 @@ def _described(cursor: Cursor) -> Described:
 def matches(
     db: Connection, namespace: Namespace, terms: Sequence[str], chosen: Sequence[str], scope: Scope, budget: int
 ) -> Callable[[], Matches]:
-    """Ask which facts hold one of the `chosen` terms, and how often each of `terms`; return what reads them."""
+    """Send the query for facts with one of the `chosen` terms and the rank of each of `terms`; return its reader."""
     own = quoted(f"namespace {namespace.id}")
     within = [quoted(f"tag {scope.filters.tag}")] if scope.filters.tag else []
     if not (namespace.alone and (within or chosen)):
@@ -361,9 +357,9 @@ def _matches(cursor: Cursor) -> Matches:
 def places(
     db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]
 ) -> list[tuple[UUID, str, list[int]]]:
-    """Return of each of these facts which of these stems it holds, and which words of its text they are, from 0.
+    """Return (fact, stem, positions) of the stems in these facts, positions counted in words of the text from 0.
 
-    What is not in the text, but names what it is about, has a negative place.
+    Words of category, entity, key and value have negative positions.
     """
     given = {"namespace": namespace, "ids": list(ids), "stems": list(stems)}
     rows = db.execute(PLACES, given, binary=True).fetchall()
@@ -371,11 +367,11 @@ def places(
 
 
 def shared(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:
-    """Return those of these lexemes that a fact holds."""
+    """Return the lexemes that a fact contains."""
     return [term for (term,) in db.execute(SHARED, {"namespace": namespace, "id": id_, "terms": list(terms)})]
 
 
 def quoted(lexeme: str) -> str:
-    """Return a lexeme as a word of tsquery, whatever characters it has."""
+    """Return a lexeme quoted for a tsquery."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"

@@ -1,4 +1,4 @@
-"""Capacity: which facts a namespace lets go first where it has more than it may have."""
+"""Capacity: the number of facts over a namespace's limit, and the least valuable ones."""
 
 from datetime import datetime
 from uuid import UUID
@@ -7,7 +7,7 @@ from workers.storage import facts
 from workers.storage.connection import Connection, number
 from workers.storage.namespaces import with_capacity
 
-# By the index of their values. What is over goes by itself, permanent and pinned facts and parts of files never do.
+# Uses the index on the value. Ended facts are left to passes; permanent, pinned and document facts are exempt.
 LEAST = """
     select fact from activity
     where namespace = %(namespace)s and not retired and ends_at > %(now)s and branch <> 3
@@ -18,7 +18,7 @@ LEAST = """
 
 CLAIM = f"{LEAST} for no key update skip locked"
 
-# Two bytes a dimension of each vector, by the counts of what is left of them.
+# Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
 HELD = """
     select coalesce(sum(facts), 0)::bigint,
         coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8
@@ -37,14 +37,14 @@ OVER = """
 
 
 def over(db: Connection, namespace: int | None, now: datetime) -> dict[int, int]:
-    """Return by how many facts each namespace, or the one, has more than its capacity; what is over is gone already."""
+    """Return the number of facts over capacity by namespace, for one namespace or all."""
     return {tenant: left - may for tenant, (left, may) in allowed(db, namespace, now).items() if left > may}
 
 
 def allowed(db: Connection, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
-    """Return how many facts each namespace, or the one, has that are not over, and how many it may have.
+    """Return (facts that have not ended, capacity) by namespace, for one namespace or all.
 
-    Bytes are an estimate: what a fact takes on average in the whole database, and the vectors of the namespace.
+    A capacity in bytes is converted with an estimate: the average row of the database and the namespace's vectors.
     """
     capacities = with_capacity(db, namespace)
     row, dims = facts.sizes(db) if any(size is not None for _, _, size in capacities) else (0.0, 0)
@@ -60,10 +60,10 @@ def allowed(db: Connection, namespace: int | None, now: datetime) -> dict[int, t
 
 
 def least(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
-    """Return the least valuable facts of a namespace that may go, the least first."""
+    """Return the least valuable facts of a namespace, least first."""
     return [id_ for (id_,) in db.execute(LEAST, {"namespace": namespace, "limit": limit, "now": now})]
 
 
 def claim(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
-    """Return the same, locked until the commit; what another transaction has locked is left out."""
+    """Return the least valuable facts, locked until the commit; rows that are locked already are skipped."""
     return [id_ for (id_,) in db.execute(CLAIM, {"namespace": namespace, "limit": limit, "now": now})]

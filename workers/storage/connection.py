@@ -25,18 +25,18 @@ Pool: TypeAlias = ConnectionPool["_Own"]
 POOL_SIZE = 4
 CONNECT_SECONDS = 5
 WAIT_SECONDS = 8.0
-"""How long a caller waits for a connection."""
+"""Timeout for getting a connection from the pool."""
 
 READ_WAIT_SECONDS = 2.5
-"""The same where a user waits for the answer: its task has eight seconds for all."""
+"""The timeout of readers: a user waits, and the whole task has eight seconds."""
 
 TRANSACTION_SECONDS = 65.0
-"""A task ends after a minute, so a transaction that takes longer belongs to a process or host that hangs."""
+"""Tasks end after a minute, so a longer transaction belongs to a process or host that hangs."""
 
 CLIENT_ALIVE = {
     "keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000,
 }  # fmt: skip
-"""By these a client notices within half a minute that the server's host is gone; an address may say otherwise."""
+"""TCP settings that detect a lost server within half a minute; the URL may override them."""
 
 # A generic plan of a vector or text query can be thousands of times slower than one made for its values. HNSW with a
 # search list of 350 finds 983 of 1,000 true neighbours among a million signatures in tight clusters, and 885 where none
@@ -60,8 +60,7 @@ SERVER_ALIVE = {
 LIMITS_TRANSACTIONS = 170_000
 """The first version of PostgreSQL with `transaction_timeout`.
 
-Only that ends the transaction of a client that stops between two statements of a pipeline: it is not idle, and no
-statement runs.
+Only it ends the transaction of a client that stops within a pipeline: its session is not idle, and no statement runs.
 """
 
 SET = """
@@ -77,12 +76,12 @@ LIFT_LIMITS = """
 
 BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
-# What PostgreSQL runs once for each row that is written, foreign keys and `search_lexemes`, would be planned as often.
+# With custom plans, foreign keys and `search_lexemes` would be planned once for each written row.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
-"""How PostgreSQL refuses; libpq gives no code of an error for what fails before a connection is there."""
+"""PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""
 
 MAKE_ROOM = (
     "Try again later; if it happens often, raise max_connections of PostgreSQL, run fewer workers, or put PgBouncer "
@@ -99,7 +98,7 @@ _opening = Lock()
 
 
 class _Own(psycopg.Connection[TupleRow]):
-    """A connection that knows whether it leads to a pooler, where each transaction may run in another session."""
+    """A connection that knows whether it goes through a pooler, where each transaction may run in another session."""
 
     pooled = False
 
@@ -115,11 +114,10 @@ class _Own(psycopg.Connection[TupleRow]):
 
 @contextmanager
 def transaction(url: str, *, second: bool = False, wait: float = WAIT_SECONDS) -> Iterator[Connection]:
-    """Give a connection in a transaction that commits at the end of the block, or rolls back on an error.
+    """Yield a connection in a transaction that commits at the end of the block, or rolls back on an error.
 
-    A `second` one, for a caller that holds another one while it waits, comes from a pool of its own: it would never
-    come if all of one pool's were held by such callers. PostgreSQL 17 and later end a transaction that takes longer
-    than `TRANSACTION_SECONDS`; `lift_limits` is for the few that may.
+    A `second` connection, for a caller that already holds one, comes from a pool of its own, which avoids a deadlock
+    on the pool. PostgreSQL 17 and later end a transaction after `TRANSACTION_SECONDS`, unless it calls `lift_limits`.
 
     Raises:
         NoConnectionError: PostgreSQL has no connection free, or this process's pool has none, within `wait` seconds.
@@ -141,9 +139,7 @@ def _borrowed(url: str, *, second: bool, wait: float) -> Iterator[_Own]:
 
 @contextmanager
 def reading(url: str) -> Iterator[Connection]:
-    """Give a connection in a transaction whose statements all see the state that the first one saw.
-
-    What is purged meanwhile by others stays readable to the end; nothing is waited for.
+    """Yield a connection in a `repeatable read` transaction: all statements see one snapshot.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
@@ -155,7 +151,7 @@ def reading(url: str) -> Iterator[Connection]:
 
 @contextmanager
 def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
-    """Give a connection on which each `db.transaction()`, or `in_pipeline`, is one as of `reading`.
+    """Yield a connection on which each `db.transaction()` or `in_pipeline` is a transaction as in `reading`.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
@@ -172,10 +168,10 @@ def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
 
 @contextmanager
 def in_pipeline(db: Connection) -> Iterator[None]:
-    """Have a `reader` see one state of the database, and wait only where rows are fetched.
+    """Run a `reader`'s transaction in pipeline mode, which waits only where rows are fetched.
 
-    What was sent and not fetched by then has come when the block ends, together with the commit. psycopg's own
-    transactions wait for their beginning and twice at their end.
+    Results that are not fetched in the block arrive at its end with the commit. psycopg's own transaction blocks wait
+    once at the beginning and twice at the end.
     """
     try:
         with db.pipeline():
@@ -191,7 +187,7 @@ def in_pipeline(db: Connection) -> Iterator[None]:
 
 @contextmanager
 def beside(url: str) -> Iterator[Connection]:
-    """Give a second reader's connection, which works on what it was sent while the caller waits for the first one's.
+    """Yield a second reader, whose queries run in parallel with those of the first.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
@@ -203,41 +199,41 @@ def beside(url: str) -> Iterator[Connection]:
 
 @contextmanager
 def writing(url: str) -> Iterator[Connection]:
-    """Give a connection in a transaction that writes many rows, or few without waiting for each statement's answer.
+    """Yield a connection in a transaction in pipeline mode, which does not wait for each statement.
 
-    Statements are sent at once, and an error is raised when the next answer is read, at the latest at the end of the
-    block; `rowcount` is not known within it.
+    An error is raised when the next result is read, at the latest at the end of the block; `rowcount` is not known
+    within it.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
     """
     with transaction(url) as db, db.pipeline():
         keep_plans(db)
-        # The commit comes behind the pipeline, whose end sends what is still to be sent; within, it would wait for it.
+        # The transaction is the outer block, so the commit is sent after the pipeline; within, it would have to wait.
         yield db
 
 
 def keep_plans(db: Connection) -> None:
-    """Plan what follows in this transaction once for each connection, not for its values: for rows found by their keys.
+    """Use generic plans in the rest of this transaction, for statements that find rows by key.
 
-    To plan what reads the candidates of a recall takes as long as a third of reading them.
+    Planning the query for the candidates of a recall takes a third of the time of running it.
     """
     db.execute(KEEP_PLANS)
 
 
 def custom_plans(db: Connection) -> None:
-    """Plan what follows in this transaction for its values again, after `keep_plans`."""
+    """Use custom plans again in the rest of this transaction, after `keep_plans`."""
     db.execute(CUSTOM_PLANS)
 
 
 def lift_limits(db: Connection) -> None:
-    """Let this transaction and its statements take as long as they need."""
+    """Disable the time limits of this transaction and its statements."""
     db.execute(LIFT_LIMITS)
 
 
 @contextmanager
 def snapshot(url: str) -> Iterator[Connection]:
-    """Give a connection of its own that reads one unchanging state of the database, for as long as it takes."""
+    """Yield a connection outside the pool that reads one snapshot, without time limits."""
     with connect(url) as db:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
@@ -246,7 +242,7 @@ def snapshot(url: str) -> Iterator[Connection]:
 
 
 def connect(url: str, *, autocommit: bool = False) -> Connection:
-    """Return a configured connection outside the pool; with `autocommit` it has a session of its own.
+    """Return a configured connection outside the pool; `autocommit` requires a session of its own.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
@@ -264,7 +260,7 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
 
 
 def number(db: Connection, statement: str, given: Mapping[str, Any] | None = None) -> int:
-    """Return the number, or the truth as 1 or 0, that a statement asks for; 0 if it returns no row."""
+    """Return a statement's single number, or boolean as 1 or 0; 0 if it returns no row."""
     row = db.execute(statement, given).fetchone()
     return int(row[0] or 0) if row else 0
 
@@ -298,9 +294,9 @@ def _open_pool(url: str) -> Pool:
 
 
 def _check(db: psycopg.Connection[Any]) -> None:
-    """Ask whether a connection lives, but only where the server has said something unasked, as it does when it ends.
+    """Check a connection, but only if the server has sent something unasked, as it does when it closes.
 
-    So no transaction begins by waiting for an answer; a recall has two.
+    So a transaction does not begin with a round trip.
     """
     said = select.poll()
     said.register(db.fileno(), select.POLLIN)
@@ -309,12 +305,12 @@ def _check(db: psycopg.Connection[Any]) -> None:
 
 
 def _configure(db: _Own, settings: Mapping[str, str]) -> None:
-    """Set what holds in every transaction, and learn whether a pooler is in between, whose sessions keep nothing."""
+    """Set the session's parameters, and detect a pooler, whose sessions do not keep them."""
     row = db.execute(ABOUT).fetchone()
     process, has_vectors = row or (0, False)
     db.pooled = process != db.info.backend_pid
     if db.pooled:
-        db.prepare_threshold = None  # what one session has prepared another does not know
+        db.prepare_threshold = None  # prepared statements belong to one session
     else:
         _set(db, settings, local=False)
     read_leniently(db)
@@ -329,7 +325,7 @@ def _configure_pooled(db: _Own) -> None:
 
 
 def _prepare(db: Connection) -> None:
-    """Set within a transaction what the session of a pooler does not keep."""
+    """Set the parameters for this transaction where a pooler's session does not keep them."""
     if isinstance(db, _Own) and db.pooled:
         _set(db, CONFIGURATION | _transaction_limit(db), local=True)
 
@@ -344,14 +340,14 @@ def _set(db: Connection, settings: Mapping[str, str], *, local: bool) -> None:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """Return the options of a connection that its address does not give."""
+    """Return the connection options that the URL does not set."""
     given = conninfo_to_dict(url)
     own = {"connect_timeout": CONNECT_SECONDS, "application_name": "ebb", **CLIENT_ALIVE}
     return {name: value for name, value in own.items() if name not in given}
 
 
 def _explained(url: str, waited: float) -> UnavailableError:
-    """Return why no connection came: the server's own words where it has some."""
+    """Return the error for a failed connection, with the server's message if there is one."""
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError as error:

@@ -1,4 +1,4 @@
-"""Deep memory: facts that ended by themselves, in as little room as they take, until they are wanted again."""
+"""Deep memory: facts that ended by decay or expiry, packed, until they are restored or erased."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from workers.storage.connection import Connection
 FINGERPRINT = 32767
 
 MOST_WORDS = 8
-"""Of a question so many stems are looked for in what is deep, the rarest."""
+"""Number of a query's stems that are searched for, the rarest ones."""
 
-# Activity first, as in every transaction. What another transaction has locked is left for the next batch. A superseded
-# fact has ended by more than itself, and stays.
+# Locks activity first, as every transaction does. Rows that are locked already are left for the next batch. Superseded
+# facts stay, as they did not end by decay alone.
 CLAIM = """
     select activity.namespace, activity.fact
     from facts
@@ -37,7 +37,7 @@ CLAIM = """
     for no key update of activity skip locked
 """
 
-# Words are stems alone: what is asked for is stemmed alike.
+# Only stems, as queries are stemmed too.
 READ = """
     select facts.namespace, facts.id, row_to_json(facts) as fact,
         row_to_json(activity) as state,
@@ -75,7 +75,7 @@ SINK = """
     left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
 """
 
-# The rows of other tables go with them.
+# Foreign keys delete the rows of other tables.
 LEAVE = """
     delete from facts using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
     where facts.namespace = gone.namespace and facts.id = gone.id
@@ -122,7 +122,7 @@ ERASE = """
     where deep.namespace = gone.namespace and uuid_hash(deep.id) = uuid_hash(gone.id) and deep.id = gone.id
 """
 
-# Statements over facts and their activity read these instead: the names of what is unpacked hide those of the tables.
+# Prefix for statements on facts and activity, which then read the unpacked rows instead of the tables.
 UNPACKED = """
     with facts as (
         select one.* from jsonb_array_elements(%(facts)s::jsonb) as unpacked (row),
@@ -137,7 +137,7 @@ UNPACKED = """
 
 ANY = "select exists (select from deep where namespace = %(namespace)s)"
 
-# The namespace is read once; by each of both measures the best come out. What was merged says nothing of its own.
+# One scan of the namespace; returns the best by each of the two measures. Merged facts (4) are left out.
 SEARCH = """
     with measured as materialized (
         select id, signature <~> %(query)s as bits, marked(words, %(places)s, %(weights)s) as said
@@ -210,7 +210,7 @@ EXPORT = """
 
 @dataclass(frozen=True, slots=True)
 class Deep:
-    """A row of deep memory, without its words; whether it has a signature."""
+    """A row of deep memory without its words; `signed` if it has a signature."""
 
     namespace: int
     id: UUID
@@ -219,7 +219,7 @@ class Deep:
     signed: bool
 
     def rows(self) -> "Row":
-        """Return what was its row of facts, that of its activity, and rows of other tables by their names."""
+        """Return its rows of `facts` and `activity`, and its rows of other tables by table name."""
         fact, state, beside = packing.unpack(self.body)
         own = {"namespace": self.namespace, "id": str(self.id)}
         when = {"forgotten_at": self.forgotten_at.isoformat(), "tombstone_at": None}
@@ -247,13 +247,13 @@ def claim(
     in_gaps: bool,
     simulated: bool,
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of what ended by itself before an instant, oldest first, locked until the commit."""
+    """Return (namespace, fact) of facts forgotten by decay before an instant, oldest first, locked until the commit."""
     given = {"before": before, "limit": limit, "namespace": namespace, "wished": list(wished)}
     return db.execute(CLAIM, given | {"in_gaps": in_gaps, "simulated": simulated}).fetchall()
 
 
 def sink(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
-    """Let tombstones, locked by their activity, sink into deep memory; return how many."""
+    """Move locked tombstones into deep memory; return how many."""
     cursor = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)})
     names = [column.name for column in cursor.description or ()]
     found = [dict(zip(names, row, strict=True)) for row in cursor]
@@ -264,9 +264,9 @@ def sink(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
 
 
 def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
-    """Make those of these facts that are deep the tombstones that they were; return how many.
+    """Move facts from deep memory back to tombstones; return how many.
 
-    A link, contradiction or near-duplicate comes back with whichever of its two facts comes back last.
+    A link, contradiction or near-duplicate returns when both of its facts have returned.
     """
     taken = db.execute(TAKE, {"namespace": namespace, "ids": list(ids)}).fetchall()
     if not taken:
@@ -286,7 +286,7 @@ def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
 
 
 def any_in(db: Connection, namespace: int) -> bool:
-    """Return whether anything of a namespace is deep."""
+    """Return whether a namespace has facts in deep memory."""
     row = db.execute(ANY, {"namespace": namespace}).fetchone()
     return bool(row and row[0])
 
@@ -294,10 +294,10 @@ def any_in(db: Connection, namespace: int) -> bool:
 def search(
     db: Connection, namespace: int, query: Bytes | None, stems: Sequence[str], weights: Sequence[float], limit: int
 ) -> list[tuple[UUID, float | None, float]]:
-    """Return the facts of a namespace that are nearest to the (128,) query, and those that seem to hold most stems.
+    """Return the facts nearest to the (128,) query by signature, and those with the highest weight of matching stems.
 
-    Each has the bits in which its signature differs, if there are both, and the sum of the weights of the stems that
-    it seems to hold; of these at most `MOST_WORDS`.
+    Each has the Hamming distance of its signature, if there is one, and the sum of the weights of matching stems, which
+    may include false positives. At most `MOST_WORDS` stems are allowed.
     """
     missing = MOST_WORDS - len(stems)
     given = {
@@ -311,7 +311,7 @@ def search(
 
 
 def holding(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
-    """Return for each fact which of n stems its text holds, as 0 and 1."""
+    """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
     with db.cursor(row_factory=class_row(Deep)) as cursor:
         bodies = cursor.execute(BODIES, {"namespace": namespace, "ids": list(ids)}).fetchall()
     said = {one.id: packing.unpack(one.body)[0] for one in bodies}
@@ -320,7 +320,7 @@ def holding(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence
 
 
 def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
-    """Return the next facts in the order of their ids, as their rows were."""
+    """Return the next facts by id, as rows of `facts`."""
     with db.cursor(row_factory=class_row(Deep)) as cursor:
         rows = cursor.execute(NEXT, {"namespace": namespace, "after": after, "limit": limit}).fetchall()
     return {one.id: packing.unpack(one.body)[0] for one in rows}
@@ -331,19 +331,19 @@ def _said(fact: packing.Columns) -> str:
 
 
 def found(db: Connection, given: dict[str, Any]) -> list[Deep]:
-    """Return what a selection of tombstones, as `tombstones` has it, finds here, newest first."""
+    """Return the facts that a selection of `tombstones` matches, newest first."""
     with db.cursor(row_factory=class_row(Deep)) as cursor:
         return cursor.execute(FOUND, given | _numbers(given)).fetchall()
 
 
 def count_found(db: Connection, given: dict[str, Any]) -> int:
-    """Return how many facts a selection of tombstones finds here."""
+    """Return the number of facts that a selection of `tombstones` matches."""
     row = db.execute(COUNT_SELECTED, given | _numbers(given)).fetchone()
     return int(row[0]) if row else 0
 
 
 def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool) -> list[int]:
-    """Erase facts of a namespace, or of all, that ended before an instant; return whose each was."""
+    """Erase facts of one namespace, or all, that ended before an instant; return the namespace of each."""
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
     old = db.execute(CLAIM_OLD, given).fetchall()
     owners = [own for own, _ in old]
@@ -352,20 +352,20 @@ def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *
 
 
 def count_old(db: Connection, before: datetime, namespace: int | None) -> int:
-    """Return how many facts of a namespace, or of all, ended before an instant and are deep."""
+    """Return the number of deep facts of one namespace, or all, that ended before an instant."""
     row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
 
 def rows(db: Connection, namespace: str | None, batch: int) -> Iterator[Deep]:
-    """Yield the deep facts of a namespace, or of all; at most `batch` are in memory at once."""
+    """Yield the deep facts of one namespace, or all, with a server-side cursor of `batch` rows."""
     with db.cursor("export_deep", row_factory=class_row(Deep)) as cursor:
         cursor.itersize = batch
         yield from cursor.execute(EXPORT, {"namespace": namespace})
 
 
 def parameters(those: Sequence[Deep]) -> dict[str, Any]:
-    """Return what `UNPACKED` takes."""
+    """Return the parameters of `UNPACKED`."""
     unpacked = [one.rows() for one in those]
     return {"facts": Jsonb([fact for fact, _, _ in unpacked]), "activity": Jsonb([state for _, state, _ in unpacked])}
 
@@ -389,7 +389,7 @@ def _identity(fact: packing.Columns) -> bytes:
 
 
 def _forgotten(fact: packing.Columns) -> packing.Columns:
-    """Return the only event of most facts."""
+    """Return the event of being forgotten, the only one of most facts, which is not stored."""
     run = {"run": fact["forgotten_by"]} if fact["forgotten_by"] else {}
     details = run | {"reason": fact["forgotten_reason"]}
     return {"at": fact["forgotten_at"], "what": "forgotten", "details": details}
@@ -398,11 +398,11 @@ def _forgotten(fact: packing.Columns) -> packing.Columns:
 Row: TypeAlias = tuple[packing.Columns, packing.Columns, dict[str, list[packing.Columns]]]
 
 PAIRS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
-"""Tables whose rows name two facts, and by which columns."""
+"""Tables whose rows refer to two facts, and the columns that do."""
 
 
 def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
-    """Give what lies between facts that surface and others that stay deep to those others."""
+    """Move rows between a returning fact and a fact that stays deep into the latter's body."""
     pairs = [(table, row) for table in PAIRS for row in _beside(rows, table)]
     ids = {row[end] for table, row in pairs for end in PAIRS[table]}
     if not ids:

@@ -1,4 +1,4 @@
-"""Documents: parts of Markdown files, facts of kind `chunk`, and items that clients put under a path and key."""
+"""Documents: Markdown files with their chunks (facts of kind `chunk`), and items stored under a path and key."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from workers.storage.connection import Connection, number
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
 
-# Chunks may be there without their document: when they were imported.
+# Imported chunks may have no document.
 KNOWN = """
     select path, folder, digest from documents
     where namespace = %(namespace)s and starts_with(path, %(prefix)s)
@@ -50,7 +50,7 @@ DROP = """
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A file as it was last read; nothing is known of where and what it was if only its chunks are there."""
+    """A file as it was last read; folder and digest are unknown if only its chunks exist."""
 
     path: str
     folder: str | None
@@ -63,37 +63,37 @@ def any_chunk(db: Connection, namespace: int) -> bool:
 
 
 def known(db: Connection, namespace: int, name: str) -> list[Known]:
-    """Return the files of a folder by its name."""
+    """Return the known files below a folder."""
     with db.cursor(row_factory=class_row(Known)) as cursor:
         return cursor.execute(KNOWN, {"namespace": namespace, "prefix": f"{name}/"}).fetchall()
 
 
 def read_at(db: Connection, namespace: int, path: str) -> datetime | None:
-    """Return when a file was last read."""
+    """Return the time when a file was last read, if ever."""
     row = db.execute(READ_AT, {"namespace": namespace, "path": path}).fetchone()
     return row[0] if row else None
 
 
 def put(db: Connection, namespace: int, path: str, folder: str, digest: bytes, at: datetime) -> None:
-    """Note what was read of a file, and when."""
+    """Record the digest of a file and when it was read."""
     given = {"namespace": namespace, "path": path, "folder": folder, "digest": digest, "read_at": at}
     db.execute(PUT, given)
 
 
 def chunks(db: Connection, namespace: int, paths: Sequence[str]) -> list[UUID]:
-    """Return the chunks of files, forgotten ones included."""
+    """Return the chunks of files, including forgotten ones."""
     given = {"namespace": namespace, "paths": list(paths), "beginnings": [path[:200] for path in paths]}
     return [id_ for (id_,) in db.execute(CHUNKS, given)]
 
 
 def drop(db: Connection, namespace: int, chunks: Sequence[UUID], paths: Sequence[str] = ()) -> int:
-    """Erase chunks with all that belongs to them, and documents; return how many chunks there were."""
+    """Erase chunks with their rows in other tables, and documents; return the number of chunks."""
     return db.execute(DROP, {"namespace": namespace, "chunks": list(chunks), "paths": list(paths)}).rowcount
 
 
 BATCH = 200
 
-# An index's entry must fit a third of a page, so only the beginnings of long paths stand in it.
+# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed.
 ITEMS_BELOW = """
     select id, entity as path, key, created_at,
         case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
@@ -136,7 +136,7 @@ ITEM_AT = """
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document as it is kept, and since when it is so."""
+    """A stored item."""
 
     id: UUID
     path: str
@@ -155,9 +155,9 @@ def items_below(
     key: str | None = None,
     whole: bool = True,
 ) -> Iterator[Item]:
-    """Yield the items whose paths begin so, the newest first, or the one with a key at just that path.
+    """Yield the items whose paths begin with a prefix, newest first; with `key`, the one at exactly that path.
 
-    Unless they are wanted `whole`, their metadata only say whether they are indexed. Few are in memory at once.
+    Unless `whole`, their metadata only say whether they are indexed. Uses a server-side cursor.
     """
     given = {"namespace": namespace, "prefix": prefix, "key": key, "now": now, "limit": limit, "whole": whole}
     with db.cursor("items", row_factory=class_row(Item)) as cursor:
@@ -166,17 +166,17 @@ def items_below(
 
 
 def items_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Item]:
-    """Return those of these facts that are items."""
+    """Return the facts that are items, by id."""
     with db.cursor(row_factory=class_row(Item)) as cursor:
         return {item.id: item for item in cursor.execute(ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
 def item_at(db: Connection, namespace: int, hash_: bytes) -> Item | None:
-    """Return what is kept at the place with that hash, be it over or not, so that it can be replaced."""
+    """Return the item with that hash, even if it has ended, so that it can be replaced."""
     with db.cursor(row_factory=class_row(Item)) as cursor:
         return cursor.execute(ITEM_AT, {"namespace": namespace, "hash": hash_}).fetchone()
 
 
 def item_paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
-    """Return every path under which something is kept."""
+    """Return every path that has items."""
     return [path for (path,) in db.execute(ITEM_PATHS, {"namespace": namespace, "now": now})]

@@ -1,4 +1,4 @@
-"""Due: the facts whose next change has come, claimed segment by segment, and the rules by which that was computed."""
+"""Due facts: claimed by passes segment by segment, and the decay rules by which their due times were computed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,13 +17,13 @@ from workers.storage.connection import Connection, lift_limits
 Work: TypeAlias = Literal[
     "decay", "prune", "hard prune", "soft prune", "startup prune", "review", "consolidation", "janitor", "relations"
 ]
-"""What a pass is for: a prune takes only what has expired (hard), is in its last quarter (soft), or both.
+"""The kind of a pass: a prune takes only facts that have expired (hard), are in their last quarter (soft), or both.
 
-A janitor takes what decay takes, of one namespace.
+A janitor takes the same facts as decay, of one namespace.
 """
 
 # Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
-# planner from reading all of a namespace for what is due of it.
+# planner from reading the whole namespace to find its due facts.
 CLAIM = f"""
     {ANCHORS}
     where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
@@ -33,8 +33,8 @@ CLAIM = f"""
     for no key update skip locked
 """
 
-# What a transaction held may still be due when it ends: a store that is delivered twice changes nothing, and a touch
-# may be dated before the pass. One row only: two that wait for several in different orders could deadlock.
+# A locked row may still be due when its lock is released: a redelivered store changes nothing, and a touch may be dated
+# before the pass. One row only, as two waiters for several rows in different orders could deadlock.
 DUE_LOCKED = """
     select fact from anchors
     where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
@@ -98,17 +98,16 @@ MAKE_DUE = """
 
 
 def make_due(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Make facts of a namespace due at an instant, unless they are earlier."""
+    """Make facts of a namespace due at an instant, unless they are due earlier."""
     db.execute(MAKE_DUE, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
 def claim(
     db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay", namespace: int | None = None
 ) -> Activity:
-    """Return what a pass takes of a segment, oldest first, locked until the commit.
+    """Return the next due facts of a segment, oldest first, locked until the commit.
 
-    Rows that other transactions hold are skipped while there are others, then waited for; what is held for longer than
-    five seconds is left for the next pass.
+    Rows locked by other transactions come last; those that stay locked for five seconds are left for the next pass.
     """
     given = _as_of(now, work) | {"segment": segment, "limit": limit, "namespace": namespace}
     rows = rows_of(db.execute(CLAIM, given))
@@ -118,7 +117,7 @@ def claim(
 
 
 def _came_free(db: Connection, given: dict[str, Any]) -> bool:
-    """Wait for a due row that another transaction holds; return whether it is still due, and free now."""
+    """Wait for a due row that another transaction has locked; return whether it is free now and still due."""
     with suppress(psycopg.errors.LockNotAvailable), db.transaction(force_rollback=True):
         db.execute(WAIT)
         return db.execute(DUE_LOCKED, given).fetchone() is not None
@@ -136,16 +135,16 @@ def preview(
     work: Work = "decay",
     namespace: int | None = None,
 ) -> Activity:
-    """Return a page of what a pass would take of a segment, with held facts taken up or not, oldest first, unlocked."""
+    """Return a page of a segment's due facts without locking them; `with_held` includes held facts."""
     page = {"segment": segment, "limit": limit, "offset": offset}
     given = _as_of(now, work) | page | {"with_held": with_held, "namespace": namespace}
     return rows_of(db.execute(PREVIEW, given))
 
 
 def coming(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
-    """Yield a namespace's facts that are due by an instant, a batch at a time.
+    """Yield batches of a namespace's facts that are due by an instant.
 
-    With `every` it is all live facts, for when they are due was computed by other rules.
+    `every` yields all live facts, for when the due times were computed by other rules.
     """
     with db.cursor("due") as cursor:
         cursor.execute(COMING, {"namespace": namespace, "until": until, "all": every})
@@ -154,7 +153,7 @@ def coming(db: Connection, namespace: int, until: datetime, batch: int, *, every
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
-    """Write what a pass found: tier, fidelity, halvings, staleness, end, and when each fact is due next."""
+    """Write the decay state of facts after a pass: tier, fidelity, halvings, staleness, end and next due time."""
     given = {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
@@ -177,13 +176,13 @@ def segments(
     with_held: bool = False,
     namespace: int | None = None,
 ) -> dict[int, int]:
-    """Return how many facts a pass would take of each segment that has any, with held facts taken up or not."""
+    """Return the number of due facts by segment; `with_held` includes held facts."""
     given = _as_of(now, work) | {"with_held": with_held, "namespace": namespace}
     return dict(db.execute(SEGMENTS, given).fetchall())
 
 
 def take_up_held(db: Connection, namespace: int | None = None) -> int:
-    """Make facts due again that a pass held back at the forget limit; return how many."""
+    """Make held facts due again; return how many."""
     return db.execute(TAKE_UP_HELD, {"namespace": namespace}).rowcount
 
 
@@ -198,23 +197,22 @@ REPLACE_RULES = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
-# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
+# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row.
 ALL_DUE = "update activity set due_at = least(due_at, %(now)s) where not retired and not held"
 
 
 def rules(db: Connection) -> dict[str, Any] | None:
-    """Return the rules that the last pass went by, or nothing before the first."""
+    """Return the decay rules of the last pass; none before the first."""
     row = db.execute(RULES).fetchone()
     return None if row is None else dict(row[0])
 
 
 def replace_rules(db: Connection, rules: dict[str, Any]) -> None:
-    """Note the rules that the next pass goes by."""
+    """Store the decay rules of the next pass."""
     db.execute(REPLACE_RULES, {"rules": Jsonb(rules)})
 
 
 def make_all_due(db: Connection, now: datetime) -> int:
-    """Make every live fact of every namespace due; return how many there are."""
+    """Make every live fact of every namespace due; return how many."""
     lift_limits(db)
     return db.execute(ALL_DUE, {"now": now}).rowcount

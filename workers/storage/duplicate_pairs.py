@@ -1,4 +1,4 @@
-"""Near-duplicates: pairs of facts that say nearly the same, found when the newer one is compared."""
+"""Near-duplicates: pairs of similar facts, found when the newer one is compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from workers.storage.connection import Connection
 
 Pair = tuple[UUID, UUID]
 
-# Facts without a signature wait for it.
+# Facts without a signature are compared later.
 UNCOMPARED = """
     select fact from activity
     where namespace = %(namespace)s and not compared and fidelity <> 0
     limit %(limit)s
 """
 
-# Those who lock several do so in order, or two would wait for each other.
+# Locked in order, to avoid deadlocks.
 MARK_COMPARED = """
     with mine as (
         select fact from activity
@@ -33,7 +33,7 @@ MARK_COMPARED = """
 
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# Only what is about the same can be the same: another value of a key contradicts, another entity is another subject.
+# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction.
 ABOUT_THE_SAME = """
     select one.id, two.id
     from unnest(%(ones)s::uuid[], %(others)s::uuid[]) as pair (one, two)
@@ -47,7 +47,7 @@ ABOUT_THE_SAME = """
         and lower(one.value) is not distinct from lower(two.value)
 """
 
-# Both facts are locked against being purged meanwhile.
+# Locks both facts, so that they are not purged meanwhile.
 ADD = """
     insert into likenesses (namespace, fact, other, similarity, found_at)
     select %(namespace)s, pair.fact, pair.other, similarity, %(now)s
@@ -76,7 +76,7 @@ SET_APART = """
     where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
 """
 
-# As readers see them: what has ended is not there any more, unless a pass held it back.
+# Without ended facts, like every read.
 MEMBERS = """
     select id, left(text, %(length)s) as text, created_at, coalesce(decay_class, '') as decay_class, confirmations,
         tags, importance, coalesce(pinned_until > %(now)s, false) as pinned
@@ -87,7 +87,7 @@ MEMBERS = """
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-# Tags go in as one string a fact, for arrays of arrays must all be of one length.
+# Tags are joined, as PostgreSQL's nested arrays must be rectangular.
 TAKE_OVER = """
     update facts set tags = string_to_array(new.tags, ','), importance = new.importance
     from unnest(%(ids)s::uuid[], %(tags)s::text[], %(importances)s::float8[]) as new (id, tags, importance)
@@ -95,7 +95,7 @@ TAKE_OVER = """
         and (facts.tags <> string_to_array(new.tags, ',') or facts.importance <> new.importance)
 """
 
-# From each entry of the index to the next namespace's: a namespace without new facts costs nothing.
+# A loose index scan: namespaces without new facts cost nothing.
 UNCOMPARED_NAMESPACES = """
     with recursive waiting as (
         select min(namespace) as namespace from activity where not compared and fidelity <> 0
@@ -113,7 +113,7 @@ UNCOMPARED_NAMESPACES = """
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A fact that is nearly the same as another: how it begins, and what speaks for keeping it."""
+    """A fact of a near-duplicate pair, with the beginning of its text and the fields that decide which one is kept."""
 
     id: UUID
     text: str
@@ -126,33 +126,33 @@ class Member:
 
 
 def uncompared(db: Connection, namespace: int, limit: int) -> list[UUID]:
-    """Return facts of a namespace whose near-duplicates were not looked for yet, whatever has become of them."""
+    """Return facts of a namespace that were not compared yet, including forgotten ones."""
     return [fact for (fact,) in db.execute(UNCOMPARED, {"namespace": namespace, "limit": limit})]
 
 
 def uncompared_namespaces(db: Connection) -> list[str]:
-    """Return the names of the namespaces that have such facts."""
+    """Return the names of the namespaces that have uncompared facts."""
     return [name for (name,) in db.execute(UNCOMPARED_NAMESPACES)]
 
 
 def mark_compared(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Note that the near-duplicates of these facts are known."""
+    """Mark facts as compared."""
     db.execute(MARK_COMPARED, {"namespace": namespace, "ids": list(ids)})
 
 
 def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Let the near-duplicates of locked facts be looked for again, for others were stored while they were forgotten."""
+    """Mark restored facts as uncompared, as others were stored while they were forgotten; they must be locked."""
     db.execute(COMPARE_AGAIN, {"namespace": namespace, "ids": list(ids)})
 
 
 def about_the_same(db: Connection, namespace: int, pairs: Sequence[Pair], kind: str) -> list[Pair]:
-    """Return those pairs of live facts of a kind that are about one entity, key and value, whatever their case."""
+    """Return the pairs of live facts of a kind whose entity, key and value are equal, ignoring case."""
     given = {"namespace": namespace, "ones": [one for one, _ in pairs], "others": [two for _, two in pairs]}
     return db.execute(ABOUT_THE_SAME, given | {"kind": kind}).fetchall()
 
 
 def add(db: Connection, namespace: int, pairs: Sequence[Pair], similarities: Sequence[float], now: datetime) -> int:
-    """Note which facts say nearly the same; return how many pairs are new."""
+    """Add pairs of near-duplicates; return how many are new."""
     ordered = [tuple(sorted(pair)) for pair in pairs]
     given = {
         "namespace": namespace,
@@ -165,18 +165,18 @@ def add(db: Connection, namespace: int, pairs: Sequence[Pair], similarities: Seq
 
 
 def unsettled(db: Connection, namespace: int, now: datetime, limit: int) -> dict[Pair, float]:
-    """Return pairs of facts that are remembered at `now` and may be merged, the most similar first, with similarity."""
+    """Return pairs of live facts that were not set apart, with their similarity, most similar first."""
     rows = db.execute(OPEN, {"namespace": namespace, "now": now, "limit": limit})
     return {(fact, other): similarity for fact, other, similarity in rows}
 
 
 def set_apart(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Note that these facts are not the same as any that they were like until now."""
+    """Mark all pairs of these facts as not the same."""
     db.execute(SET_APART, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
 def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, length: int = 80) -> dict[UUID, Member]:
-    """Return those of these facts that are remembered at `now`, with the first characters of their texts."""
+    """Return the facts that are live at `now`, with the first `length` characters of their texts."""
     with db.cursor(row_factory=class_row(Member)) as cursor:
         given = {"namespace": namespace, "ids": list(ids), "now": now, "length": length}
         return {member.id: member for member in cursor.execute(MEMBERS, given)}
@@ -185,6 +185,6 @@ def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, 
 def take_over(
     db: Connection, namespace: int, ids: Sequence[UUID], tags: Sequence[Sequence[str]], importances: Sequence[float]
 ) -> None:
-    """Give facts the tags and the importance that they have together with those merged into them."""
+    """Write the tags and importance of facts that others were merged into."""
     joined = [",".join(own) for own in tags]
     db.execute(TAKE_OVER, {"namespace": namespace, "ids": list(ids), "tags": joined, "importances": list(importances)})

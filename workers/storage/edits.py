@@ -1,4 +1,4 @@
-"""Edits: what may be changed of a fact that is there, and facts whose decay class follows from their words."""
+"""Edits: the mutable fields of facts, and decay classes that were derived from their words."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,20 +23,20 @@ READ = """
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
 """
 
-# As json, not jsonb, so that metadata stay as they came.
+# As json, not jsonb, so that metadata are stored unchanged.
 WRITE = """
     update facts
     set hash = new.hash, category = new.category, entity = new.entity, key = new.key, value = new.value,
         summary = new.summary, source = new.source, metadata = new.metadata, tags = new.tags,
         importance = new.importance, role = new.role, valid_from = new.valid_from, valid_until = new.valid_until,
-        -- it depends on the role, and is estimated again in the background
+        -- depends on the role; null is estimated again in the background
         content_salience = case when facts.salience_given or facts.role is not distinct from new.role
             then facts.content_salience end
     from json_populate_recordset(null::facts, %(rows)s) as new
     where facts.namespace = %(namespace)s and facts.id = new.id
 """
 
-# A pin without end keeps the lifetime of the new class back.
+# A pin without end saves the lifetime of the new class.
 WRITE_LIVES = """
     update activity
     set decay_class = nullif(new.decay_class, ''), decay_class_source = nullif(new.source, ''),
@@ -58,7 +58,7 @@ AS_JSON = partial(json.dumps, default=str)
 
 @dataclass(frozen=True, slots=True)
 class Editable:
-    """What may be changed of a live fact, and what else a new statement of it may say."""
+    """The mutable fields of a live fact."""
 
     id: UUID
     kind: str
@@ -86,7 +86,7 @@ class Editable:
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Editable]:
-    """Return what may be changed of those of these facts that are neither forgotten nor superseded."""
+    """Return the mutable fields of the facts that are neither forgotten nor superseded, by id."""
     if not ids:
         return {}
     with db.cursor(row_factory=class_row(Editable)) as cursor:
@@ -95,7 +95,7 @@ def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Edit
 
 
 def write(db: Connection, namespace: int, facts: Sequence[Mapping[str, Any]]) -> None:
-    """Write facts as objects with an id, a hash and all that stands in `facts` and may be changed."""
+    """Write the mutable columns of `facts`; each mapping has them all, with id and hash."""
     rows = [{**fact, "id": str(fact["id"]), "hash": f"\\x{fact['hash'].hex()}"} for fact in facts]
     db.execute(WRITE, {"namespace": namespace, "rows": Json(rows, dumps=AS_JSON)})
 
@@ -103,7 +103,7 @@ def write(db: Connection, namespace: int, facts: Sequence[Mapping[str, Any]]) ->
 def write_lives(
     db: Connection, namespace: int, rows: Activity, sources: Sequence[str], lifetimes: Sequence[float], faded: Faded
 ) -> None:
-    """Write classes and confidence of locked facts, what follows from them, and their lifetimes in seconds."""
+    """Write decay classes, confidence and the resulting decay state of locked facts; lifetimes are in seconds."""
     given = {
         "namespace": namespace,
         "ids": rows.ids,
@@ -125,8 +125,8 @@ def write_lives(
 Said: TypeAlias = tuple[str | None, str | None, str | None, str]
 """Entity, key, value and text of a fact."""
 
-# What is over already stays so: no other class brings it back. What is pinned keeps its lifetime meanwhile, and what
-# episodes live is said by their durability. Locked in the order in which a touch locks.
+# Another class does not bring ended facts back. Pinned facts keep their lifetime, and that of episodes follows from
+# their durability. Locked in the same order as by a touch.
 UNCHOSEN = f"""
     {ANCHORS}
     where (%(namespace)s::int is null or namespace = %(namespace)s)
@@ -138,7 +138,7 @@ UNCHOSEN = f"""
     for no key update
 """
 
-# Read once the activity is locked, so that no fact is forgotten between the two.
+# Read after the activity is locked, so that no fact is forgotten in between.
 SAID = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
@@ -167,7 +167,7 @@ WRITE_CLASSES = """
 
 @dataclass(frozen=True, slots=True)
 class Classed:
-    """What gave a fact its decay class: who chose it (`explicit`, or `auto` for its words), and what it says."""
+    """The source of a fact's decay class (`explicit`, or `auto` for its words) and the text that it derives from."""
 
     kind: str
     source: str | None
@@ -178,7 +178,7 @@ class Classed:
 
 
 def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Classed]:
-    """Return what gave these facts their decay classes, by id."""
+    """Return the sources of the facts' decay classes, by id."""
     if not ids:
         return {}
     with db.cursor(row_factory=dict_row) as cursor:
@@ -187,7 +187,7 @@ def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, C
 
 
 def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime) -> Activity:
-    """Return facts of a namespace, or of all, after a position, whose decay class was not given explicitly; locked.
+    """Return the next facts of one namespace, or all, whose decay class is not explicit, and lock them.
 
     Some may be forgotten or superseded.
     """
@@ -196,13 +196,13 @@ def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], lim
 
 
 def said(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Said]:
-    """Return what those of these facts that are live are about and say, by namespace and id; chunks have no class."""
+    """Return entity, key, value and text of the live facts, by namespace and id; chunks have no decay class."""
     found = db.execute(SAID, {"namespaces": rows.namespaces.tolist(), "ids": rows.ids})
     return {(namespace, id_): (entity, key, value, text) for namespace, id_, entity, key, value, text in found}
 
 
 def write_classes(db: Connection, rows: Activity, faded: Faded) -> None:
-    """Write the decay classes that facts have by their own words, their expiry, and what follows from it."""
+    """Write derived decay classes, expiry and the resulting decay state of facts."""
     given = {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,

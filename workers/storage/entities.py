@@ -1,4 +1,4 @@
-"""Entities: the subjects of facts and the ends of relations, found by name, whatever their case."""
+"""Entities: the subjects of facts and the ends of relations, found by name, ignoring case."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from workers.storage.connection import Connection
 from workers.storage.relations import Fading
 
 MOST_RELATED = 20
-"""Of how many related entities facts are brought, the closest first."""
+"""Number of related entities whose facts are returned, closest first."""
 
-# Facts of the entities named, and of those related to them, with what each counts.
+# Facts of the named entities and of those related to them, with the weight of each entity.
 ABOUT = f"""
     with phrase as materialized (
         select distinct left(lower(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
@@ -55,7 +55,7 @@ ABOUT = f"""
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts about entities that a text names or that are related to those, and what each entity counts, in [0, 1]."""
+    """Facts about entities that a text names and about related entities, and each entity's weight in [0, 1]."""
 
     ids: list[UUID]
     weights: Mapping[str, float]
@@ -67,10 +67,10 @@ NO_FACTS = About([], {})
 def about(
     db: Connection, namespace: int, phrases: Sequence[str], scope: Scope, fading: Fading, *, named: int, related: int
 ) -> About:
-    """Return the newest live facts of entities named by a phrase, and of those related to one.
+    """Return the newest live facts of entities named by a phrase, and of related entities.
 
-    `named` and `related` are how many of each entity at most. A named entity counts 1, a related one what their
-    relation weighs, unless that is below the minimum, which excludes it.
+    `named` and `related` limit the facts of each entity. A named entity has weight 1, a related one the weight of the
+    relation; weights below `fading.minimum` are excluded.
     """
     given = {
         "namespace": namespace,
@@ -99,8 +99,8 @@ OF_ENTITY = """
             or left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s))
 """
 
-# What was superseded or forgotten since stands in no index of entities, but its words are still in that of texts, which
-# has those of entities, too; `+ 0` as in `candidates.MATCHES`.
+# The index on entities has only live facts, but the text index has all facts and includes the words of entities; `+ 0`
+# as in `candidates.MATCHES`.
 OF_ENTITY_EVER = """
     select id from facts
     where namespace + 0 = %(namespace)s and search @@ %(words)s::tsquery
@@ -109,13 +109,13 @@ OF_ENTITY_EVER = """
 
 
 def of_entity(db: Connection, namespace: int, entity: str, key: str | None) -> list[UUID]:
-    """Return the live facts about an entity, or about one key of it, whatever their case."""
+    """Return the live facts about an entity, or one key of it, ignoring case."""
     given = {"namespace": namespace, "entity": entity, "key": key}
     return [id_ for (id_,) in db.execute(OF_ENTITY, given)]
 
 
 def of_entity_ever(db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str]) -> list[UUID]:
-    """Return all facts that ever were about an entity, or one key of it; `words` are the lexemes of its name."""
+    """Return all facts about an entity, or one key of it, past ones too; `words` are the lexemes of its name."""
     wanted = " & ".join(map(quoted, [f"namespace {namespace}", *words]))
     given = {"namespace": namespace, "entity": entity, "key": key, "words": wanted}
     return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given)]

@@ -1,4 +1,4 @@
-"""Events: what was done to a fact since it was stored, oldest first; only ever added to, and gone with the fact."""
+"""Events: the append-only history of a fact, deleted with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ RESTORED_AT = """
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'restored' and at = %(now)s
 """
 
-# Earlier events do not say the reason; the event before says why the fact was forgotten.
+# Events of earlier versions have no reason; the preceding event says why the fact was forgotten.
 RESTORATIONS = """
     select restored.fact, coalesce(restored.details ->> 'reason', before.details ->> 'reason', '')
     from events as restored
@@ -65,7 +65,7 @@ PRUNED_SINCE = """
     where namespace = %(namespace)s and at > %(since)s and what = 'forgotten' and details ->> 'reason' = 'pruned'
 """
 
-# Readers do not wait for a pass: what has ended is over from its instant on, unless a pass held it back.
+# A fact is over from its end on, whether or not a pass has run, unless it is held.
 ACCOUNT = """
     select text, source, role, content_salience, created_at,
         supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
@@ -85,7 +85,7 @@ ACCOUNT = """
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a fact's own columns say of its past, and how it stands at an instant."""
+    """The columns of a fact that describe its past, and its state at an instant."""
 
     text: str
     source: str | None
@@ -103,18 +103,18 @@ class Account:
 
 
 def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Account | None:
-    """Return what a fact says of itself, if the namespace has it."""
+    """Return the account of a fact, if the namespace has it."""
     with db.cursor(row_factory=class_row(Account)) as cursor:
         return cursor.execute(ACCOUNT, {"namespace": namespace, "fact": fact, "now": now}).fetchone()
 
 
 def add(db: Connection, namespace: int, fact: UUID, now: datetime, what: str, details: dict[str, Any]) -> None:
-    """Note what was done to a fact, in the transaction that does it."""
+    """Add an event to a fact's history, in the transaction of the change."""
     db.execute(ADD, {"namespace": namespace, "fact": fact, "now": now, "what": what, "details": Jsonb(details)})
 
 
 def add_many(db: Connection, namespace: int, now: datetime, noted: Sequence[tuple[UUID, str, dict[str, Any]]]) -> None:
-    """Note (fact, what, details) of several facts at once."""
+    """Add events as (fact, what, details)."""
     given = {
         "namespace": namespace,
         "now": now,
@@ -126,34 +126,34 @@ def add_many(db: Connection, namespace: int, now: datetime, noted: Sequence[tupl
 
 
 def add_all(db: Connection, namespaces: Sequence[int], facts: Sequence[UUID], now: datetime, what: str) -> None:
-    """Note what was done to facts of any namespaces, in the transaction that does it."""
+    """Add the same event to facts of any namespaces."""
     if facts:
         db.execute(ADD_ALL, {"namespaces": list(namespaces), "facts": list(facts), "now": now, "what": what})
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:
-    """Return (when, what, details) of everything that was done to a fact, oldest first."""
+    """Return a fact's events as (when, what, details), oldest first."""
     return db.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
 
 
 def later(
     db: Connection, namespace: int, facts: Sequence[UUID], what: Sequence[str], now: datetime
 ) -> dict[UUID, datetime]:
-    """Return to which of these facts any of that was done after `now`, and when last."""
+    """Return the facts with an event of these kinds after `now`, and the time of the last one."""
     given = {"namespace": namespace, "facts": list(facts), "what": list(what), "now": now}
     return dict(db.execute(LATER, given).fetchall())
 
 
 def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
-    """Return which of these facts were restored at just this instant: a request about them that came before."""
+    """Return the facts that were restored at exactly this instant, by an earlier delivery of the same request."""
     rows = db.execute(RESTORED_AT, {"namespace": namespace, "facts": list(facts), "now": now})
     return {fact for (fact,) in rows}
 
 
 def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """Return what each of these facts was restored from at an owner's request: the reasons, in any order.
+    """Return the reasons for which each fact had been forgotten before an owner restored it.
 
-    What an import brought back is not among them, and facts never restored are left out.
+    Restorations by an import do not count; facts without any are left out.
     """
     reasons: dict[UUID, list[str]] = {}
     for fact, reason in db.execute(RESTORATIONS, {"namespace": namespace, "facts": list(facts)}):
@@ -162,5 +162,5 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
 
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:
-    """Return how often an LLM's review forgot a fact of a namespace since an instant; restored ones count too."""
+    """Return the number of facts that LLM reviews forgot since an instant, including restored ones."""
     return number(db, PRUNED_SINCE, {"namespace": namespace, "since": since})

@@ -1,4 +1,4 @@
-"""Exports: whole namespaces, read as they stand."""
+"""Exports: every row of a namespace."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -63,31 +63,31 @@ EVENTS = """
 def events(
     db: Connection, namespaces: Sequence[str], ids: Sequence[UUID]
 ) -> list[tuple[int, datetime, str, dict[str, Any]]]:
-    """Return what was done to n facts: the place of each among the n, when, what, and details, oldest first."""
+    """Return the events of n facts as (index of the fact, when, what, details), oldest first."""
     return db.execute(EVENTS, {"namespaces": list(namespaces), "ids": list(ids)}).fetchall()
 
 
 def without_activity(db: Connection, namespace: str | None) -> int:
-    """Return how many facts of a namespace, or of all, `rows` leaves out, as they have no activity."""
+    """Return the number of facts of one namespace, or all, without activity, which `rows` leaves out."""
     return number(db, WITHOUT_ACTIVITY, {"namespace": namespace})
 
 
 def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[dict[str, Any]]:
-    """Yield every fact of a namespace, or of all, with its activity; at most `batch` are in memory at once."""
+    """Yield every fact of one namespace, or all, with its activity, from a server-side cursor of `batch` rows."""
     with db.cursor("export", row_factory=dict_row) as cursor:
         cursor.itersize = batch
         yield from cursor.execute(ROWS, {"namespace": namespace, "ids": None, "seen_at": None})
 
 
 def unpacked(db: Connection, those: Sequence[Deep]) -> list[dict[str, Any]]:
-    """Return facts of deep memory with their activity, in their order."""
+    """Return facts of deep memory with their activity, in the given order."""
     given = deep.parameters(those) | {"namespace": None, "ids": None, "seen_at": None}
     with db.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(DEEP_ROWS, given).fetchall()
 
 
 def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:
-    """Return those of these facts that readers see, with their activity."""
+    """Return the live facts among these, with their activity."""
     with db.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(ROWS, {"namespace": namespace, "ids": list(ids), "seen_at": now})
         return {row["id"]: row for row in rows}
@@ -136,7 +136,7 @@ DELETION_REQUESTS = """
     order by forgotten_hashes.namespace, digest
 """
 
-# A namespace is exported only where it has something of its own that facts do not say.
+# Only namespaces with settings, turns or deletion requests.
 OWN = """
     select name as namespace, salt, turns, settings from namespaces
     where (%(namespace)s::text is null or name = %(namespace)s)
@@ -150,7 +150,7 @@ OWN = """
 
 
 def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a namespace, or all, have beside facts, each with its kind; at most `batch` are in memory at once."""
+    """Yield (kind, row) of everything but facts, of one namespace or all, from server-side cursors."""
     statements = {
         "own": OWN,
         "link": LINKS,

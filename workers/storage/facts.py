@@ -1,4 +1,4 @@
-"""Facts: what was said, written once and found by its words."""
+"""Facts: immutable statements, found by their words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a fact says, who said it, and where in a session."""
+    """A fact's text, its speaker, and its position in a session."""
 
     id: UUID
     text: str
@@ -54,15 +54,15 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A fact that is there already: who it is, what it says, and whether it is live."""
+    """An existing fact: its id, hash, and whether it is live."""
 
     id: UUID
     hash: bytes
     live: bool
 
 
-# Rows go in by hash, so that two batches with the same facts wait for each other instead of deadlocking. Tags go in as
-# one string a fact, for arrays of arrays must all be of one length.
+# Ordered by hash, so that two batches with the same facts do not deadlock. Tags are joined, as PostgreSQL's nested
+# arrays must be rectangular.
 ADD = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags,
         importance, metadata, session, turn, role, content_salience, salience_given, source_date, created_at,
@@ -90,7 +90,7 @@ KNOWN_BY_ID = """
 """
 
 
-# In the order in which batches of the same facts lock them.
+# In the lock order of other batches.
 UNESTIMATED = """
     select id, text, role, session, turn from facts
     where namespace = %(namespace)s and content_salience is null
@@ -101,7 +101,7 @@ UNESTIMATED = """
 NEXT_UNESTIMATED = "select namespace from facts where content_salience is null order by namespace limit 1"
 
 
-# Of a fact without place in a session nothing is known of what was said before it; before the first turn nothing was.
+# Empty for facts without a session, and for the first turn.
 BEFORE = """
     select coalesce((
         select text from facts
@@ -128,7 +128,7 @@ ESTIMATED = """
 """
 
 
-# Where a curve still starts at the estimate, it starts at the new one, which a pass then finds.
+# A decay curve that starts at the old estimate starts at the new one; the next pass recomputes it.
 ESTIMATE_AGAIN = """
     with old as (
         select id, content_salience from facts where namespace = %(namespace)s and id = any(%(ids)b)
@@ -170,10 +170,10 @@ TEXTS = """
 
 
 WISHED = ("asked", "retracted")
-"""Reasons for which what was forgotten is not stored again, unless on request; the others are decay's own."""
+"""Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
 
-# A deletion request outweighs what decay did by itself. The clock is the database's, whatever instant the run is for.
+# A deletion request replaces a reason of decay. `tombstone_at` uses the database's clock, whatever `now` is.
 FORGET = """
     with gone as (
         update facts set forgotten_at = %(now)s, forgotten_reason = new.reason, forgotten_by = %(run)s,
@@ -193,7 +193,7 @@ FORGET = """
 
 
 def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, bytes]:
-    """Add facts; return id and hash of those that were new. What is said already, or has a known id, stays as it is."""
+    """Add facts; return id and hash of the new ones. Facts with a known hash or id are left unchanged."""
     columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
     columns["tags"] = [",".join(fact.tags) for fact in facts]
     columns["metadata"] = [None if fact.metadata is None else Json(fact.metadata) for fact in facts]
@@ -202,7 +202,7 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
-    """Return which of these ids are taken, and by what; those in deep memory surface."""
+    """Return the existing facts among these ids; those in deep memory become tombstones."""
     deep.surface(db, namespace, ids)
     with db.cursor(row_factory=class_row(Known)) as cursor:
         rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
@@ -210,12 +210,12 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the texts of those facts that are neither forgotten nor superseded."""
+    """Return the texts of the facts that are neither forgotten nor superseded, by id."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
 def unestimated(db: Connection, limit: int) -> tuple[int, list[Said]] | None:
-    """Return a namespace with facts without salience of their content, and the first of them."""
+    """Return a namespace that has facts without content salience, and the first of these facts."""
     row = db.execute(NEXT_UNESTIMATED).fetchone()
     if row is None:
         return None
@@ -224,18 +224,18 @@ def unestimated(db: Connection, limit: int) -> tuple[int, list[Said]] | None:
 
 
 def before(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> list[str]:
-    """Return what was said last before each place, a session and a turn; nothing before the first."""
+    """Return the text that precedes each (session, turn); empty before the first."""
     sessions, turns = [Jsonb(session) for session, _ in places], [turn for _, turn in places]
     return [text for (text,) in db.execute(BEFORE, {"namespace": namespace, "sessions": sessions, "turns": turns})]
 
 
 def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float]) -> None:
-    """Write the salience of facts' content where there is none yet."""
+    """Write the content salience of facts that have none."""
     db.execute(ESTIMATE, {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)})
 
 
 def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[Said]:
-    """Return the next facts of a namespace whose salience was not given, in order of their ids."""
+    """Return the next facts of a namespace whose salience is an estimate, by id."""
     with db.cursor(row_factory=class_row(Said)) as cursor:
         given = {"namespace": namespace, "limit": limit, "after": after}
         return cursor.execute(ESTIMATED, given, binary=True).fetchall()
@@ -244,19 +244,19 @@ def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) ->
 def estimate_again(
     db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float], now: datetime, *, with_base: bool
 ) -> None:
-    """Replace the salience of facts' content, and with it where their curves start, unless they were used since."""
+    """Replace estimated saliences; `with_base` also restarts the decay curves of facts that were never used."""
     given = {"ids": list(ids), "saliences": list(saliences), "with_base": with_base, "now": now}
     db.execute(ESTIMATE_AGAIN, given | {"namespace": namespace})
 
 
 def sizes(db: Connection) -> tuple[float, int]:
-    """Return how many bytes a fact takes without its vector, on average, and how many dimensions a full vector has."""
+    """Return the average bytes of a fact without its vector, and the dimensions of a full vector."""
     row = db.execute(SIZES).fetchone()
     return (float(row[0]), int(row[1])) if row else (0.0, 0)
 
 
 def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
-    """Return how the texts of facts begin, up to so many characters; where more follow, the last is an ellipsis."""
+    """Return the facts' texts by id, shortened to `length` characters with an ellipsis."""
     return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
 
 
@@ -269,9 +269,9 @@ def forget(
     run: UUID | None = None,
     details: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Hide facts from every reader but history, and record the run; return how many were not hidden for that yet.
+    """Mark facts as forgotten and add the events; return how many changed.
 
-    History shows the `details` of each, if there are any, beside its reason.
+    `details` are added to each event, beside its reason.
     """
     given = {
         "namespaces": list(namespaces),
@@ -289,7 +289,7 @@ LAST_TURN = "select max(turn) from facts where namespace = %(namespace)s and ses
 
 
 def next_turn(db: Connection, namespace: int, session: str | int | None) -> int:
-    """Return the turn that follows those of a session."""
+    """Return the next free turn of a session."""
     given = {"namespace": namespace, "session": None if session is None else Jsonb(session)}
     row = db.execute(LAST_TURN, given).fetchone()
     return 0 if row is None or row[0] is None else int(row[0]) + 1

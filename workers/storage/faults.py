@@ -1,4 +1,4 @@
-"""Faults: facts whose rows in different tables do not fit together, rows of facts that are gone, and their repair."""
+"""Faults: facts whose rows in different tables are inconsistent, orphaned rows, and their repair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ PARTS = """
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
 
-# What a fact without activity was is lost, so it begins again from when it was stored, and the next pass looks at it.
+# The decay state is lost, so it starts from the time of storing; the next pass recomputes it.
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, retired,
         due_at)
@@ -60,7 +60,7 @@ SHOW_OR_HIDE = """
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the tables have of one fact, instants in epoch seconds; None where they have no row for it."""
+    """The rows of one fact in different tables, times in epoch seconds; None where a row is missing."""
 
     namespace: int
     id: UUID
@@ -76,42 +76,42 @@ class Parts:
 
 
 def following(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID]]:
-    """Return the next facts of a namespace, or of all, behind a place."""
+    """Return (namespace, id) of the next facts of one namespace, or all, after a position."""
     given = {"own": namespace, "after": after[0], "fact": after[1], "limit": limit}
     return db.execute(FOLLOWING, given, binary=True).fetchall()
 
 
 def parts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Parts]:
-    """Return what there is of these facts."""
+    """Return the parts of each fact, by id."""
     with db.cursor(row_factory=class_row(Parts)) as cursor:
         found = cursor.execute(PARTS, {"namespace": namespace, "ids": list(ids)}, binary=True)
         return {one.id: one for one in found}
 
 
 def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], now: datetime) -> None:
-    """Give facts an activity that have none."""
+    """Add default activity to facts that have none."""
     db.execute(ADD_ACTIVITY, {"namespaces": list(namespaces), "ids": list(ids), "now": now})
 
 
 def await_vector(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Mark facts as without vector, so that they are embedded again."""
+    """Mark facts as having no vector, so that they are embedded again."""
     db.execute(AWAIT_VECTOR, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def count_or_not(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Turn round whether facts are counted among the live ones."""
+    """Invert whether facts count as live."""
     db.execute(COUNT_OR_NOT, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def show_or_hide(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Turn round whether signatures are found among those of live facts."""
+    """Invert whether signatures belong to live facts."""
     db.execute(SHOW_OR_HIDE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 Range = tuple[int, UUID, UUID]
-"""A namespace, and behind which fact of it to look, up to which."""
+"""A namespace, and a range of its fact ids: after the first, up to the second."""
 
-# Every table is read by an index on namespace and fact, and each range is as short as what the doctor takes at once.
+# Each table has an index on namespace and fact; a range is as long as one batch of the doctor.
 LEFTOVERS = """
     with wanted as materialized (
         select * from unnest(%(namespaces)b::int[], %(after)b::uuid[], %(upto)b::uuid[])
@@ -186,7 +186,7 @@ EMPTY = """
 
 
 def leftovers(db: Connection, ranges: Sequence[Range]) -> list[tuple[int, UUID]]:
-    """Return the namespace and id of each fact of these ranges that is gone, and of which some row is left."""
+    """Return (namespace, id) of the facts in these ranges that do not exist but have rows in other tables."""
     given = {
         "namespaces": [namespace for namespace, _, _ in ranges],
         "after": [after for _, after, _ in ranges],
@@ -196,10 +196,10 @@ def leftovers(db: Connection, ranges: Sequence[Range]) -> list[tuple[int, UUID]]
 
 
 def delete_leftovers(db: Connection, gone: Sequence[tuple[int, UUID]]) -> None:
-    """Delete whatever is left of facts that are gone."""
+    """Delete orphaned rows of these facts."""
     db.execute(DELETE_LEFTOVERS, {"namespaces": [tenant for tenant, _ in gone], "ids": [id_ for _, id_ in gone]})
 
 
 def empty_namespaces(db: Connection, own: int | None) -> list[int]:
-    """Return which namespaces, or whether this one, hold no fact."""
+    """Return the namespaces without facts, of one or all."""
     return [id_ for (id_,) in db.execute(EMPTY, {"own": own})]

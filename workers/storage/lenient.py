@@ -1,4 +1,4 @@
-"""Lenient reading: what stands in a row can be shown, whatever an earlier version let in."""
+"""Lenient loaders: values that Python cannot represent, which earlier versions accepted, are clamped or replaced."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from psycopg.types.json import set_json_loads
 
 FIRST = datetime(1, 1, 2, tzinfo=UTC)
 LAST = datetime(9999, 12, 30, tzinfo=UTC)
-"""What is shown of an instant before or beyond these; a day from the ends of Python's calendar."""
+"""Range to which timestamps are clamped; a day within the limits of `datetime`."""
 
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -22,14 +22,14 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def read_leniently(db: psycopg.Connection[Any]) -> None:
-    """Have a connection return instants within the calendar, and JSON that can be written as UTF-8."""
+    """Make a connection clamp timestamps and replace lone surrogates in JSON."""
     set_json_loads(loads, db)
     for form in (_SaturatingText, _SaturatingBinary):
         db.adapters.register_loader("timestamptz", form)
 
 
 def loads(text: str | bytes) -> Any:
-    """Return a value of JSON, with the halves of characters in it replaced."""
+    """Parse JSON, with lone surrogates replaced."""
     if isinstance(text, bytes):
         text = text.decode()
     value = json.loads(text)
@@ -45,7 +45,7 @@ def _whole(value: Any) -> Any:
 
 
 class _Saturating(Loader):
-    """Loads an instant, or the end of the calendar that it lies beyond."""
+    """Loader of `timestamptz` that clamps values outside of `datetime`'s range."""
 
     def __init__(self, oid: int, context: Any = None) -> None:
         super().__init__(oid, context)
@@ -54,7 +54,7 @@ class _Saturating(Loader):
         self._exact = original(oid, context)
 
     def load(self, data: Buffer) -> Any:
-        """Return an instant."""
+        """Return the timestamp, clamped."""
         try:
             return self._exact.load(data)
         except psycopg.DataError as error:

@@ -1,4 +1,4 @@
-"""Limits: how much may end by itself within a day and a week, what is held back, and gaps between passes."""
+"""The forget limit: how many facts may end within a day and a week, held facts, and gaps between passes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from workers.core.forget_limit import Ending
 from workers.storage.connection import Connection, number
 
-# Each transaction that lets facts of a namespace end waits here for the others, after it has locked the facts.
+# Serialises the transactions that end facts of a namespace; taken after the facts are locked.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
 LOCK_FAMILY = (0x0EBB + 4) << 32
@@ -29,7 +29,7 @@ SHARES = "select a_day, a_week from forget_limits"
 
 SET_SHARES = "update forget_limits set a_day = %(a_day)s, a_week = %(a_week)s"
 
-# No more are counted than it takes to answer; the index on segment and due time serves without a segment as well.
+# Stops at the limit. PostgreSQL skip-scans the index on segment and due time.
 COUNT_DUE = """
     select count(*) from (
         select from activity where namespace = %(namespace)s and due_at <= %(now)s and not held limit %(limit)s
@@ -57,70 +57,70 @@ SET_CUTOFF = """
 DROP_OLD_ENDINGS = "delete from endings where at < clock_timestamp() - interval '30 days'"
 
 Cutoff = tuple[float, UUID | None]
-"""The last fact in order that may go: the rank of its value, and its id; infinite where all may."""
+"""The last fact that may end, as (value rank, id); the rank is infinite where all may."""
 
 
 def lock(db: Connection, namespace: int) -> None:
-    """Let no other transaction end facts of a namespace before the commit; lock namespaces in order of their ids."""
+    """Lock a namespace's forget limit until the commit; lock several namespaces in order of their ids."""
     db.execute(LOCK, {"key": LOCK_FAMILY + namespace})
 
 
 def room(db: Connection, namespace: int, now: datetime) -> int | None:
-    """Return how many more facts of a namespace may end by themselves at `now`; nothing where there is no limit."""
+    """Return how many more facts of a namespace may end at `now`; none if there is no limit."""
     row = db.execute(ROOM, {"namespace": namespace, "now": now}).fetchone()
     return None if row is None or row[0] is None else int(row[0])
 
 
 def spend(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
-    """Count facts that ended by themselves, and those that a pass ended because it was asked for."""
+    """Count facts that a scheduled pass ended, and those of a requested one (`asked`)."""
     if facts or asked:
         db.execute(SPEND, {"namespace": namespace, "facts": facts, "asked": asked, "now": now})
 
 
 def shares(db: Connection) -> tuple[float, float]:
-    """Return the share of a namespace that may end by itself within a day, and within a week."""
+    """Return the shares of a namespace that may end within a day and within a week."""
     row = db.execute(SHARES).fetchone()
     return (float(row[0]), float(row[1])) if row else (0.0, 0.0)
 
 
 def set_shares(db: Connection, a_day: float, a_week: float) -> None:
-    """Set these shares, which readers go by as well."""
+    """Set the shares of the forget limit, which SQL functions read."""
     db.execute(SET_SHARES, {"a_day": a_day, "a_week": a_week})
 
 
 def count_due(db: Connection, namespace: int, now: datetime, limit: int) -> int:
-    """Return how many facts of a namespace a pass at `now` would look at, as far as `limit`."""
+    """Return how many facts of a namespace are due at `now`, at most `limit`."""
     return number(db, COUNT_DUE, {"namespace": namespace, "now": now, "limit": limit})
 
 
 def spent(db: Connection, namespace: int, now: datetime) -> list[Ending]:
-    """Return when facts ended within the last week, and how many by themselves and asked for each time."""
+    """Return (time, facts, asked) of what ended within the last week."""
     return db.execute(SPENT, {"namespace": namespace, "now": now}).fetchall()
 
 
 def last_pass(db: Connection, namespace: int) -> datetime | None:
-    """Return the instant of the last finished pass over a namespace, if there was one."""
+    """Return the time of the last finished pass over a namespace, if any."""
     row = db.execute(PASSED, {"namespace": namespace}).fetchone()
     return row[0] if row else None
 
 
 def cutoff(db: Connection, run: UUID, namespace: int) -> Cutoff | None:
-    """Return up to which fact a run lets a namespace's facts end, if that is settled."""
+    """Return the cutoff of a run in a namespace, if it is set."""
     return db.execute(CUTOFF, {"run": run, "namespace": namespace}).fetchone()
 
 
 def set_cutoff(db: Connection, run: UUID, namespace: int, allowed: int, last: Cutoff) -> None:
-    """Settle up to which fact a run lets a namespace's facts end."""
+    """Set the cutoff of a run in a namespace, once."""
     given = {"run": run, "namespace": namespace, "allowed": allowed, "rank": last[0], "fact": last[1]}
     db.execute(SET_CUTOFF, given)
 
 
 def drop_old_endings(db: Connection) -> None:
-    """Drop what ended too long ago to count, in every namespace."""
+    """Delete counts of endings that are older than 30 days."""
     db.execute(DROP_OLD_ENDINGS)
 
 
-# Held facts alone stand in the index that serves this.
+# Uses the partial index of held facts.
 HELD_PAGE = """
     select id, text, decay_class, activity.ends_at as ended_at, created_at
     from activity
@@ -157,7 +157,7 @@ SETTLE_HELD = """
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A held fact: what it says, when it was stored, and when it was over."""
+    """A held fact, with the times when it was stored and when it ended."""
 
     id: UUID
     text: str
@@ -167,7 +167,7 @@ class Held:
 
 
 def held_page(db: Connection, namespace: int, limit: int, after: tuple[datetime, UUID] | None) -> list[Held]:
-    """Return held facts of a namespace behind a place, or the first, in the order in which they were over."""
+    """Return a page of held facts of a namespace, by the time when they ended."""
     ended_at, id_ = after or (None, None)
     given = {"namespace": namespace, "limit": limit, "ended_at": ended_at, "id": id_}
     with db.cursor(row_factory=class_row(Held)) as cursor:
@@ -175,23 +175,23 @@ def held_page(db: Connection, namespace: int, limit: int, after: tuple[datetime,
 
 
 def count_held(db: Connection, namespace: int) -> int:
-    """Return how many facts of a namespace are held."""
+    """Return the number of held facts of a namespace."""
     return number(db, COUNT_HELD, {"namespace": namespace})
 
 
 def held_by_namespace(db: Connection) -> dict[str, int]:
-    """Return how many facts are held in each namespace that has any, by its name."""
+    """Return the number of held facts by namespace name, without zeros."""
     return dict(db.execute(HELD_BY_NAMESPACE).fetchall())
 
 
 def held_among(db: Connection, namespace: int, ids: Sequence[UUID] | None, limit: int) -> list[UUID]:
-    """Return which of these facts are held, or the first of all that are."""
+    """Return the held facts among these, or the first of all held facts."""
     given = {"namespace": namespace, "ids": None if ids is None else list(ids), "limit": limit}
     return [id_ for (id_,) in db.execute(HELD_AMONG, given)]
 
 
 def settle_held(db: Connection, namespace: int) -> None:
-    """Note that nothing is held any more in a namespace, if that is so."""
+    """Clear a namespace's `held_since` if nothing is held any more."""
     db.execute(SETTLE_HELD, {"namespace": namespace})
 
 
@@ -204,7 +204,7 @@ SET_CLOCK = """
     on conflict (only_row) do update set at = excluded.at
 """
 
-# A branch is aged on purpose.
+# Branches are excluded: they are aged on purpose.
 HOLD_GAP = """
     update namespaces set gap_from = coalesce(gap_from, %(last)s), gap_until = %(now)s where branch_of is null
 """
@@ -215,7 +215,7 @@ GAPS = """
 
 GAPS_WAITING = "select name from namespaces where gap_until is not null order by name"
 
-# What was held goes the way it would have gone without the gap.
+# Facts held for the gap are due as they would have been without it.
 TAKE_BACK = """
     with undone as (
         update namespaces set gap_from = null, gap_until = null, held_since = null where gap_until > %(now)s
@@ -228,7 +228,7 @@ TAKE_BACK = """
 
 
 class Reading(NamedTuple):
-    """When the last pass began, the present instant, and when the server was started, all by the database's clock."""
+    """Times of the last pass, of now, and of the server's start, by the database's clock."""
 
     last: datetime
     now: datetime
@@ -236,38 +236,38 @@ class Reading(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Between which instants no pass came."""
+    """A period without passes."""
 
     began: datetime
     ended: datetime
 
 
 def read_clock(db: Connection) -> Reading | None:
-    """Return what the clocks show, locked until the commit; nothing before the first pass."""
+    """Return the clock's reading, locked until the commit; none before the first pass."""
     with db.cursor(row_factory=class_row(Reading)) as cursor:
         return cursor.execute(READ_CLOCK).fetchone()
 
 
 def set_clock(db: Connection) -> None:
-    """Note that a pass over all namespaces begins now."""
+    """Record that a pass over all namespaces begins now."""
     db.execute(SET_CLOCK)
 
 
 def hold_gap(db: Connection, reading: Reading) -> None:
-    """Have what ended in a gap wait for confirmation in every namespace; a gap that waits already is widened."""
+    """Record a gap in every namespace, whose ended facts wait for confirmation; an open gap is extended."""
     db.execute(HOLD_GAP, {"last": reading.last, "now": reading.now})
 
 
 def take_back(db: Connection, reading: Reading) -> int:
-    """End the gaps that lie ahead of a clock that was set back; return how many facts were held for one."""
+    """Remove gaps that end in the future, after a clock was set back; return how many facts were held for them."""
     return db.execute(TAKE_BACK, {"now": reading.now}).rowcount
 
 
 def gaps_waiting(db: Connection) -> list[str]:
-    """Return the names of the namespaces that have a gap to be confirmed."""
+    """Return the names of the namespaces with an unconfirmed gap."""
     return [name for (name,) in db.execute(GAPS_WAITING)]
 
 
 def gaps(db: Connection, namespaces: Sequence[int]) -> dict[int, Gap]:
-    """Return the gaps of those of these namespaces that have one to be confirmed."""
+    """Return the unconfirmed gaps of these namespaces."""
     return {id_: Gap(began, ended) for id_, began, ended in db.execute(GAPS, {"ids": list(namespaces)})}

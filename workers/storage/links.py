@@ -1,4 +1,4 @@
-"""Links: typed edges from fact to fact. They go with their facts, and are unseen while one of these is forgotten."""
+"""Links: typed edges between facts, deleted with either of them and hidden while one is forgotten."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, number
 from workers.storage.facts import WISHED
 
-# In the order of their keys, so that two that link the same wait for each other instead of deadlocking. A forgotten
-# fact gets no new links.
+# In key order, to avoid deadlocks.
 ADD = """
     insert into links (namespace, source, target, type, strength, created_at)
     select %(namespace)s, source, target, %(type)s, strength, %(now)s
@@ -22,11 +21,11 @@ ADD = """
     returning id
 """
 
-# Of two facts that are linked with each other at once neither sees the other's link, unless the second waits for the
-# first's commit. The locks below this one are those of contradictions.
+# Serialises concurrent linking in a namespace, as otherwise neither transaction sees the other's links. Numbers below
+# 64 are the locks of contradictions.
 LOCK_RELATED = "select pg_advisory_xact_lock(%(namespace)s, 64)"
 
-# A pair is linked once, whichever of the two came first; the number of links is counted by their source.
+# A pair is linked in one direction only; the maximum counts the source's links.
 ADD_RELATED = """
     insert into links (namespace, source, target, type, strength, created_at)
     select %(namespace)s, %(source)s, target, 'RELATED_TO', strength, %(now)s
@@ -44,7 +43,7 @@ ADD_RELATED = """
     on conflict do nothing
 """
 
-# Of facts that are merged the links stay as well, for they may be restored.
+# The merged facts keep their links too, as they may be restored.
 TAKE_OVER = """
     insert into links (namespace, source, target, type, strength, created_at)
     select %(namespace)s, source, target, type, max(strength), min(created_at)
@@ -64,9 +63,9 @@ TAKE_OVER = """
 """
 
 EXAMINED = 8
-"""How many links are looked at in each direction for one that is shown, since some lead to forgotten facts."""
+"""Links read in each direction for each one returned, since some lead to forgotten facts."""
 
-# Locked, or one of them could be purged before the link is written, which the foreign key would refuse.
+# Locked, as a concurrent purge would violate the foreign key.
 LINKABLE = """
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null
@@ -91,7 +90,7 @@ OF = f"""
     order by links.created_at, links.id
 """
 
-# The strongest first, by the two indexes that know them.
+# Uses the two indexes on strength.
 STRONGEST = """
     select source, target, type, strength, created_at
     from (
@@ -125,11 +124,10 @@ AMONG = f"""
     order by created_at, id
 """
 
-# Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step goes on from
-# the best facts of the last one alone, and from each of those along the strongest links, so that it stays small
-# whatever is linked with how many. What was superseded is walked through, for its links hold for what took its place,
-# which two columns of the facts tell; what was forgotten or has ended is not there. A strength that is next to nothing
-# is nothing, for a product that underflows is an error.
+# Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step continues from
+# the best facts of the last one along their strongest links, which bounds its cost. Superseded facts are walked through
+# to their successors, as their links still hold; forgotten and ended facts are not. A tiny strength counts as zero, as
+# the product would underflow, which is an error in PostgreSQL.
 WALK = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
@@ -175,7 +173,7 @@ WALK = f"""
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A way along links from a seed to another fact: its hops, and the product of its links' strengths."""
+    """A path along links from a seed to a fact: the number of hops, and the product of the strengths."""
 
     fact: UUID
     seed: UUID
@@ -185,7 +183,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One fact's link to another."""
+    """A link from one fact to another."""
 
     source: UUID
     target: UUID
@@ -195,7 +193,7 @@ class Link:
 
 
 def linkable(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that are there and not forgotten; none is purged before the transaction ends."""
+    """Return the facts that exist and are not forgotten, locked against a purge until the commit."""
     return {id_ for (id_,) in db.execute(LINKABLE, {"namespace": namespace, "ids": list(ids)})}
 
 
@@ -207,7 +205,7 @@ def add(
     strengths: Sequence[float],
     now: datetime,
 ) -> list[UUID]:
-    """Link each source with its target, or change the strength of a link that is there; return the links' ids."""
+    """Add links, or update the strength of existing ones; return the links' ids."""
     given = {
         "namespace": namespace,
         "sources": [source for source, _ in pairs],
@@ -222,9 +220,9 @@ def add(
 def add_related(
     db: Connection, namespace: int, source: UUID, targets: Mapping[UUID, float], most: int, now: datetime
 ) -> int:
-    """Link a fact with others that say the like, given with their strengths, up to `most` in all; return how many.
+    """Link a fact with similar ones, given with their strengths, up to `most` in all; return how many.
 
-    It is to be the last thing in its transaction, for others who link in the namespace wait from now until the commit.
+    Call it last in a transaction: it blocks other linking in the namespace until the commit.
     """
     given = {
         "namespace": namespace,
@@ -239,7 +237,7 @@ def add_related(
 
 
 def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str | None) -> int:
-    """Remove the link of a type between two facts, or all of them; return how many there were."""
+    """Remove the links between two facts, of one type or all; return how many."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
     return db.execute(REMOVE, given).rowcount
 
@@ -247,16 +245,16 @@ def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str
 def walk(
     db: Connection, namespace: int, seeds: Mapping[UUID, float], scope: Scope, *, depth: int, breadth: int, fan: int
 ) -> list[Walk]:
-    """Return the ways along links from seeds, given with their scores, to facts that the scope lets see.
+    """Return the paths along links from seeds to facts in the scope.
 
     Args:
         db: the connection.
-        namespace: whose facts they are.
-        seeds: where to begin, and how much each is worth going on from.
-        scope: what may be seen.
-        depth: links in a row.
-        breadth: facts from which each step goes on.
-        fan: links of one fact in one direction.
+        namespace: the namespace of the facts.
+        seeds: the facts to start from, with their scores.
+        scope: the filters of the recall.
+        depth: the maximum length of a path.
+        breadth: the number of facts from which each step continues.
+        fan: the number of links followed from one fact in one direction.
     """
     given = {
         "namespace": namespace,
@@ -273,7 +271,7 @@ def walk(
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
-    """Return a fact's links in both directions, oldest first, without those to forgotten facts."""
+    """Return a fact's links in both directions, without those to forgotten facts, oldest first."""
     with db.cursor(row_factory=class_row(Link)) as cursor:
         return cursor.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
 
@@ -286,7 +284,7 @@ def strongest(db: Connection, namespace: int, fact: UUID, most: int) -> list[Lin
 
 
 def count(db: Connection, namespace: int, fact: UUID) -> int:
-    """Return how many links a fact has, those to forgotten facts too."""
+    """Return the number of a fact's links, including those to forgotten facts."""
     return number(db, COUNT, {"namespace": namespace, "fact": fact})
 
 
@@ -297,5 +295,5 @@ def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
-    """Link each kept fact with whatever the one is linked with that was merged into it."""
+    """Copy the links of merged facts to the facts that they were merged into."""
     db.execute(TAKE_OVER, {"namespace": namespace, "gone": list(gone), "kept": list(kept)})

@@ -1,4 +1,4 @@
-"""Maintenance: erased rows are taken out of pages and log, and bloated indexes are rebuilt."""
+"""Maintenance: vacuum after erasing, removal of old write-ahead log, and rebuilding of bloated indexes."""
 
 import time
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
-# Without `index_cleanup` few dead rows stay in the indexes.
+# Without `index_cleanup`, vacuum may leave a few dead rows in the indexes.
 VACUUM = """
     vacuum (index_cleanup on)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
-# A vacuum leaves the bytes where new rows will be written, and words of which no row is left in the GIN index.
+# A plain vacuum leaves the bytes in free space, and unused words in the GIN index.
 REWRITE = """
     vacuum (full)
         facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
 """
 
-# The statistics hold a sample of what was erased. Analyzing takes a new one, but leaves the old where there is nothing
-# to take it from, so that is dropped first; PostgreSQL can do that from version 18 on.
+# Statistics contain samples of erased rows. `analyze` keeps the old statistics of an empty table, so they are cleared
+# first, which PostgreSQL supports from version 18 on.
 CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
 
 CLEAR = """
@@ -59,7 +59,7 @@ RELOAD_SECONDS = 5.0
 
 
 def vacuum(db: Connection) -> None:
-    """Take erased rows out of tables, indexes and statistics without blocking others; `db` commits by itself."""
+    """Remove dead rows from tables, indexes and statistics without blocking others; `db` must be in autocommit."""
     db.execute("set statement_timeout = 0")
     db.execute(VACUUM)
     _renew_statistics(db)
@@ -67,9 +67,9 @@ def vacuum(db: Connection) -> None:
 
 
 def rewrite(db: Connection) -> bool:
-    """Rewrite all tables and indexes with what is left in them; return whether this role may do that.
+    """Rewrite all tables and indexes; return false if this role may not.
 
-    Readers and writers wait meanwhile. `db` commits by itself.
+    Readers and writers are blocked meanwhile. `db` must be in autocommit.
 
     Raises:
         psycopg.errors.LockNotAvailable: a transaction holds a table for too long; nothing is lost.
@@ -85,10 +85,10 @@ def rewrite(db: Connection) -> bool:
 
 
 def drop_log(db: Connection) -> bool:
-    """Have the write-ahead log up to now removed; return whether the server lets this role do that.
+    """Remove the write-ahead log up to now; return false if this role may not.
 
-    A checkpoint keeps old segments under new names, for later, unless configured otherwise; those kept so are
-    filled first, and go with the others.
+    Recycling of segments is turned off meanwhile, and segments recycled before are used up, so that the checkpoint
+    removes them too.
     """
     try:
         db.execute(OFF)
@@ -107,7 +107,7 @@ def drop_log(db: Connection) -> bool:
 
 
 def _renew_statistics(db: Connection) -> None:
-    """Renew the statistics, so that no plan is made without any."""
+    """Clear and rebuild the statistics in one transaction, so that no plan is made without any."""
     row = db.execute(CLEARS).fetchone()
     with db.transaction():
         if row and row[0]:
@@ -116,7 +116,7 @@ def _renew_statistics(db: Connection) -> None:
 
 
 def _reload(db: Connection, *, recycles: bool | None = None) -> None:
-    """Have the server read its settings, and wait until it has."""
+    """Reload the server's configuration; wait until `wal_recycle` has the given value."""
     db.execute(RELOAD)
     until = time.monotonic() + RELOAD_SECONDS
     while recycles is not None and time.monotonic() < until:
@@ -126,8 +126,8 @@ def _reload(db: Connection, *, recycles: bool | None = None) -> None:
         time.sleep(0.05)
 
 
-# An entry takes 12 bytes besides its columns, which are aligned; a page takes 7,337 bytes of them when it is built. How
-# wide columns are is known from `analyze`, of expressions by the name of their index.
+# An entry takes 12 bytes besides its aligned columns; a newly built page holds 7,337 bytes of entries. The widths of
+# columns come from `analyze`; those of expressions are found under the name of their index.
 INDEX_SIZES = """
     select name, bytes, greatest(ceil(entries * entry / 7337), 1)::bigint * 8192 + 8192 as needed
     from (
@@ -149,7 +149,7 @@ INDEX_SIZES = """
     order by bytes desc
 """
 
-# A building that died leaves one of these, which is kept up to date and never used.
+# An interrupted concurrent build leaves an invalid index, which costs writes and is never used.
 UNFINISHED_INDEXES = """
     select relname from pg_index join pg_class on pg_class.oid = indexrelid
     where relnamespace = 'public'::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
@@ -162,7 +162,7 @@ DROP_INDEX = "drop index concurrently if exists {}"
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """An index, how many bytes it takes, and about how many it would take if it were built now."""
+    """An index, its size, and its estimated size after a rebuild, in bytes."""
 
     name: str
     bytes: int
@@ -170,18 +170,18 @@ class IndexSize:
 
 
 def index_sizes(db: Connection, least: int) -> list[IndexSize]:
-    """Return all B-trees of at least so many bytes, the largest first."""
+    """Return all B-trees of at least `least` bytes, largest first."""
     with db.cursor(row_factory=class_row(IndexSize)) as cursor:
         return cursor.execute(INDEX_SIZES, {"least": least}).fetchall()
 
 
 def rebuild_index(db: Connection, name: str) -> None:
-    """Rebuild an index beside the old one, without blocking readers or writers; outside any transaction."""
+    """Rebuild an index without blocking readers or writers; `db` must be in autocommit."""
     db.execute(sql.SQL(REBUILD_INDEX).format(sql.Identifier(name)))
 
 
 def drop_unfinished_indexes(db: Connection) -> list[str]:
-    """Drop what a building that died has left; return the names. Outside any transaction."""
+    """Drop the indexes that interrupted builds left; return their names. `db` must be in autocommit."""
     names = [name for (name,) in db.execute(UNFINISHED_INDEXES)]
     for name in names:
         db.execute(sql.SQL(DROP_INDEX).format(sql.Identifier(name)))

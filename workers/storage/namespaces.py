@@ -1,4 +1,4 @@
-"""Namespaces: one tenant each, found by name, what was counted of them, and their own settings."""
+"""Namespaces: tenants, with their counts and settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from psycopg.types.json import Jsonb
 
 from workers.storage.connection import Connection, lift_limits
 
-# Whether there are any links, or facts about entities, without which relations bring nothing. Both are asked for in the
-# order of an index: any other way seems as good to find what is expected to be common, and reads very much of a
-# namespace that has none of it. How many facts the database has is what PostgreSQL counted last, -1 if it never did.
+# Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
+# overestimates how soon a scan finds a row and would read the whole namespace. `reltuples` is the estimate of the last
+# `analyze`, -1 if there was none.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
         embedders.name as embedder, settings, turns,
@@ -53,18 +53,15 @@ BEGINNING = """
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 NEARLY_ALL = 0.99
-"""The share of all facts from which a namespace counts as the only one.
-
-It bounds how many facts of others a search may pass over that does not tell namespaces apart in its index.
-"""
+"""Share of all facts from which a namespace counts as the only one; bounds the foreign facts that a search skips."""
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """One tenant: its number in every table, what was counted last, the embedder of the database, and its own settings.
+    """One tenant, with its id, latest counts and settings, and the database's embedder.
 
-    `turns` is how many turns of sessions were stored in it; `links` and `entities` are whether it has any; it is
-    unsettled until every fact was looked at by its settings; and alone if nearly all facts of the database are its own.
+    `turns` is its number of stored turns; `links` and `entities` say whether it has any. It is `unsettled` until a pass
+    has applied changed settings to every fact, and `alone` if it has nearly all facts of the database.
     """
 
     id: int
@@ -82,38 +79,38 @@ class Namespace:
 
     @property
     def mean_words(self) -> float | None:
-        """Return how many words a fact has on average, stems and written forms; nothing before they are counted."""
+        """Return the average number of words of a fact, stems and written forms; none before they are counted."""
         return self.counted_words / self.counted_facts if self.counted_facts else None
 
 
 def ask_for(db: Connection, name: str) -> psycopg.Cursor[Namespace]:
-    """Send the question for the namespace of that name; its row can be fetched later."""
+    """Send the query for a namespace; its row can be fetched later."""
     cursor = db.cursor(row_factory=class_row(Namespace))
     return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL})
 
 
 def find(db: Connection, name: str) -> Namespace | None:
-    """Return the namespace of that name, or nothing if it has no fact yet."""
+    """Return the namespace with that name; none before its first fact."""
     return ask_for(db, name).fetchone()
 
 
 def find_or_add(db: Connection, name: str) -> Namespace:
-    """Return the namespace of that name, adding it at first use."""
+    """Return the namespace with that name; add it if it is missing."""
     found = find(db, name)
     if found is None:
         db.execute(ADD, {"name": name})
         found = find(db, name)
-    assert found is not None  # noqa: S101 - it was just added, or by another transaction before
+    assert found is not None  # noqa: S101 - added here or by another transaction
     return found
 
 
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
-    """Return the names of namespaces."""
+    """Return the names of these namespaces."""
     return [name for (name,) in db.execute(NAMES, {"ids": list(ids)})]
 
 
 def beginning(db: Connection, prefix: str, limit: int) -> list[str]:
-    """Return the names of the first namespaces that begin so, in order."""
+    """Return the names that begin with a prefix, in order."""
     return [name for (name,) in db.execute(BEGINNING, {"prefix": prefix, "limit": limit})]
 
 
@@ -123,12 +120,12 @@ def all_names(db: Connection) -> list[str]:
 
 
 def hold(db: Connection, namespace: int, now: datetime) -> None:
-    """Note since when facts of a namespace are held back by the forget limit."""
+    """Record that a namespace has held facts since `now`, unless it has already."""
     db.execute(HOLD, {"namespace": namespace, "now": now})
 
 
 def release(db: Connection, namespace: int | None = None) -> None:
-    """Note that nothing is held any more in a namespace, or anywhere."""
+    """Record that nothing is held any more in one namespace, or in any."""
     db.execute(RELEASE, {"namespace": namespace})
 
 
@@ -151,14 +148,13 @@ WITH_CAPACITY = """
 
 WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
 
-# A transaction that began before the change may still write by the old settings, for as long as a task may take.
+# Transactions that began before the change may still write by the old settings, for as long as a task may take.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
     where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
 """
 
-# Forgotten and superseded facts stay out: nothing changes about them any more. That is read from the updated row,
-# which alone PostgreSQL checks again after it has waited for a pass that forgets the fact.
+# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row.
 FACTS_DUE = """
     update activity set due_at = least(due_at, %(now)s)
     where namespace = any(%(ids)s) and not retired and not held
@@ -166,36 +162,36 @@ FACTS_DUE = """
 
 
 def settings_of(db: Connection, namespaces: Sequence[int]) -> dict[int, tuple[dict[str, Any], int]]:
-    """Return by namespace what its owner has set, and how many turns it has."""
+    """Return (settings, turns) by namespace."""
     rows = db.execute(SETTINGS_OF, {"ids": list(namespaces)}, binary=True)
     return {id_: (settings, turns) for id_, settings, turns in rows.fetchall()}
 
 
 def lock_settings(db: Connection, namespace: int) -> tuple[dict[str, Any], datetime | None]:
-    """Return what a namespace's owner has set, and when; locked until the commit."""
+    """Return a namespace's settings and when they were set, locked until the commit."""
     return db.execute(LOCK_SETTINGS, {"namespace": namespace}).fetchone() or ({}, None)
 
 
 def put_settings(
     db: Connection, namespace: int, settings: dict[str, Any], now: datetime, *, fading: bool = True
 ) -> None:
-    """Set what holds in a namespace; if facts fade otherwise by it, the next pass looks at all of them."""
+    """Write a namespace's settings; if they affect decay (`fading`), the next pass recomputes all its facts."""
     given = {"namespace": namespace, "settings": Jsonb(settings), "now": now, "fading": fading}
     db.execute(PUT_SETTINGS, given)
 
 
 def with_capacity(db: Connection, namespace: int | None) -> list[tuple[int, int | None, int | None]]:
-    """Return the namespaces, or the one, with a capacity: how many facts and how many bytes each may have."""
+    """Return (namespace, facts, bytes) of those with a capacity, of one namespace or all."""
     return db.execute(WITH_CAPACITY, {"namespace": namespace}).fetchall()
 
 
 def with_changed_settings(db: Connection) -> list[int]:
-    """Return the namespaces whose settings changed since every fact was looked at by them."""
+    """Return the namespaces with changed settings that no pass has applied yet."""
     return [id_ for (id_,) in db.execute(WITH_CHANGED_SETTINGS)]
 
 
 def make_facts_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
-    """Make every live fact of some namespaces due, once more if the change is too fresh; return how many there are."""
+    """Make every live fact of some namespaces due, again next time if the change is recent; return how many."""
     lift_limits(db)
     due = db.execute(FACTS_DUE, {"ids": list(namespaces), "now": now}).rowcount
     db.execute(SETTLE_SETTINGS, {"ids": list(namespaces)})

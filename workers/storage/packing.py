@@ -1,7 +1,7 @@
-"""Packing: a fact that is not read takes little room, and unpacks to what it was.
+"""Packing: the compact form of facts in deep memory.
 
-What differs from the usual is written as JSON and compressed (RFC 1951) with a dictionary of frequent words, which
-makes a short text a third smaller; the few numbers that every fact has stand before it in binary.
+Values that differ from the defaults are written as JSON and compressed (RFC 1951) with a dictionary of frequent words,
+which makes a short text a third smaller; a binary header has the numbers that every fact has.
 """
 
 import json
@@ -18,18 +18,18 @@ from uuid import UUID
 from workers.core import lifetime
 
 Columns: TypeAlias = dict[str, Any]
-"""A row by the names of its columns, as PostgreSQL's `row_to_json` has it."""
+"""A row as by PostgreSQL's `row_to_json`."""
 
 HEAD = struct.Struct(">qBHIH16s")
-"""Creation in microseconds since the epoch, reason, segment, base, salience of content, and the run."""
+"""Creation time in microseconds since the epoch, reason, segment, base, content salience, and run."""
 
 REASONS = ("expired", "faded", "culled", "aged", "merged", "pruned", "crowded")
-"""Why a fact ended, in the order of their numbers."""
+"""Reasons of forgetting, by number."""
 
 WHOLE, WHOLE_BASE, UNKNOWN = 65_534, 2**32 - 1, 65_535
-"""What stands for 1 of the salience and of the base, and for a salience that is not known."""
+"""Encodings of salience 1, base 1, and an unknown salience."""
 EXACT_SECONDS = 1e9
-"""Up to here a floating-point number of seconds is exact to the microsecond."""
+"""Largest number of seconds that a float holds exactly to the microsecond."""
 
 NO_RUN = bytes(16)
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -40,7 +40,7 @@ USUAL: Columns = {
     "role": None, "source_date": None, "valid_from": 0, "valid_until": None, "hash": None, "superseded_at": None,
     "superseded_by": None, "supersedes_id": None,
 }  # fmt: skip
-"""What a column of a fact says where nothing is written; instants count seconds since the fact was created."""
+"""Defaults of the columns of `facts`; times are seconds since the fact's creation."""
 
 USUAL_STATE: Columns = {
     "branch": 0, "coactivations": 0, "last_seen_at": 0, "confidence": 1, "last_confirmed_at": 0,
@@ -48,7 +48,7 @@ USUAL_STATE: Columns = {
     "last_accessed_at": None, "spells": None, "confirmations": 0, "tier": 2, "stale": False, "pinned_until": None,
     "kept_lifetime": None, "encoded_at": None, "occurred": None, "outrun_at": None,
 }  # fmt: skip
-"""The same of its activity."""
+"""Defaults of the columns of `activity`."""
 
 INSTANTS = {
     "source_date", "valid_from", "valid_until", "expires_at", "superseded_at", "last_seen_at", "last_confirmed_at",
@@ -61,16 +61,16 @@ SKELETON = (
     '"role":"assistant","category":"","entity":"","key":"","tags":["","recall_count":1,"last_accessed_at":,'
     '"importance":0.["",{"session":"session_","turn":1,"role":"user","decay_class_source":"auto"}]'
 )
-"""What is written most often, at the end of the dictionary, where it is cheapest to refer to."""
+"""Frequent JSON fragments, at the end of the dictionary, where references are shortest."""
 
 BITS_A_WORD = 6
-"""Of a fact's marks of words: one in seven words that it does not hold seems to be there."""
+"""Size of the Bloom filter of a fact's words: one in seven absent words is a false positive."""
 
 MOST_BITS = 16_384
 
 
 def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:
-    """Return a fact, its activity, and rows of other tables that belong to it by their names, as bytes."""
+    """Return the packed form of a fact, its activity, and its rows of other tables by table name."""
     created = datetime.fromisoformat(fact["created_at"])
     head = HEAD.pack(
         (created - EPOCH) // timedelta(microseconds=1),
@@ -90,7 +90,7 @@ def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]])
 
 
 def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
-    """Return the fact, its activity and what else belongs to it; its salience is exact to four digits."""
+    """Return the fact, its activity and its rows of other tables; the salience is exact to four digits."""
     micros, reason, segment, base, salience, run = HEAD.unpack_from(packed)
     created = EPOCH + timedelta(microseconds=micros)
     unpacker = zlib.decompressobj(-15, _dictionary())
@@ -115,20 +115,20 @@ def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
 
 
 def marks(words: Sequence[str]) -> str:
-    """Return the bits, as text of 0 and 1, in which words are marked: six for each word."""
+    """Return the Bloom filter of words as text of 0 and 1, with one hash and six bits a word."""
     length = min(BITS_A_WORD * max(len(words), 1), MOST_BITS)
     marked = {place % length for place in places(words)}
     return "".join("1" if place in marked else "0" for place in range(length))
 
 
 def places(words: Iterable[str]) -> list[int]:
-    """Return the number of each word that, modulo the number of bits, is where it is marked."""
+    """Return the hash of each word, whose bit is the hash modulo the number of bits."""
     return [zlib.crc32(word.encode()) & 0x7FFFFFFF for word in words]
 
 
 @cache
 def _dictionary() -> bytes:
-    """Return the dictionary, the most frequent last; what is packed depends on it, so it never changes."""
+    """Return the compression dictionary, most frequent words last; stored data depend on it, so it never changes."""
     words = resources.files(__package__).joinpath("frequent_words.txt").read_text("ascii").split()
     return (" ".join(reversed(words)) + SKELETON).encode()
 
@@ -143,7 +143,7 @@ def _rows(row: Columns, created: datetime, convert: Callable[[str, Any, datetime
 
 
 def _written(name: str, value: Any, created: datetime) -> Any:
-    """Return a column's value, an instant as seconds since the fact was created."""
+    """Return a column's value as it is written, times as seconds since the creation."""
     if name not in INSTANTS or value in {None, "infinity", "-infinity"}:
         return value
     seconds = (datetime.fromisoformat(value) - created).total_seconds()
@@ -159,7 +159,7 @@ def _column(name: str, value: Any, created: datetime) -> Any:
 
 
 def _expires_at(state: Columns) -> str:
-    """Return when a fact expires whose lifetime began when it was last confirmed, as most do."""
+    """Return the expiry of a fact whose lifetime began at its last confirmation, the usual case."""
     confirmed = datetime.fromisoformat(state["last_confirmed_at"])
     expires = lifetime.expiry(state["decay_class"], confirmed.timestamp())
     return "infinity" if math.isinf(expires) else (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()

@@ -1,4 +1,4 @@
-"""Relations: which entities have to do with each other, and how much, as of when that was last observed."""
+"""Relations: weighted edges between entities, whose weights decay since they were last observed."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,10 +10,10 @@ from psycopg.rows import class_row, dict_row
 from workers.storage.connection import Connection
 
 CHANGED = 1e-3
-"""A pass writes a weight only where it differs by more, so that small steps add up and are counted then."""
+"""Smallest change of a weight that a pass writes; smaller ones accumulate."""
 
-# An observation that comes late changes nothing, so that a repeat cannot undo what was observed since. A pinned
-# relation keeps its weight unless another one is given.
+# A late observation changes nothing, so that a redelivery cannot undo newer ones. A pinned relation keeps its weight
+# unless another one is given.
 OBSERVE = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, created_at, pinned)
     values (%(namespace)s, %(source)s, %(target)s, %(type)s, coalesce(%(weight)s::float8, 1),
@@ -31,7 +31,7 @@ RELATION = """
         relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) as weight
     from relations
 """
-"""A relation as it is at an instant."""
+"""A relation with its weight at an instant."""
 
 FIND = f"""
     {RELATION}
@@ -62,7 +62,7 @@ LIST = f"""
     limit %(limit)s
 """
 
-# One step of a pass: so many relations in the order of their keys, and where it ended.
+# One batch of a pass, in key order, and the last key.
 EXAMINE = """
     with batch as (
         select namespace, id, pinned, weight as was,
@@ -81,7 +81,7 @@ EXAMINE = """
     from batch
 """
 
-# By the columns of the row itself, which count as they are when it is written: what is observed meanwhile stays.
+# Computed from the row's current columns, so that concurrent observations are kept.
 MATERIALISE = """
     update relations
     set weight = relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s)
@@ -104,14 +104,14 @@ PREVIEW = f"""
 """
 
 Place: TypeAlias = tuple[int, int]
-"""The key of a relation: its namespace, and its number."""
+"""The key of a relation: namespace and id."""
 
 START: Place = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """By what relations fade: days until half is left, and the weight below which they are not used."""
+    """The decay of relations: half-life in days, and the minimum weight to be used."""
 
     half_life: float
     minimum: float
@@ -119,7 +119,7 @@ class Fading:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One entity's relation to another as it is at an instant."""
+    """A relation with its weight at an instant."""
 
     source: str
     target: str
@@ -131,14 +131,14 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Relation):
-    """One of `total` relations."""
+    """A relation of a listing, with the total number."""
 
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a listing goes on: behind a relation, weighed at the instant at which the listing began."""
+    """The position of a listing: the last relation, and the instant of the weights."""
 
     at: datetime
     weight: float
@@ -149,7 +149,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How many relations a part of a pass examined, and how many changed, are below the minimum, newly, or pinned."""
+    """Counts of one batch of a pass over relations, and its last key."""
 
     processed: int
     decayed: int
@@ -170,7 +170,7 @@ def observe(
     weight: float | None = None,
     pinned: bool | None = None,
 ) -> None:
-    """Note that a relation was observed, with a weight or the full one; pinned or not, or as it is."""
+    """Record an observation of a relation; the default weight is 1, and `pinned` is unchanged by default."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
     db.execute(OBSERVE, given | {"weight": weight, "pinned": pinned, "now": now})
 
@@ -178,14 +178,14 @@ def observe(
 def find(
     db: Connection, namespace: int, source: str, target: str, kind: str, now: datetime, fading: Fading
 ) -> Relation | None:
-    """Return a relation as it is at `now`, whatever the case of its entities."""
+    """Return a relation with its weight at `now`; the case of entities is ignored."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind, "now": now}
     with db.cursor(row_factory=class_row(Relation)) as cursor:
         return cursor.execute(FIND, given | {"half_life": fading.half_life}).fetchone()
 
 
 def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> bool:
-    """Remove a relation for good, because its owner asks for it; return whether there was one."""
+    """Delete a relation; return whether it existed."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
     return db.execute(REMOVE, given).rowcount > 0
 
@@ -201,7 +201,7 @@ def among(
     limit: int,
     behind: Cursor | None = None,
 ) -> list[Listed]:
-    """Return the relations of a namespace, or of one entity, that are below the minimum weight or not, or all."""
+    """Return relations of a namespace or entity; `decayed` selects those below the minimum weight, or the others."""
     given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}
     given |= dict.fromkeys(("weight", "source", "target", "type")) if behind is None else asdict(behind)
     given |= {"now": now if behind is None else behind.at}
@@ -211,7 +211,7 @@ def among(
 
 
 def examine(db: Connection, namespace: int | None, after: Place, now: datetime, fading: Fading, limit: int) -> Step:
-    """Return what has become of the next relations behind a place, in one namespace or in all."""
+    """Return the counts of the next batch of relations after a key, in one namespace or all."""
     given = _range(namespace, after, now, fading) | {"minimum": fading.minimum, "limit": limit}
     with db.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(EXAMINE, given).fetchone()
@@ -221,7 +221,7 @@ def examine(db: Connection, namespace: int | None, after: Place, now: datetime, 
 
 
 def materialise(db: Connection, namespace: int | None, after: Place, last: Place, now: datetime, fading: Fading) -> int:
-    """Bring stored weights between two places up to date; return how many have changed."""
+    """Update the stored weights between two keys; return how many changed."""
     given = _range(namespace, after, now, fading) | {"last": last[0], "last_id": last[1]}
     return db.execute(MATERIALISE, given).rowcount
 
@@ -229,7 +229,7 @@ def materialise(db: Connection, namespace: int | None, after: Place, last: Place
 def preview(
     db: Connection, namespace: int | None, after: Place, last: Place, now: datetime, fading: Fading, limit: int
 ) -> Sequence[Relation]:
-    """Return the relations between two places whose stored weights are outdated."""
+    """Return the relations between two keys whose stored weights are outdated."""
     given = _range(namespace, after, now, fading) | {"last": last[0], "last_id": last[1], "limit": limit}
     with db.cursor(row_factory=class_row(Relation)) as cursor:
         return cursor.execute(PREVIEW, given).fetchall()

@@ -1,4 +1,4 @@
-"""Decay runs: one row a pass and one a task of it, and what past runs did."""
+"""Decay runs: a row for each pass and for each of its tasks, with their counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -25,7 +25,7 @@ ADD_PARTS = """
     on conflict do nothing
 """
 
-# Locked, so that a task that was delivered twice works one after the other.
+# Locked, so that two deliveries of a task run one after the other.
 LOCK_PART = """
     select work, planned_for, dry_run, force, namespace, quota - processed as quota,
         part * quota + processed as place, passed_at
@@ -51,7 +51,7 @@ FINISH_PART = """
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
 """
 
-# The transaction that closes the last part closes the run; the row lock makes that one of them.
+# The transaction that closes the last part closes the run; the row lock ensures that only one does.
 FINISH = """
     update decay_runs set finished_at = clock_timestamp()
     where id = %(run)s and finished_at is null
@@ -88,15 +88,15 @@ OPEN_PARTS = """
 """
 
 CROWDED = 32_767
-"""The segment of the part of a pass that heeds capacities; no fact is in it."""
+"""Pseudo-segment of the part of a pass that enforces capacities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task of a run shall do: at which instant, and how many facts at most.
+    """The work of one task of a run, at most `quota` facts.
 
-    `place` is how many facts of the segment come before those, where the parts of a dry run share them out in order;
-    `namespace` is whose facts alone it takes, if not those of all; `passed_at` the instant of the pass before this one.
+    `place` is the offset in the segment, for parts of a dry run; `namespace` restricts the run to one namespace;
+    `passed_at` is the time of the previous pass.
     """
 
     work: Work
@@ -111,7 +111,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Whether a run is finished, the id of the task that asked for it, and what it is for."""
+    """The state of a run, the id of the task that requested it, and its kind."""
 
     finished: bool = False
     asked_by: str = ""
@@ -121,10 +121,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a pass, or a part of it, did; tiers are those of the facts that it processed.
+    """Counts of a pass or a part of it; tiers are those of the processed facts.
 
-    Of what it forgot, it counts each fact by the reason on its tombstone, which is what ended it first; as decayed,
-    whatever has not expired and soft decay halved once more since the last pass.
+    A forgotten fact is counted under the reason of its tombstone. `decayed` counts facts that have not expired and
+    whose soft decay halved once more since the last pass.
     """
 
     processed: int = 0
@@ -147,7 +147,7 @@ class Counters:
 
     @property
     def forgotten(self) -> int:
-        """Return how many facts were forgotten, for whatever reason."""
+        """Return the number of facts forgotten for any reason."""
         return self.expired + self.faded + self.culled + self.aged + self.crowded
 
 
@@ -163,68 +163,68 @@ def begin(
     force: bool,
     namespace: int | None = None,
 ) -> bool:
-    """Begin a run; false if this one, or another of the same work and slot, has begun already."""
+    """Begin a run; return false if it, or another of the same work and slot, has begun already."""
     given = {"id": run, "work": work, "now": now, "slot": slot, "asked_by": asked_by, "namespace": namespace}
     return db.execute(BEGIN, given | {"dry_run": dry_run, "force": force}).fetchone() is not None
 
 
 def add_parts(db: Connection, run: UUID, parts: Sequence[tuple[int, int, int]]) -> None:
-    """Add the tasks of a run: segment, number within it, and how many facts at most."""
+    """Add the tasks of a run as (segment, part, quota)."""
     segments, numbers, quotas = ([part[i] for part in parts] for i in range(3))
     db.execute(ADD_PARTS, {"run": run, "segments": segments, "parts": numbers, "quotas": quotas})
 
 
 def lock_part(db: Connection, run: UUID, segment: int, part: int) -> Part | None:
-    """Return what is left to do of a part, locked until the commit; nothing if it is done."""
+    """Return the remaining work of a part, locked until the commit; none if it is done."""
     with db.cursor(row_factory=class_row(Part)) as cursor:
         return cursor.execute(LOCK_PART, {"run": run, "segment": segment, "part": part}).fetchone()
 
 
 def count(db: Connection, run: UUID, segment: int, part: int, counters: Counters) -> None:
-    """Add what a batch did to its part, in the transaction that did it."""
+    """Add the counts of a batch to its part, in the transaction of the batch."""
     values = {field.name: getattr(counters, field.name) for field in fields(counters)}
     db.execute(COUNT, values | {"run": run, "segment": segment, "part": part})
 
 
 def finish_part(db: Connection, run: UUID, segment: int, part: int) -> None:
-    """Note that a part is done."""
+    """Mark a part as done."""
     db.execute(FINISH_PART, {"run": run, "segment": segment, "part": part})
 
 
 def finish(db: Connection, run: UUID) -> bool:
-    """Finish a run if all its parts are done; true for the one caller that did."""
+    """Finish a run if all its parts are done; return true to exactly one caller."""
     return db.execute(FINISH, {"run": run}).fetchone() is not None
 
 
 def totals(db: Connection, run: UUID) -> Counters:
-    """Return what all parts of a run did so far."""
+    """Return the sums over all parts of a run."""
     with db.cursor(row_factory=class_row(Counters)) as cursor:
         return cursor.execute(TOTALS, {"run": run}).fetchone() or Counters()
 
 
 def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
-    """Return (segment, number) of the parts of a run that are not done."""
+    """Return (segment, part) of a run's open parts."""
     return db.execute(PARTS, {"run": run}).fetchall()
 
 
 def state(db: Connection, run: UUID) -> State:
-    """Return whether a run is finished, who asked for it, and what it is for; of one that never began the defaults."""
+    """Return the state of a run; the defaults if it never began."""
     with db.cursor(row_factory=class_row(State)) as cursor:
         return cursor.execute(STATE, {"run": run}).fetchone() or State()
 
 
 def begun_for(db: Connection, run: UUID) -> tuple[str, int | None] | None:
-    """Return what a run is for, and whose facts alone it takes; nothing of one that never began."""
+    """Return (work, namespace) of a run; none if it never began."""
     return db.execute(BEGUN_FOR, {"run": run}).fetchone()
 
 
 def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:
-    """Return parts of runs that began that long ago and are still not done: their messages may be lost."""
+    """Return open parts of runs that began at least that long ago, whose messages may be lost."""
     rows = db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)})
     return [(run, segment, part) for run, segment, part in rows]
 
 
-# What a pass over all namespaces did is not shown to one of them.
+# The counts of a pass over all namespaces are hidden from a single one.
 LATEST = """
     select decay_runs.id, work, namespaces.name as namespace, planned_for, started_at, finished_at,
         slot is not null as scheduled, dry_run, force, done.*
@@ -245,8 +245,8 @@ LATEST = """
     limit %(limit)s
 """
 
-# With their parts and allowances, but never the last, by which a pause is noticed. They began by this clock, whatever
-# instant they were for.
+# Parts and allowances are deleted with them. The last finished run stays, as gaps are detected by it. `started_at` is
+# by the database's clock, whatever instant the run was for.
 DROP_OLD = """
     delete from decay_runs
     where id = any (array(
@@ -260,7 +260,7 @@ DROP_OLD = """
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One pass: when, what for, whose facts it took (none: all), and what it did, as far as that may be shown."""
+    """One pass, over one namespace or all (None), with its counts where they may be shown."""
 
     id: UUID
     work: str
@@ -281,12 +281,12 @@ class Run:
 
 
 def latest(db: Connection, namespace: str, limit: int, before: datetime | None, *, everything: bool) -> list[Run]:
-    """Return the latest runs that took a namespace's facts, or with `everything` any, the newest first."""
+    """Return the latest runs that covered a namespace, newest first; `everything` includes all runs and counts."""
     given = {"namespace": namespace, "limit": limit, "before": before, "everything": everything}
     with db.cursor(row_factory=class_row(Run)) as cursor:
         return cursor.execute(LATEST, given).fetchall()
 
 
 def drop_old(db: Connection, older_than: timedelta, limit: int) -> int:
-    """Drop up to `limit` finished runs that began so long ago, the oldest first; return how many."""
+    """Delete up to `limit` finished runs that began so long ago, oldest first; return how many."""
     return db.execute(DROP_OLD, {"older_than": older_than, "limit": limit}).rowcount

@@ -1,4 +1,4 @@
-"""The schema: made from the snapshot `schema.sql` or brought up to date by migrations, and verified before use."""
+"""The schema: created from `schema.sql` or migrated, and verified before use."""
 
 import json
 import re
@@ -26,14 +26,14 @@ STATED = {
     "version": r"insert into schema_migrations \(number, name\) values \((\d+), 'snapshot'\)",
     "compatibility": r"insert into schema_version \(version\) values \((\d+)\)",
 }
-"""Where the snapshot says what it makes."""
+"""Patterns that find the numbers in `schema.sql`."""
 
 
 def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> list[int]:
     """Bring the database to this version's schema; return the numbers of the migrations that ran.
 
-    A database that is up to date, or that a newer version has migrated, stays as it is. What was interrupted goes on
-    where it stopped, and two processes at once take turns.
+    A database that is up to date, or that a newer version has migrated, is left unchanged. An interrupted migration
+    continues; concurrent calls wait for each other.
 
     Raises:
         SchemaError: the schema is not one that this version can use or migrate, or pgvector is missing.
@@ -50,7 +50,7 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> 
 
 
 def check(db: Connection) -> None:
-    """Raise `SchemaError` unless this version of Ebb can work with the schema, going by its numbers alone."""
+    """Raise `SchemaError` unless this version of Ebb can work with the schema, by its numbers."""
     had = migrations.number(db)
     if had < version():
         what = "no schema of Ebb" if had == 0 else f"schema {had}"
@@ -85,10 +85,9 @@ def verify(db: Connection) -> None:
 
 
 def differences(db: Connection) -> list[str]:
-    """Return in which ways the live catalogue differs from the expected one.
+    """Return the differences between the live catalogue and the expected one.
 
-    In a database that a newer version has migrated only what is missing counts: what was added or widened there does
-    no harm.
+    In a database that a newer version has migrated only missing objects count.
     """
     found = catalogue_differences(live_catalogue(db), expected_catalogue())
     newer = migrations.number(db) > version()
@@ -96,13 +95,13 @@ def differences(db: Connection) -> list[str]:
 
 
 def servers(db: Connection) -> str:
-    """Return which PostgreSQL and pgvector answer."""
+    """Return the versions of PostgreSQL and pgvector."""
     row = db.execute(SERVERS).fetchone()
     return str(row[0]) if row else "PostgreSQL without pgvector"
 
 
 def version() -> int:
-    """Return the number of the schema that `schema.sql` makes."""
+    """Return the number of the schema in `schema.sql`."""
     return _stated("version")
 
 
@@ -134,10 +133,9 @@ def snapshot() -> str:
     return (packaged if packaged.exists() else here.parents[2] / "schema.sql").read_text(encoding="utf-8")
 
 
-# What a table, function or other object is, in words that do not change while the object does not: no oids, no
-# statistics. What belongs to an extension is its own affair, and the two objects that the configured language redefines
-# are only expected to exist. Constraints for `not null` are part of their columns, and have rows of their own from
-# PostgreSQL 18 on.
+# Definitions of all objects, without oids and statistics, so that they are stable. Objects of extensions are left out,
+# and the two objects that depend on the configured language are only expected to exist. `not null` is part of the
+# column, though PostgreSQL 18 and later has constraints for it.
 OBJECTS = """
     with own as (
         select oid, relname, relkind, reloptions from pg_class
@@ -188,32 +186,31 @@ OBJECTS = """
 MAJOR = "select current_setting('server_version_num')::int / 10000"
 
 STABLE = ("table ", "column ", "text search configuration ")
-"""What every major version of PostgreSQL describes in the same words; the rest is compared within one only."""
+"""Objects whose definition text is the same in every major version of PostgreSQL; others are compared within one."""
 
 
 def live_catalogue(db: Connection) -> dict[str, Any]:
-    """Return the catalogue of a database: PostgreSQL's major version, and the definition of each object by its name."""
+    """Return the catalogue of a database: PostgreSQL's major version and the definitions of objects by name."""
     row = db.execute(MAJOR).fetchone()
     return {"postgres": row[0] if row else 0, "objects": dict(db.execute(OBJECTS).fetchall())}
 
 
 @cache
 def expected_catalogue() -> dict[str, Any]:
-    """Return the catalogue that this version of Ebb works with."""
+    """Return the catalogue that this version of Ebb expects."""
     file = resources.files("workers.storage") / "catalogue.json"
     return dict(json.loads(file.read_text("utf-8")))
 
 
 def catalogue_json(catalogue: Mapping[str, Any]) -> str:
-    """Return a catalogue as `catalogue.json` has it, one object a line."""
+    """Return a catalogue in the format of `catalogue.json`, one object a line."""
     return json.dumps(catalogue, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def catalogue_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return what is missing from the catalogue that was found or is otherwise than wanted, a sentence each.
+    """Return sentences about missing and changed objects.
 
-    What a database has beyond that is no difference, except for triggers and constraints, which can refuse or change
-    what Ebb writes.
+    Additional objects are allowed, except for triggers and constraints, which could reject or change Ebb's writes.
     """
     same_major = found["postgres"] == wanted["postgres"]
     has, wants = found["objects"], wanted["objects"]
@@ -227,7 +224,7 @@ def catalogue_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -
 
 
 def _foreign(has: Mapping[str, str], wants: Mapping[str, str]) -> list[str]:
-    """Return constraints and triggers on tables of Ebb that Ebb did not make."""
+    """Return constraints and triggers on Ebb's tables that Ebb did not create."""
     kinds = ("constraint ", "trigger ")
     unknown = [name for name in has if name.startswith(kinds) and name not in wants]
     return [name for name in unknown if f"table {name.split(' ', 1)[1].split('.', 1)[0]}" in wants]

@@ -1,4 +1,4 @@
-"""The database server: its clock, whether it accepts writes, and measures of all namespaces together."""
+"""The database server: its clock, whether it accepts writes, and totals over all namespaces."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ CLOCK = "select clock_timestamp()"
 
 
 def read_clock(url: str) -> datetime:
-    """Return what the database's clock shows.
+    """Return the time by the database's clock.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
@@ -23,14 +23,14 @@ def read_clock(url: str) -> datetime:
 
 
 def now(db: Connection) -> datetime:
-    """Return what the database's clock shows, within a transaction."""
+    """Return the time by the database's clock."""
     row = db.execute(CLOCK).fetchone()
     assert row is not None  # noqa: S101 - the statement always returns a row
     shown: datetime = row[0]
     return shown.astimezone(UTC)
 
 
-# A record in the write-ahead log that nothing reads, flushed by the commit: the least that a write does.
+# The cheapest write: a record in the write-ahead log, flushed by the commit.
 PROBE = "select pg_logical_emit_message(true, 'ebb', 'probe')"
 
 READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
@@ -40,7 +40,7 @@ def try_write(db: Connection) -> None:
     """Write something and commit it.
 
     Raises:
-        UnavailableError: the database takes no writes.
+        UnavailableError: the database does not accept writes.
     """
     row = db.execute(READ_ONLY).fetchone()
     if row is not None and row[0]:
@@ -63,7 +63,7 @@ FACT_TOTALS = """
     having sum(facts) <> 0
 """
 
-# One probe of the index a segment.
+# One index probe per segment.
 OLDEST_DUE = """
     select min(first.due_at)
     from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
@@ -84,16 +84,16 @@ NEWEST_RUN = """
 
 
 def fact_totals(db: Connection) -> list[tuple[int | None, int | None, str | None, int]]:
-    """Return (tier, fidelity, why forgotten, facts) of all namespaces together."""
+    """Return (tier, fidelity, forgotten reason, facts) over all namespaces."""
     return db.execute(FACT_TOTALS).fetchall()
 
 
 def oldest_due(db: Connection, now: datetime) -> datetime | None:
-    """Return since when the fact is due that has been longest, if any is."""
+    """Return the earliest due time before `now`, if any fact is due."""
     row = db.execute(OLDEST_DUE, {"now": now}).fetchone()
     return row[0] if row else None
 
 
 def last_pass(db: Connection) -> tuple[Any, ...] | None:
-    """Return when the last pass ended, and how many seconds it took and milliseconds its tasks worked."""
+    """Return the end of the last pass, its duration in seconds and its tasks' time in milliseconds."""
     return db.execute(NEWEST_RUN).fetchone()

@@ -1,4 +1,4 @@
-"""Signatures: 128 bytes a fact, the whole vector index; scanned exactly, or by HNSW in a large namespace."""
+"""Signatures: the vector index, 128 bytes a fact; scanned exactly, or by HNSW in a large namespace."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -42,7 +42,7 @@ NEAREST_AMONG = f"""
     order by signature <~> %(query)s limit %(limit)s
 """
 
-# How many live ones are nearer is counted exactly, by the covering index alone.
+# An exact count with an index-only scan.
 STANDING = """
     with own as (
         select signature <~> %(query)s as distance from signatures
@@ -96,14 +96,12 @@ INDEXED = """
     where indrelid = 'signatures'::regclass and indexrelid::regclass::text like 'signatures\\_near\\_%%'
 """
 
-# Concurrently, so that no store or recall waits. The predicate makes it a namespace's own graph: no filter
-# cuts its results short, and only the few namespaces that are large have one. With 200 candidates a step, instead of
-# 64, the graph leads to clusters that lie apart, too: of a million in such clusters 983 of 1,000 true neighbours are
-# found, with 128 candidates 945, and nothing at all for one query in thirty. Lists instead of a graph (IVFFlat) are
-# built in a twentieth of the time, but of 110,000 real sentences by MiniLM they find 907 of 1,000 neighbours of some
-# words of one where a graph finds 993, in as much time.
-# A graph of 1,024 bits takes 843 bytes in memory, measured; one that does not fit is finished on disk, many times as
-# slowly. Who gave PostgreSQL so much to keep pages in can spare as much, once, for an index.
+# One partial index for each large namespace, so that a filter on the namespace does not cut its results short.
+# ef_construction of 200 instead of 64 connects clusters that lie apart: of a million in such clusters it finds 983 of
+# 1,000 true neighbours; with 128 it is 945, and nothing at all for one query in thirty. IVFFlat builds in a twentieth
+# of the time, but of 110,000 sentences by MiniLM it finds 907 of 1,000 neighbours, HNSW 993 in the same time.
+# A signature takes 843 bytes of memory in the graph, measured; a graph that does not fit into `maintenance_work_mem` is
+# finished on disk, many times slower. A server with large `shared_buffers` can spare as much for the build.
 GIVE_MEMORY = """
     select set_config('maintenance_work_mem', greatest(
         pg_size_bytes('1GB'),
@@ -133,15 +131,12 @@ def add(db: Connection, namespace: int, ids: Sequence[UUID], signatures: Bytes) 
 
 
 def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> dict[UUID, float]:
-    """Return the facts whose signatures differ least from the (128,) query, nearest first, and in how many bits.
-
-    They are the live ones, or those of a scope.
-    """
+    """Return the live facts, or those of a scope, nearest to the (128,) query, with the Hamming distance."""
     return dict(ask_nearest(db, namespace, query, limit, scope).fetchall())
 
 
 def ask_nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> Cursor:
-    """Send the search for what `nearest` returns; its rows can be fetched later."""
+    """Send the query of `nearest`; its rows can be fetched later."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if scope is not None and scope.selects:
         return db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True)
@@ -150,7 +145,7 @@ def ask_nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope:
 
 
 def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[float, int, int] | None:
-    """Return in how many bits a fact differs from the (128,) query, its place among the live ones, and their number."""
+    """Return a fact's Hamming distance to the (128,) query, its rank among live facts, and their number."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "fact": id_}
     return db.execute(STANDING, given, binary=True).fetchone()
 
@@ -158,29 +153,29 @@ def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[f
 def nearest_of_each(
     db: Connection, namespace: int, ids: Sequence[UUID], limit: int, most_bits: int
 ) -> list[tuple[UUID, UUID]]:
-    """Return pairs of these live facts and the live ones nearest to each, which differ in at most so many bits."""
+    """Return pairs of a live fact and one of its nearest live facts, at most `most_bits` apart."""
     given = {"namespace": namespace, "ids": list(ids), "limit": limit + 1, "most_bits": most_bits}
     return db.execute(NEAREST_OF_EACH, given, binary=True).fetchall()
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Bytes]:
-    """Return the (128,) signatures of those of these facts that have one."""
+    """Return the (128,) signatures of the facts that have one, by id."""
     rows = db.execute(READ, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall()
     return {fact: unpack([raw])[0] for fact, raw in rows}
 
 
 def unpack(raw: Sequence[bytes]) -> Bytes:
-    """Return n signatures as (n, 128) bytes from what `bit_send` gives."""
+    """Return n results of `bit_send` as (n, 128) bytes."""
     return np.frombuffer(b"".join(one[BIT_HEADER:] for one in raw), dtype=np.uint8).reshape(len(raw), -1)
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Take forgotten and superseded facts out of every search for live ones."""
+    """Exclude forgotten and superseded facts from searches for live facts."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def revive(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Let restored facts be found by meaning again."""
+    """Include restored facts in searches for live facts again."""
     db.execute(REVIVE, {"namespace": namespace, "ids": list(ids)})
 
 
@@ -190,27 +185,27 @@ def large_namespaces(db: Connection, threshold: int) -> list[int]:
 
 
 def claim_building(db: Connection) -> bool:
-    """Return whether this connection may build indexes; only one may, until it closes."""
+    """Take the session lock for building indexes; return false if another connection has it."""
     return bool(number(db, CLAIM_BUILDING, {"key": BUILDING_LOCK}))
 
 
 def indexes(db: Connection) -> dict[str, bool]:
-    """Return the namespaces' own HNSW indexes by name, and whether each was finished."""
+    """Return the HNSW indexes of namespaces by name, and whether each is valid."""
     return dict(db.execute(INDEXED).fetchall())
 
 
 def index_name(namespace: int) -> str:
-    """Return the name of a large namespace's own index."""
+    """Return the name of a namespace's HNSW index."""
     return f"signatures_near_{namespace}"
 
 
 def build_index(db: Connection, namespace: int) -> None:
-    """Build a namespace's own HNSW index without blocking anybody; `db` must be in autocommit."""
+    """Build a namespace's HNSW index concurrently; `db` must be in autocommit."""
     db.execute(GIVE_MEMORY, {"namespace": namespace})
     name = sql.Identifier(index_name(namespace))
     db.execute(sql.SQL(BUILD).format(name=name, namespace=sql.Literal(namespace)))
 
 
 def drop_index(db: Connection, name: str) -> None:
-    """Drop an index without blocking anybody; `db` must be in autocommit."""
+    """Drop an index concurrently; `db` must be in autocommit."""
     db.execute(sql.SQL(DROP).format(name=sql.Identifier(name)))

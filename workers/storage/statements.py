@@ -1,4 +1,4 @@
-"""Statements: which facts make them, and which must stay forgotten on request."""
+"""Statements: the facts that make them, and statements forgotten on request that must not be stored again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from workers.storage.facts import WISHED
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A live fact and the statement that it makes; the text is read only where its hash does not say enough."""
+    """A live fact and the statement that it makes; the text is read only where the hash is of an earlier version."""
 
     id: UUID
     hash: bytes
@@ -27,23 +27,23 @@ class Stated:
 
     @property
     def identity(self) -> bytes:
-        """Return its identity, by whatever version it was stored."""
+        """Return the identity of the statement, whichever version stored it."""
         if self.text is None or self.kind not in TEXTUAL:
             return self.hash
         return text.statement_digest(self.text, self.entity, self.key, self.value)
 
 
 TEXTUAL = ("semantic", "episodic")
-"""Kinds of facts that are distinguished by their texts, not by where they are kept."""
+"""Kinds of facts that are identified by their texts, not by their place in a document or store."""
 
 LAST = b"\xff" * (text.MARK * text.MARKS + 1)
-"""What no identity that begins with the digest of a text goes beyond."""
+"""Upper bound of the identities that begin with the digest of a text."""
 
 MOST_OF_ONE_TEXT = 1_000
-"""Statements with one text that are compared with a new one."""
+"""Maximum number of statements with one text that are compared with a new one."""
 
-# All statements with one text lie side by side in the index, for their identities begin with its digest. The texts are
-# for those that an earlier version stored, whose identities say no more than that.
+# An identity begins with the digest of its text, so statements with one text are adjacent in the index. The text is
+# read for facts of an earlier version, whose identity is only that digest.
 KNOWN_BY_HASH = """
     select known.id, known.hash, known.created_at, known.kind,
         case when length(known.hash) = 32 then text end as text, entity, key, value
@@ -62,7 +62,7 @@ EARLIER = """
     where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
 """
 
-# A live fact that makes the same statement keeps its identity for itself.
+# Another live fact with the same statement keeps the identity, which is unique.
 IDENTIFY = """
     update facts set hash = new.hash
     from unnest(%(ids)b::uuid[], %(hashes)b::bytea[]) as new (id, hash)
@@ -76,33 +76,33 @@ IDENTIFY = """
 
 
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes each of these statements, where there is one; of several the newest."""
+    """Return the live fact that makes each statement, if any; the newest of several."""
     known = _stated(db, namespace, hashes)
     found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None}
 
 
 def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes each of these statements with more or less detail, so that no index says so."""
+    """Return the live fact that makes each statement with more or less detail, which the unique index does not find."""
     known = _stated(db, namespace, hashes)
     found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
 
 
 def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the live fact that makes just each of these statements, where there is one."""
+    """Return the live fact that makes exactly each statement, if any."""
     known = [one for stated in _stated(db, namespace, hashes).values() for one in stated]
     said = {one.identity: one.id for one in known}
     return {hash_: said[hash_] for hash_ in hashes if hash_ in said}
 
 
 def identify_stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
-    """Give the live facts with the texts of these statements their identities, if an earlier version stored them."""
+    """Write full identities to live facts of an earlier version that have the texts of these statements."""
     _identify(db, namespace, [one for known in _stated(db, namespace, hashes).values() for one in known])
 
 
 def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Give facts of an earlier version, which distinguished statements by their texts alone, their identities."""
+    """Write full identities to facts of an earlier version, which identified statements by their texts alone."""
     given = {"namespace": namespace, "ids": list(ids)}
     with db.cursor(row_factory=class_row(Stated)) as cursor:
         _identify(db, namespace, cursor.execute(EARLIER, given, binary=True).fetchall())
@@ -116,7 +116,7 @@ def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
 
 
 def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, list[Stated]]:
-    """Return by the digests of their texts the live facts that have one of the texts of these statements."""
+    """Return the live facts with the same texts as these statements, by the digest of the text."""
     stems = list(dict.fromkeys(map(text.stem, hashes)))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
     found: dict[bytes, list[Stated]] = {}
@@ -127,14 +127,14 @@ def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[byt
 
 
 def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
-    """Return the one that makes just that statement, or else the newest that makes it with more or less detail."""
+    """Return the fact that makes exactly that statement, else the newest that makes it with more or less detail."""
     exact = next((one for one in known if one.identity == hash_), None)
     like = [one for one in known if text.same_statement(one.identity, hash_)]
     return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
 
 
 MORE = b"+"
-"""Follows the identity of a text where a statement with it was forgotten that says what it is about."""
+"""Suffix of a text's identity: a forgotten statement with that text had an entity, key or value."""
 
 HASHES = """
     select facts.namespace, facts.id, hash
@@ -143,7 +143,7 @@ HASHES = """
     where forgotten_reason = any(%(wished)s)
 """
 
-# Of two facts with one hash the one forgotten last is named; in the order of the key, so that no two deadlock.
+# Of two facts with one hash the one forgotten last is recorded; in key order, to avoid deadlocks.
 ADD_FORGOTTEN = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
     select distinct on (1, 2) facts.namespace, sha256(uuid_send(salt) || said), facts.id, forgotten_at, forgotten_reason
@@ -179,7 +179,7 @@ LIFT_FORGOTTEN = """
 
 
 def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Note what those tombstones said that were forgotten on request."""
+    """Record the statements of tombstones that were forgotten on request."""
     for tenant in set(namespaces):
         identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
     given = {"namespaces": list(namespaces), "ids": list(ids), "wished": list(WISHED)}
@@ -189,10 +189,10 @@ def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]
 
 
 def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return which of these statements must stay forgotten on request, and as which fact.
+    """Return which of these statements must stay forgotten, and the fact that each was.
 
-    Besides the very statement that is one with the same text that said less, or more than one that leaves all open;
-    and whatever has the text of a statement that an earlier version noted, or that was of ordinary words alone.
+    Covers the exact statement, one with the same text and less detail, and any with the same text if this statement has
+    no detail. A record of an earlier version, or of a statement without detail, covers all statements with its text.
     """
     said = [(hash_, variant) for hash_ in hashes for variant in _covering(hash_)]
     rows = db.execute(FORGOTTEN_AMONG, {"namespace": namespace, "hashes": [variant for _, variant in said]})
@@ -200,25 +200,25 @@ def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> 
 
 
 def forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, tuple[datetime, str]]:
-    """Return when and why those of these facts were forgotten that were so on request, purged ones included."""
+    """Return the time and reason of facts forgotten on request, including purged ones."""
     rows = db.execute(FORGOTTEN_OF, {"namespace": namespace, "facts": list(ids)})
     return {fact: (forgotten_at, reason) for fact, forgotten_at, reason in rows}
 
 
 def lift_forgotten(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
-    """Let these statements be stored again."""
+    """Allow these statements to be stored again."""
     noted = {variant for hash_ in hashes for variant in (*_covering(hash_), *_noted(hash_))}
     db.execute(LIFT_FORGOTTEN, {"namespace": namespace, "hashes": sorted(noted)})
 
 
 def _noted(hash_: bytes) -> list[bytes]:
-    """Return what is noted of a forgotten statement: itself and, where it says what it is about, that its text did."""
+    """Return the hashes recorded for a forgotten statement: its own and, if it has details, that of its text."""
     plain = text.bare(hash_)
     return [hash_] if plain == hash_ else [hash_, plain + MORE]
 
 
 def _covering(hash_: bytes) -> list[bytes]:
-    """Return what of forgotten statements keeps this one out."""
+    """Return the hashes whose record prevents this statement from being stored."""
     plain = text.bare(hash_)
     more = [plain + MORE] if plain == hash_ else []
     return list(dict.fromkeys([*text.says_less(hash_), text.stem(hash_), *more]))

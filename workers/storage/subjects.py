@@ -1,4 +1,4 @@
-"""Subjects: all facts about something, whether they are live, superseded, ended or forgotten."""
+"""Subjects: all facts about something, live or not."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from workers.storage.connection import Connection
 
 STEMS = "select tsvector_to_array(stemmed(readable(%(query)s)))"
 
-# What was forgotten on request before is left, unless it is to be erased.
+# Facts forgotten on request are included only for erasing.
 MATCHING = f"""
     select facts.id, facts.text from facts
     where facts.namespace = %(namespace)s and {FILTERED}
@@ -26,7 +26,7 @@ MATCHING = f"""
 
 
 def stems(db: Connection, query: str) -> list[str]:
-    """Return the stems of a query's words, but for those that every text has."""
+    """Return the stems of a query's words, without stop words."""
     row = db.execute(STEMS, {"query": query}).fetchone()
     return list(row[0]) if row else []
 
@@ -42,7 +42,7 @@ def matching(
     *,
     erasing: bool,
 ) -> dict[UUID, str]:
-    """Return the texts of the next facts that fit a subject and contain all stems, in the order of their ids."""
+    """Return the texts of the next facts that match a subject and contain all stems, by id."""
     scope = Scope(now, Filters(**subject, documents="source" in subject))
     given: dict[str, Any] = {"namespace": namespace, "after": after, "limit": limit, "erasing": erasing}
     given |= {"stems": None if wanted is None else list(wanted)}
@@ -57,7 +57,7 @@ def matching_deep(
     after: UUID | None,
     limit: int,
 ) -> tuple[dict[UUID, str], UUID | None]:
-    """Return the texts of those of the next deep facts that fit, and after which fact to go on, if there is more."""
+    """Return the texts of matching facts in the next batch of deep memory, and the id to continue after, if any."""
     found = deep.following(db, namespace, after, limit)
     fitting = [id_ for id_, fact in found.items() if _fits(fact, subject)]
     if wanted is not None and fitting:

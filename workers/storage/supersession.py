@@ -1,4 +1,4 @@
-"""Supersession: facts that contradict each other, and facts that replaced others."""
+"""Supersession: facts that replaced others, and contradictions."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ from psycopg.rows import class_row
 from workers.errors import UnavailableError
 from workers.storage.connection import Connection, number
 
-# Nothing is superseded before it was stored, and an end of validity that lies before the beginning means: never true.
-# An end that was given stays if it is earlier, and an event keeps it, for it holds again when this is undone.
+# A fact is not superseded before it was stored, and does not become invalid before it was valid. An earlier end of
+# validity that was given stays, and an event keeps it for undoing.
 CLOSE = """
     with old as (
         select facts.id, valid_until as given, greatest(created_at, told_at) as at, greatest(valid_from, until) as until
@@ -41,7 +41,7 @@ LINK_NEW = """
     where facts.namespace = %(namespace)s and facts.id = pair.new and supersedes_id is null
 """
 
-# The events keep what the columns said. The newer fact keeps `supersedes_id`: a store that comes twice must find it.
+# Events keep the old values. The newer fact keeps `supersedes_id`, which a redelivered store looks for.
 REOPEN = """
     with old as (
         select id, superseded_at, superseded_by from facts
@@ -79,7 +79,7 @@ REOPEN = """
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A fact that no longer holds: since when that is known, and until when it was true."""
+    """A fact that no longer holds: when that was stated, and until when it was true."""
 
     id: UUID
     told_at: datetime
@@ -87,7 +87,7 @@ class Closed:
 
 
 def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
-    """Note that live facts no longer hold; which facts replaced them is noted by `link`."""
+    """Mark live facts as superseded; `link` records the facts that replaced them."""
     given = {
         "namespace": namespace,
         "ids": [one.id for one in closed],
@@ -98,17 +98,17 @@ def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
 
 
 def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID]) -> None:
-    """Note which facts replaced closed ones, and which ones they replaced; of several replaced the first counts."""
+    """Record in both directions which facts replaced closed ones; for one that replaced several, only the first."""
     pairs = {"namespace": namespace, "old": list(old), "new": list(new)}
     db.execute(LINK_OLD, pairs)
     db.execute(LINK_NEW, pairs)
 
 
 def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Let superseded facts hold again, and record that with them and with those that had taken their place.
+    """Undo the supersession of facts, and add events to them and to the facts that had replaced them.
 
     Raises:
-        UnavailableError: a fact that says the same was stored at this moment; the transaction is lost.
+        UnavailableError: an equal fact was stored at the same time; the transaction is rolled back.
     """
     try:
         db.execute(REOPEN, {"namespace": namespace, "ids": list(ids), "now": now})
@@ -117,10 +117,10 @@ def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -
 
 
 MOST_OF_ONE = 10
-"""How many others a new fact is compared with, the newest first: a key may have thousands of values."""
+"""Number of facts that a new one is compared with, newest first: a key may have thousands of values."""
 
-# Of two that store about the same at once neither sees the other's fact, unless the second waits for the first's
-# commit. A topic's lock is one of 64 of its namespace: a batch may have more topics than a server has locks.
+# Serialises concurrent stores about the same entity and key, as neither would see the other's fact. Topics share 64
+# locks a namespace, as a batch may have more topics than a server has locks.
 LOCK_TOPICS = """
     select pg_advisory_xact_lock(%(namespace)s, topic.lock)
     from (
@@ -165,8 +165,8 @@ UPDATES_OF = """
         and other.forgotten_at is null and other.superseded_at is null
 """
 
-# Facts are looked up pair by pair: of a namespace that was just filled the planner expects one fact, and would read all
-# its facts once for each of them.
+# `offset 0` makes the planner look up facts pair by pair: without statistics of a new namespace it would read all of
+# its facts for each pair.
 OPEN_PAIRS = """
     from contradictions
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
@@ -196,7 +196,7 @@ ACCEPT_CONTRADICTION = """
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two facts about the same key of the same entity, and what each says; each list has one item a fact."""
+    """Two facts about one key of an entity with different values; each list has one item a fact."""
 
     entity: str
     key: str
@@ -209,7 +209,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class ContradictionCursor:
-    """Where a listing goes on: behind a pair."""
+    """The position of a listing: the last pair."""
 
     found_at: datetime
     fact: UUID
@@ -217,9 +217,9 @@ class ContradictionCursor:
 
 
 def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> int:
-    """Note which live facts contradict these, which were just written; return how many pairs are new.
+    """Record the live facts that contradict these new ones; return how many pairs are new.
 
-    It is to be the last thing in its transaction, for others who store about the same wait from now until the commit.
+    Call it last in a transaction: it blocks other stores about the same topics until the commit.
     """
     given = {"namespace": namespace, "ids": list(ids), "now": now, "most": MOST_OF_ONE}
     db.execute(LOCK_TOPICS, given)
@@ -229,27 +229,27 @@ def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now
 def contradictions(
     db: Connection, namespace: int, now: datetime, limit: int, behind: ContradictionCursor | None = None
 ) -> list[Contradiction]:
-    """Return pairs of facts that contradict each other and are remembered at `now`, found last first."""
+    """Return pairs of live facts that contradict each other, those found last first."""
     place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)
     with db.cursor(row_factory=class_row(Contradiction)) as cursor:
         return cursor.execute(CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place).fetchall()
 
 
 def contradicting_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """Return which of these facts contradict each other, but for pairs of which both hold."""
+    """Return the pairs among these facts that contradict each other, without accepted ones."""
     return db.execute(CONTRADICTING_AMONG, {"namespace": namespace, "ids": list(ids)}).fetchall()
 
 
 def updates_of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, UUID, bool]]:
-    """Return when a live fact was noticed to contradict this one, which, and whether this one is newer."""
+    """Return (found at, other fact, whether this one is newer) of the live facts that contradict a fact."""
     return db.execute(UPDATES_OF, {"namespace": namespace, "fact": fact}).fetchall()
 
 
 def count_contradictions(db: Connection, namespace: int, now: datetime) -> int:
-    """Return how many such pairs there are."""
+    """Return the number of open contradictions."""
     return number(db, COUNT_CONTRADICTIONS, {"namespace": namespace, "now": now})
 
 
 def accept_contradiction(db: Connection, namespace: int, one: UUID, two: UUID, now: datetime) -> bool:
-    """Note that both facts of a pair hold; false if there is no such pair."""
+    """Mark a contradiction as accepted, so that both facts hold; return false if there is no such pair."""
     return db.execute(ACCEPT_CONTRADICTION, {"namespace": namespace, "one": one, "two": two, "now": now}).rowcount > 0

@@ -1,4 +1,4 @@
-"""Tallies: how many facts a namespace holds, counted as it changes and not by reading them."""
+"""Tallies: counts of a namespace's facts, maintained by triggers."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from psycopg.rows import class_row
 
 from workers.storage.connection import Connection, number
 
-# One statement, so that changes are read either as such or as part of the totals.
+# One statement, so that each change is read exactly once, as such or in the totals.
 READ = """
     select decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
         sum(facts)::bigint as facts
@@ -30,9 +30,9 @@ LIVE = """
     where forgotten_reason is null
 """
 
-# What ends is due a moment later. The index of what is due serves without a segment as well: PostgreSQL skips from one
-# to the next, or intersects it with the primary key. An index by namespace would be a little quicker here, and cost
-# each pass 8 to 23 % more log and each fact 60 bytes.
+# A fact is due a moment after its end. PostgreSQL skip-scans the index on segment and due time, or intersects it with
+# the primary key. An index by namespace would be a little faster here, but cost each pass 8 to 23 % more log and each
+# fact 60 bytes.
 DUE = """
     select count(*) filter (where due_at <= %(now)s),
         count(*) filter (where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s))
@@ -66,7 +66,7 @@ SETTLE = """
     select count(*), array_agg(distinct namespace) from taken
 """
 
-# Writers wait meanwhile, or else what they change would be counted twice or not at all.
+# Writers are blocked, as their changes would be counted twice or not at all.
 RECOUNT = """
     lock table facts, activity, deep in share row exclusive mode;
 
@@ -83,8 +83,8 @@ RECOUNT = """
     select namespace, 'deep', count(*) from deep group by 1
 """
 
-# One statement, so that all is of one instant: a change of a fact is noted in the same transaction. What is
-# wrong is put right by a change like any other, for which no writer waits.
+# One statement, so that facts and counts are of one snapshot. Corrections are inserted as changes, which blocks no
+# writer.
 AUDIT = """
     with wrong as (
         select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
@@ -123,7 +123,7 @@ AUDITING_LOCK = 0x0EBB + 3
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many live facts are alike in all of this; or, where a reason is given, how many were forgotten for it."""
+    """The number of live facts with these values, or of facts forgotten for a reason."""
 
     decay_class: str | None
     decay_class_source: str | None
@@ -137,29 +137,29 @@ class Tally:
 
 
 def read(db: Connection, namespace: int) -> list[Tally]:
-    """Return what a namespace holds."""
+    """Return the counts of a namespace."""
     with db.cursor(row_factory=class_row(Tally)) as cursor:
         return cursor.execute(READ, {"namespace": namespace}).fetchall()
 
 
 def live(db: Connection, namespace: int) -> int:
-    """Return how many facts of a namespace are neither forgotten nor superseded."""
+    """Return the number of facts that are neither forgotten nor superseded."""
     return number(db, LIVE, {"namespace": namespace})
 
 
 def due(db: Connection, namespace: int, now: datetime) -> tuple[int, int]:
-    """Return how many facts of a namespace a pass at `now` would find, and how many are over and wait for it."""
+    """Return the number of facts due at `now`, and the number of those that have ended."""
     row = db.execute(DUE, {"namespace": namespace, "now": now}).fetchone()
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
 def pinned(db: Connection, namespace: int, now: datetime) -> int:
-    """Return how many live facts of a namespace are pinned at `now`."""
+    """Return the number of live facts that are pinned at `now`."""
     return number(db, PINNED, {"namespace": namespace, "now": now})
 
 
 def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
-    """Add changes to the totals; return how many, and whose: 0 and none if another transaction is doing so."""
+    """Add changes to the totals; return their number and namespaces, or 0 and None if another transaction does it."""
     claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
     if not claimed or not claimed[0]:
         return 0, None
@@ -168,12 +168,12 @@ def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
 
 
 def wait_for_settling(db: Connection) -> None:
-    """Keep changes from being added to the totals until the commit, after the transaction that is doing so."""
+    """Block `settle` until the commit, after waiting for a running one."""
     db.execute(WAIT_FOR_SETTLING, {"key": SETTLING_LOCK})
 
 
 def audit(db: Connection, own: int | None, *, mend: bool) -> int:
-    """Return by how many facts a namespace, or all, are counted wrongly, and put that right if wanted."""
+    """Return by how many facts the counts of one namespace, or all, are wrong; `mend` corrects them."""
     if mend:
         db.execute(WAIT_TO_AUDIT, {"key": AUDITING_LOCK})
     row = db.execute(AUDIT, {"own": own, "mend": mend}).fetchone()
@@ -181,5 +181,5 @@ def audit(db: Connection, own: int | None, *, mend: bool) -> int:
 
 
 def recount(db: Connection) -> None:
-    """Count all facts of all namespaces again, which is needed only where they were written past the triggers."""
+    """Count all facts of all namespaces again, for rows that were written without the triggers."""
     db.execute(RECOUNT)

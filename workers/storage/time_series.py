@@ -1,4 +1,4 @@
-"""Time series: tallies of each namespace and measures of the system, one row for each five minutes."""
+"""Time series: the tallies of each namespace and measures of the system, in steps of five minutes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,18 +9,18 @@ from psycopg.types.json import Jsonb
 from workers.storage.connection import Connection
 
 STEP = timedelta(minutes=5)
-"""Changes nearer to each other than this are one."""
+"""The finest resolution."""
 
 LEVELS = (
     (timedelta(days=1), timedelta(hours=1)),
     (timedelta(days=14), timedelta(days=1)),
 )
-"""From which age on only the last row of so long a time is kept."""
+"""Resolution by age: rows older than the first are thinned to one in each of the second."""
 
 KEPT = timedelta(days=366)
-"""What is older is let go, but for the row that says how it was then."""
+"""Retention; the last older row stays, as the state at that time."""
 
-# Named as in `tallies`, each count once for each of the four ways to tell facts apart.
+# Counts by each of four columns of `tallies`.
 NOTE_TALLIES = """
     insert into tally_history (namespace, at, counts)
     select namespace, date_bin(%(step)s, %(now)s, timestamptz 'epoch'), jsonb_object_agg(name, facts)
@@ -52,7 +52,7 @@ NOTE_TALLIES = """
     on conflict (namespace, at) do update set counts = excluded.counts
 """
 
-# One probe of the index a segment, and whatever is due. What was due when it was last noted may be so no more.
+# One index probe per segment. Includes namespaces whose due facts were recorded before and are none now.
 DUE = """
     with due as (
         select namespace, sum(facts)::bigint as facts
@@ -76,7 +76,7 @@ NOTE_DUE = """
     where id = new.namespace and due_noted <> new.due
 """
 
-# What was before the first instant holds at it.
+# The last row before the start gives the state at the start.
 TALLIES_SINCE = """
     (
         select greatest(at, %(since)s), counts from tally_history
@@ -112,9 +112,9 @@ DROP_OLD_TALLIES = """
 
 
 def note_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
-    """Note how the tallies of these namespaces stand, and of all others where more or less is due than was noted.
+    """Record the tallies of these namespaces, and of all whose number of due facts has changed.
 
-    Noted again within five minutes, the last one counts.
+    Within five minutes, the last record replaces earlier ones.
     """
     due = dict.fromkeys(namespaces, 0) | dict(db.execute(DUE, {"namespaces": list(namespaces), "now": now}).fetchall())
     if due:
@@ -126,17 +126,17 @@ def note_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> No
 def tallies_since(
     db: Connection, namespace: int, start: datetime, now: datetime
 ) -> list[tuple[datetime, dict[str, int]]]:
-    """Return (when, counts by name) from an instant on, oldest first; the first says how it was at that instant."""
+    """Return (time, counts by name) since an instant, oldest first; the first row is the state at that instant."""
     return db.execute(TALLIES_SINCE, {"namespace": namespace, "since": start, "now": now}).fetchall()
 
 
 def thin_tallies(db: Connection, now: datetime) -> int:
-    """Keep of what is older ever less; return how many rows went."""
+    """Reduce the resolution of old rows; return how many were deleted."""
     gone = sum(db.execute(THIN_TALLIES, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
     return gone + db.execute(DROP_OLD_TALLIES, {"before": now - KEPT}).rowcount
 
 
-# Of what waited in these five minutes the most counts; of writes the last, for they are counted on and on.
+# Of waiting tasks the maximum within five minutes, of writes the last value, as it is cumulative.
 NOTE_SYSTEM = """
     insert into system_history as noted (at, waiting, writes)
     values (date_bin(%(step)s, %(now)s, timestamptz 'epoch'), %(waiting)s, %(writes)s)
@@ -164,17 +164,17 @@ DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
 
 
 def note_system(db: Connection, waiting: dict[str, int], writes: list[int], now: datetime) -> None:
-    """Note how many tasks wait in each queue, and how many writes ever took up to each bound of `timings`."""
+    """Record the waiting tasks by queue, and the cumulative histogram of writes with the bounds of `timings`."""
     db.execute(NOTE_SYSTEM, {"waiting": Jsonb(waiting), "writes": writes, "now": now, "step": STEP})
 
 
 def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, Any], list[int]]]:
-    """Return (when, what waited, writes so far) of each five minutes that were noted, oldest first."""
+    """Return (time, waiting tasks, cumulative writes) since an instant, oldest first."""
     return db.execute(SYSTEM_SINCE, {"since": start, "now": now}).fetchall()
 
 
 def thin_system(db: Connection, now: datetime) -> int:
-    """Keep of what is older ever less, as of tallies; return how many rows went."""
+    """Reduce the resolution of old rows, as of tallies; return how many were deleted."""
     levels: tuple[tuple[timedelta, timedelta], ...] = LEVELS
     gone = sum(db.execute(THIN_SYSTEM, {"before": now - age, "step": step}).rowcount for age, step in levels)
     return gone + db.execute(DROP_OLD_SYSTEM, {"before": now - KEPT}).rowcount

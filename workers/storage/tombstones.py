@@ -1,4 +1,4 @@
-"""Tombstones: facts that are hidden and can be restored until they are erased; how facts stand."""
+"""Tombstones: forgotten facts, which can be restored until they are erased; the standing of facts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,7 +22,7 @@ STANDINGS = """
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-# The event keeps what the tombstone said.
+# The event keeps the values of the tombstone.
 REVIVE = """
     with old as (
         select id, forgotten_reason, forgotten_by from facts
@@ -40,7 +40,7 @@ REVIVE = """
     from back
 """
 
-# A date is wrong where the clock of the machine that forgot was, so either date counts.
+# Either date may match, as one of them is wrong if a clock was.
 FOUND = """
     select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
     from facts
@@ -62,8 +62,8 @@ COUNT_FOUND = """
         and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
 """
 
-# Activity first, as in every transaction. What another transaction has locked is left for the next batch. What ended by
-# itself sinks into deep memory instead, unless it was superseded before.
+# Locks activity first, as every transaction does. Rows that are locked already are left for the next batch. Facts that
+# ended by decay go to deep memory instead, unless they were superseded before.
 CLAIM_OLD = """
     select activity.namespace, activity.fact
     from facts
@@ -86,7 +86,7 @@ COUNT_OLD = """
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
-# Superseded or retracted, and not forgotten besides.
+# Superseded or retracted, and not forgotten.
 CLAIM_SUPERSEDED = """
     select activity.namespace, activity.fact
     from facts
@@ -107,7 +107,7 @@ COUNT_SUPERSEDED = """
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
-# All other tables' rows of a fact go with it.
+# Foreign keys delete the rows of other tables.
 ERASE = """
     delete from facts
     using unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
@@ -125,10 +125,7 @@ ANY_ENDED = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a fact is forgotten, when and why, which one superseded it and which one it superseded.
-
-    What is `over` has ended, whether or not a pass has come.
-    """
+    """Whether a fact is forgotten, superseded or `over`: ended, whether or not a pass has run."""
 
     id: UUID
     hash: bytes
@@ -141,28 +138,28 @@ class Standing:
 
     @property
     def superseded(self) -> bool:
-        """Return whether it holds no longer, because of another fact or because it was retracted."""
+        """Return whether the fact was superseded or retracted."""
         return self.superseded_at is not None
 
     @property
     def live(self) -> bool:
-        """Return whether readers see the fact, unless it is over."""
+        """Return whether the fact is neither forgotten nor superseded."""
         return self.forgotten_at is None and not self.superseded
 
     @property
     def current(self) -> bool:
-        """Return whether readers see the fact."""
+        """Return whether the fact is live and has not ended."""
         return self.live and not self.over
 
     @property
     def retracted(self) -> bool:
-        """Return whether it holds no longer though no other took its place."""
+        """Return whether the fact was superseded without a successor."""
         return self.superseded and self.superseded_by is None
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A forgotten fact: why and when it was forgotten, when its tombstone was written, and by which run."""
+    """A forgotten fact: the reason, when it was forgotten, when that was written, and the run."""
 
     id: UUID
     text: str
@@ -175,7 +172,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tombstones are meant: for which reasons, from an instant on, before an instant, and by which run."""
+    """A filter on tombstones by reason, time and run."""
 
     reasons: tuple[str, ...]
     since: datetime | None = None
@@ -185,14 +182,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a walk over tombstones, newest first, continues: after a fact forgotten at an instant."""
+    """The position of a listing: the last tombstone."""
 
     at: datetime
     fact: UUID
 
 
 def standings(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
-    """Return how those of these facts stand that exist, as of `now`."""
+    """Return the standing at `now` of the facts that exist, by id."""
     with db.cursor(row_factory=class_row(Standing)) as cursor:
         rows = cursor.execute(STANDINGS, {"namespace": namespace, "ids": list(ids), "now": now})
         return {standing.id: standing for standing in rows}
@@ -206,12 +203,12 @@ def revive(
     by: str | None = None,
     what: str = "restored",
 ) -> int:
-    """Take the tombstones off facts, and record `what` was done and why they had them; return off how many.
+    """Make tombstones live again and add an event `what` with their reasons; return how many.
 
-    `by` names what restores them if that is not a request about these facts.
+    `by` names the operation if it is not a request to restore these facts.
 
     Raises:
-        UnavailableError: what one of them says was stored at this moment; the transaction is lost.
+        UnavailableError: an equal fact was stored at the same time; the transaction is rolled back.
     """
     try:
         given = {"namespace": namespace, "ids": list(ids), "now": now, "by": by, "what": what}
@@ -223,7 +220,7 @@ def revive(
 def found(
     db: Connection, namespace: int, selection: Selection, limit: int, behind: Cursor | None = None
 ) -> list[Tombstone]:
-    """Return the next of the selected tombstones, newest first, also those in deep memory."""
+    """Return the next selected tombstones, including those in deep memory, newest first."""
     place = {"at": None, "fact": None} if behind is None else asdict(behind)
     given = _given(namespace, selection) | place | {"limit": limit}
     with db.cursor(row_factory=class_row(Tombstone)) as cursor:
@@ -239,13 +236,13 @@ def _tombstone(one: deep.Deep) -> Tombstone:
 
 
 def any_ended(db: Connection, namespace: int) -> bool:
-    """Return whether a namespace has facts that ended by themselves and are not deep, or came up from there."""
+    """Return whether a namespace has tombstones by decay outside deep memory."""
     row = db.execute(ANY_ENDED, {"namespace": namespace, "wished": list(WISHED)}).fetchone()
     return bool(row and row[0])
 
 
 def count_found(db: Connection, namespace: int, selection: Selection) -> int:
-    """Return how many tombstones are selected."""
+    """Return the number of selected tombstones."""
     given = _given(namespace, selection)
     row = db.execute(COUNT_FOUND, given).fetchone()
     return (int(row[0]) if row else 0) + deep.count_found(db, given)
@@ -258,10 +255,10 @@ def _given(namespace: int, selection: Selection) -> dict[str, Any]:
 def claim_old(
     db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool, simulated: bool
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of what was forgotten on request before an instant, oldest first, locked.
+    """Return (namespace, fact) of facts forgotten on request before an instant, oldest first, locked.
 
-    It is that of one namespace, or of all; with `in_gaps` also of those with a gap to be confirmed. Its tombstone must
-    have been written before that instant as well, unless `simulated` says that instants are not the clock's.
+    Covers one namespace or all; `in_gaps` includes namespaces with an unconfirmed gap. Unless instants are `simulated`,
+    the tombstone must also have been written before that instant.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
     given |= {"simulated": simulated, "wished": list(WISHED)}
@@ -269,7 +266,7 @@ def claim_old(
 
 
 def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
-    """Return how many facts of a namespace, or of all, were forgotten on request before an instant."""
+    """Return the number of facts, of one namespace or all, forgotten on request before an instant."""
     given = {"before": before, "namespace": namespace, "simulated": simulated, "wished": list(WISHED)}
     return number(db, COUNT_OLD, given)
 
@@ -277,19 +274,19 @@ def count_old(db: Connection, before: datetime, namespace: int | None, *, simula
 def claim_superseded(
     db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of what was superseded or retracted before an instant, oldest first, locked."""
+    """Return (namespace, fact) of facts superseded or retracted before an instant, oldest first, locked."""
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
     return db.execute(CLAIM_SUPERSEDED, given).fetchall()
 
 
 def count_superseded(db: Connection, before: datetime, namespace: int | None) -> int:
-    """Return how many facts of a namespace, or of all, were superseded or retracted before an instant."""
+    """Return the number of facts, of one namespace or all, superseded or retracted before an instant."""
     row = db.execute(COUNT_SUPERSEDED, {"before": before, "namespace": namespace}).fetchone()
     return int(row[0]) if row else 0
 
 
 def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
-    """Remove forgotten and superseded facts for good, with all that belongs to them; return how many there were."""
+    """Delete forgotten and superseded facts with their rows in other tables; return how many."""
     return db.execute(ERASE, {"namespaces": list(namespaces), "ids": list(ids)}).rowcount
 
 
@@ -303,19 +300,19 @@ DROP_ERASURES = "delete from erasures where id = any(%(ids)s)"
 
 @dataclass(frozen=True, slots=True)
 class Erasures:
-    """What is to be cleaned: the ids of erasures, and the names of the namespaces that they were in."""
+    """Erasures whose pages are not vacuumed yet: their ids and the names of their namespaces."""
 
     ids: Sequence[int]
     namespaces: Sequence[str]
 
 
 def erasures(db: Connection) -> Erasures:
-    """Return the erasures that were committed and not cleaned yet."""
+    """Return the committed erasures that are not vacuumed yet."""
     row = db.execute(ERASURES).fetchone()
     ids, names = row or (None, None)
     return Erasures(ids or [], names or [])
 
 
 def drop_erasures(db: Connection, done: Erasures) -> None:
-    """Forget erasures, all of which was cleaned; others stay, though they have smaller ids and were committed later."""
+    """Delete the records of vacuumed erasures, by id: others may have smaller ids and be committed later."""
     db.execute(DROP_ERASURES, {"ids": done.ids})

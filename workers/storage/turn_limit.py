@@ -1,4 +1,4 @@
-"""The turn limit: how many turns a namespace has, and the episodes that more have passed since than they outlive."""
+"""The turn limit: the number of turns of a namespace, and the episodes that it has outrun."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,12 +7,12 @@ from uuid import UUID
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, number
 
-# A transaction that stores a turn waits here for others that do, so that each turn is counted once, by the first.
+# Serialises transactions that store turns, so that each turn is counted once.
 LOCK_TURNS = "select turns from namespaces where id = %(namespace)s for no key update"
 
 TURNS = "select turns from namespaces where id = %(namespace)s"
 
-# A turn is new if no other fact has it, live or not; of many that have it, no more are read than were just added.
+# A turn is new if no earlier fact has it, live or not; the limit bounds the facts that are read.
 ADVANCE = """
     with stored as (
         select session, turn, count(*) as facts from facts
@@ -36,7 +36,7 @@ ADVANCE = """
     select session, turn from new
 """
 
-# What another transaction has locked is skipped; the next turn finds it.
+# Locked rows are left for the next turn.
 OUTRUN = f"""
     {ANCHORS}
     where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
@@ -68,27 +68,27 @@ ENCODE_AGAIN = """
 
 
 def lock_turns(db: Connection, namespace: int) -> int:
-    """Return how many turns a namespace has, while no other transaction adds any before the commit."""
+    """Return a namespace's number of turns, locked until the commit."""
     return number(db, LOCK_TURNS, {"namespace": namespace})
 
 
 def turns(db: Connection, namespace: int) -> int:
-    """Return how many turns a namespace has."""
+    """Return a namespace's number of turns."""
     return number(db, TURNS, {"namespace": namespace})
 
 
 def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[str | int, int]]:
-    """Count the turns that facts just added are the first to tell; return these, as session and turn."""
+    """Count the new turns of facts that were just added; return them as (session, turn)."""
     return set(db.execute(ADVANCE, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall())
 
 
 def outrun(db: Connection, namespace: int, before: int, limit: int) -> Activity:
-    """Return persistent episodes that occurred before a turn and were not found so yet, the oldest first, locked."""
+    """Return persistent episodes from before a turn that are not marked as outrun, oldest first, locked."""
     return rows_of(db.execute(OUTRUN, {"namespace": namespace, "before": before, "limit": limit}))
 
 
 def write(db: Connection, rows: Activity) -> None:
-    """Write from which turn on persistent episodes are counted, and when they were outrun."""
+    """Write the first counted turn of persistent episodes, and when they were outrun."""
     given = {
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
@@ -99,10 +99,10 @@ def write(db: Connection, rows: Activity) -> None:
 
 
 def restart_count(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Let the turns since persistent episodes be counted from now on."""
+    """Count the turns since persistent episodes from now on."""
     db.execute(RESTART_COUNT, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 def encode_again(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Let episodes be as if they were stored now."""
+    """Reset the age of episodes, as if they were stored now."""
     db.execute(ENCODE_AGAIN, {"namespace": namespace, "ids": list(ids), "now": now})

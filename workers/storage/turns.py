@@ -1,4 +1,4 @@
-"""Turns of conversations, and what was stated of a property by when."""
+"""Turns of conversations, and the values stated for a property over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
-# With those shortly before them, which say who a `she` is.
+# Preceding turns are included to resolve pronouns.
 TURNS = """
     with new as (
         select id, session, turn from facts
@@ -42,7 +42,7 @@ STATED = """
 """
 
 
-# What other turns state as well stays.
+# Facts that other turns state too are left out.
 DRAWN_FROM = """
     select facts.id
     from links
@@ -59,7 +59,7 @@ DRAWN_FROM = """
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Something that was said in a conversation; one that was not asked for stands before those that were."""
+    """A turn of a conversation; those not `asked_for` are context before the others."""
 
     id: UUID
     text: str
@@ -73,7 +73,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a fact states as the value of a property, when it was said, and until when it was true."""
+    """A value that a fact states for a property: when it was said, and until when it was true."""
 
     id: UUID
     value: str
@@ -87,17 +87,17 @@ class Value:
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID], before: int) -> list[Turn]:
-    """Return those of these facts that are live, in order, and up to so many turns before the first of each session."""
+    """Return the live facts in order, and up to `before` turns before the first one of each session."""
     with db.cursor(row_factory=class_row(Turn)) as cursor:
         return cursor.execute(TURNS, {"namespace": namespace, "ids": list(ids), "before": before}).fetchall()
 
 
 def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Return which facts were drawn from these turns and are stated by no other."""
+    """Return the facts that were extracted from these turns only."""
     return [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
 
 
 def stated(db: Connection, namespace: int, entity: str, key: str) -> list[Value]:
-    """Return what facts state as the value of an entity's property, superseded ones too, the newest first."""
+    """Return the stated values of an entity's property, including superseded ones, newest first."""
     with db.cursor(row_factory=class_row(Value)) as cursor:
         return cursor.execute(STATED, {"namespace": namespace, "entity": entity, "key": key}).fetchall()

@@ -1,4 +1,4 @@
-"""Vectors: the embeddings as far as they are kept, in half precision, their embedder, and facts that have none."""
+"""Vectors: embeddings in half precision, the database's embedder, and facts that wait for an embedding."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def write(
     full_dims: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> None:
-    """Write n vectors, each of its own number of dimensions, over what was there."""
+    """Write n vectors, which may differ in dimensions, replacing existing ones."""
     given = {
         "namespaces": list(namespaces),
         "ids": list(ids),
@@ -54,7 +54,7 @@ def write(
 
 
 def read(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> dict[int, tuple[Ints, Vectors]]:
-    """Return the vectors of n facts by dims: which of the n places have that many, and the (m, dims) array of them."""
+    """Return the vectors of n facts by dims, each with the indexes of its m facts and an (m, dims) array."""
     rows = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)}, binary=True).fetchall()
     raw: list[bytes | None] = [None] * len(ids)
     for place, vector in rows:
@@ -63,7 +63,7 @@ def read(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> dict
 
 
 def unpack(raw: Sequence[bytes | None]) -> dict[int, tuple[Ints, Vectors]]:
-    """Return vectors by dims, as `read` does, from what `halfvec_send` gives; None where a fact has none."""
+    """Return vectors by dims, as `read` does, from results of `halfvec_send`; None where a fact has no vector."""
     groups: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(raw):
         if one is not None:
@@ -77,7 +77,7 @@ def _halves(raw: Sequence[bytes], dims: int) -> Vectors:
 
 
 def drop(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Delete the vectors of facts of which only the signature stays."""
+    """Delete the vectors of facts that keep only their signature."""
     db.execute(DROP, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
@@ -105,22 +105,22 @@ MARK_ALL_PENDING = "update activity set fidelity = 0, compared = false where fid
 
 
 def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:
-    """Return (namespace, fact, text) of facts that still have no vector, behind the place `after`."""
+    """Return (namespace, fact, text) of the next facts without a vector, after a key."""
     return db.execute(PENDING, {"after": after[0], "fact": after[1], "limit": limit}).fetchall()
 
 
 def count_pending(db: Connection) -> int:
-    """Return how many live facts of all namespaces have no vector yet."""
+    """Return the number of live facts without a vector, over all namespaces."""
     return number(db, COUNT_PENDING)
 
 
 def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that still have no vector."""
+    """Return the facts that have no vector yet."""
     return {fact for (fact,) in db.execute(PENDING_AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
 def mark_all_pending(db: Connection) -> int:
-    """Mark every fact as without vector; return how many had one."""
+    """Mark every fact as having no vector; return how many had one."""
     return db.execute(MARK_ALL_PENDING).rowcount
 
 
@@ -146,7 +146,7 @@ CLEAR_DEEP = "update deep set signature = null"
 
 @dataclass(frozen=True, slots=True)
 class StoredEmbedder:
-    """What all vectors of a database have in common."""
+    """The embedder of all vectors of a database."""
 
     name: str
     dims: int
@@ -154,30 +154,30 @@ class StoredEmbedder:
 
 
 def embedder(db: Connection) -> StoredEmbedder | None:
-    """Return the database's embedder, or nothing before the first start."""
+    """Return the database's embedder; none before the first start."""
     with db.cursor(row_factory=class_row(StoredEmbedder)) as cursor:
         return cursor.execute(EMBEDDER).fetchone()
 
 
 def add_embedder(db: Connection, embedder: StoredEmbedder) -> None:
-    """Make `embedder` the database's own if it has none; of two starting at once, the second waits and adds nothing."""
+    """Set the database's embedder if it has none; a concurrent second call waits and changes nothing."""
     db.execute(ADD_EMBEDDER, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
 
 
 def replace_embedder(db: Connection, embedder: StoredEmbedder) -> None:
-    """Make `embedder` the database's own; vectors of another one must be cleared in the same transaction."""
+    """Replace the database's embedder; vectors of another one must be cleared in the same transaction."""
     db.execute(REPLACE_EMBEDDER, {"name": embedder.name, "dims": embedder.dims, "seed": embedder.signature_seed})
 
 
 def is_embedder(db: Connection, name: str) -> bool:
-    """Return whether vectors of embedder `name` may be written now; it is not replaced before the commit."""
+    """Return whether `name` is the database's embedder, locked until the commit."""
     return bool(number(db, IS_EMBEDDER, {"name": name}))
 
 
 def clear(db: Connection) -> None:
-    """Drop every vector and signature of every namespace at once: all of them come from texts and can again.
+    """Delete all vectors and signatures of all namespaces, to be computed again from the texts.
 
-    What is in deep memory is found by its words alone until it is live again.
+    Deep memory is not embedded again, so its facts are found by words alone until they are restored.
     """
     db.execute(CLEAR)
     db.execute(CLEAR_DEEP)

@@ -1,4 +1,4 @@
-"""Visible facts: facts as readers see them at an instant."""
+"""Visible facts: those that reads return at an instant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ VISIBLE = """
         decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
 """
-"""What is compared of facts; whether they have ended is for each statement to say."""
+"""The columns of `VisibleFact`; each statement excludes ended facts itself."""
 
 AMONG = f"""
     {VISIBLE}
@@ -33,7 +33,7 @@ ABOUT = """
     limit %(limit)s
 """
 
-# What is about the same stands together.
+# Ordered so that facts about the same key are adjacent.
 FOLLOWING = f"""
     {VISIBLE}
     where namespace = %(namespace)s and kind = %(kind)s
@@ -47,10 +47,10 @@ FOLLOWING = f"""
 """
 
 LATE = "10 minutes"
-"""How long after a use a pass may have let its fact go, and the use still reaches it."""
+"""A use still counts if a pass forgot its fact at most this long afterwards."""
 
-# A use of what has ended reaches it if the fact was remembered when it was used: in that case either no pass has come
-# yet, or one let the fact go a little later, for it ended by itself and nothing has taken its place since.
+# A use counts if the fact was live when it was used: no pass has forgotten it yet, or one did a little later because it
+# had ended, and no equal fact was stored since.
 REACHED = """
     select id, forgotten_at, coalesce(asked, '') as asked
     from facts
@@ -75,7 +75,7 @@ COUNT = """
 
 @dataclass(frozen=True, slots=True)
 class VisibleFact:
-    """What a fact says, and what is thought of it."""
+    """A visible fact."""
 
     id: UUID
     kind: str
@@ -93,14 +93,14 @@ class VisibleFact:
 
 
 def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, VisibleFact]:
-    """Return those of these facts that are remembered at `now`."""
+    """Return the facts that are visible at `now`, by id."""
     with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
         rows = cursor.execute(AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
         return {fact.id: fact for fact in rows}
 
 
 def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> list[UUID]:
-    """Return the live facts about one key of an entity, whatever their case, the newest first, ended ones included."""
+    """Return the live facts about one key of an entity, ignoring case, including ended ones, newest first."""
     given = {"namespace": namespace, "entity": entity, "key": key, "limit": limit}
     return [id_ for (id_,) in db.execute(ABOUT, given)]
 
@@ -108,23 +108,23 @@ def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> 
 def following(
     db: Connection, namespace: int, kind: str, after: UUID | None, now: datetime, limit: int
 ) -> list[VisibleFact]:
-    """Return the next facts of a kind behind one of them, or the first; what is about the same comes together."""
+    """Return the next visible facts of a kind, ordered by entity and key, after one of them or from the start."""
     given = {"namespace": namespace, "kind": kind, "after": after, "now": now, "limit": limit}
     with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
         return cursor.execute(FOLLOWING, given).fetchall()
 
 
 def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
-    """Return how many facts of a kind are remembered at `now`."""
+    """Return the number of facts of a kind that are visible at `now`."""
     return number(db, COUNT, {"namespace": namespace, "kind": kind, "now": now})
 
 
 def reached(
     db: Connection, namespace: int, ids: Sequence[UUID], at: datetime
 ) -> dict[UUID, tuple[datetime | None, bytes]]:
-    """Return those of these facts that were remembered at `at`: when a pass forgot each since then, and its questions.
+    """Return (when a pass forgot it, recent questions) of the facts that were visible at `at`.
 
-    Such a pass came at most ten minutes after `at`, and forgot the fact because it had ended by itself.
+    Includes facts that a pass forgot at most ten minutes after `at` because they had ended.
     """
     given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
     return {id_: (forgotten_at, asked) for id_, forgotten_at, asked in db.execute(REACHED, given)}
@@ -146,9 +146,9 @@ PAGE = f"""
 def page(
     db: Connection, namespace: int, scope: Scope, limit: int, *, before: UUID | None = None, offset: int = 0
 ) -> list[UUID]:
-    """Return the next facts that readers see and the filters let pass, the last id first, which of Ebb's is the newest.
+    """Return the next visible facts that match the filters, by descending id, so newest first.
 
-    What is stored meanwhile shifts an offset, but not what comes `before` an id.
+    New facts shift an offset, but not a page `before` an id.
     """
     given = {"namespace": namespace, "limit": limit, "before": before, "offset": offset} | scope.parameters()
     return [id_ for (id_,) in db.execute(PAGE, given)]

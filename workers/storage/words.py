@@ -1,4 +1,4 @@
-"""Words: the language in which all of them are stemmed, and in how many facts of a namespace each stands."""
+"""Words: the language for stemming, and the document frequency of each word in a namespace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ INSTALLED_LANGUAGES = """
     select cfgname from pg_ts_config where pg_ts_config_is_visible(oid) and cfgname <> 'ebb_written' order by cfgname
 """
 
-# The language's own list of stop words, if it has one, stands among the options of its dictionary for ASCII words.
+# The stop words of a language are an option of its dictionary for ASCII words.
 STOP_WORDS = """
     select substring(dictinitoption from 'stopwords = ''([^'']+)''')
     from pg_ts_config
@@ -37,7 +37,7 @@ CHOOSE_LANGUAGE = """
 
 HOLDS_FACTS = "select exists (select from only facts)"
 
-# The table is rewritten as a whole, and so are its indexes; readers and writers wait meanwhile.
+# Rewrites the table and its indexes; readers and writers are blocked meanwhile.
 REBUILD = """
     alter table facts alter column search
         set expression as (search_lexemes(namespace, text, category, entity, key, value, tags))
@@ -45,37 +45,36 @@ REBUILD = """
 
 
 def language(db: Connection, *, lock: bool = False) -> str:
-    """Return the database's language; with `lock`, it is not changed before the commit."""
+    """Return the database's language, locked until the commit if `lock`."""
     row = db.execute(LANGUAGE_LOCKED if lock else LANGUAGE).fetchone()
     assert row is not None  # noqa: S101 - the schema writes it
     return str(row[0])
 
 
 def installed_languages(db: Connection) -> list[str]:
-    """Return all languages that the server knows."""
+    """Return all languages that the server supports."""
     return [name for (name,) in db.execute(INSTALLED_LANGUAGES)]
 
 
 def choose_language(db: Connection, name: str) -> None:
-    """Stem by an installed language from now on; what is stored must be rebuilt in the same transaction."""
+    """Set the language for stemming; call `rebuild` in the same transaction."""
     row = db.execute(STOP_WORDS, {"name": name}).fetchone()
     stop_words = sql.SQL("stopwords = {}").format(sql.Literal(row[0])) if row else sql.SQL("stopwords")
     db.execute(sql.SQL(CHOOSE_LANGUAGE).format(name=sql.Literal(name), stop_words=stop_words))
 
 
 def holds_facts(db: Connection) -> bool:
-    """Return whether anything is stored at all."""
+    """Return whether any fact is stored."""
     return bool(number(db, HOLDS_FACTS))
 
 
 def rebuild(db: Connection) -> None:
-    """Rebuild the words of all facts."""
+    """Rebuild the text index of all facts."""
     db.execute(REBUILD)
 
 
-# One walk over a namespace counts its words, its facts (each holds the namespace's own lexeme), and how many words they
-# have in all; a word that no live fact holds any more is dropped. Blanks stand only in the lexemes of namespace and
-# tags, which are no words of the text.
+# One scan counts a namespace's facts (each contains the namespace's lexeme), its words and their document frequencies;
+# words of no live fact are deleted. Lexemes with a blank are those of namespace and tags, not words of the text.
 COUNT = """
     with counted as materialized (
         select word, ndoc, nentry
@@ -100,7 +99,7 @@ COUNT = """
     returning counted_facts
 """
 
-# The query's words are stemmed as the index stems, and stop words are gone.
+# Stemmed like the index, without stop words.
 OF_QUERY = """
     select word as lexeme, coalesce(facts, 0) as facts, word = any(stems) as stem
     from tsvector_to_array(stemmed(readable(%(query)s))) as stems
@@ -123,9 +122,9 @@ COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of a query, in how many facts it stood when they were last counted, and whether it is a stem.
+    """A word of a query and its document frequency by the last count.
 
-    What is no stem is a word as it is written, without accents, where that differs from every stem of the query.
+    It is either a stem or a written form without accents that differs from every stem of the query.
     """
 
     lexeme: str
@@ -134,36 +133,36 @@ class Term:
 
 
 def count(db: Connection, namespace: int, now: datetime) -> int:
-    """Count a namespace's words again; return how many live facts it has."""
+    """Count a namespace's words again; return its number of live facts."""
     return number(db, COUNT, {"namespace": namespace, "now": now})
 
 
 def ask_of_query(db: Connection, namespace: str, query: str) -> psycopg.Cursor[Term]:
-    """Send the question for a query's words in the namespace of that name; its rows can be fetched later."""
+    """Send the query of `of_query`; its rows can be fetched later."""
     cursor = db.cursor(row_factory=class_row(Term))
     return cursor.execute(OF_QUERY, {"name": namespace, "query": query})
 
 
 def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
-    """Return a query's words; none for stop words."""
+    """Return a query's words in a namespace, without stop words."""
     return ask_of_query(db, namespace, query).fetchall()
 
 
 def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]:
-    """Return in how many facts each of these words stood when they were last counted; those in none are left out."""
+    """Return the document frequencies of words by the last count, without zeros."""
     return dict(db.execute(HELD, {"namespace": namespace, "words": list(words)}).fetchall())
 
 
 def counted_facts(db: Connection, namespace: int) -> int:
-    """Return how many live facts a namespace had when its words were last counted."""
+    """Return a namespace's number of live facts by the last count."""
     return number(db, COUNTED_FACTS, {"namespace": namespace})
 
 
 def grown_tenfold(db: Connection) -> list[str]:
-    """Return the namespaces that had a tenth of their facts, or none, when the salience of these was estimated."""
+    """Return the namespaces that have grown at least tenfold since the salience of their facts was estimated."""
     return [name for (name,) in db.execute(GROWN_TENFOLD)]
 
 
 def note_estimated(db: Connection, namespace: int) -> None:
-    """Note that the salience of a namespace's facts was estimated by the newest count."""
+    """Record that the salience of a namespace's facts was estimated with the latest counts."""
     db.execute(NOTE_ESTIMATED, {"namespace": namespace})

@@ -1,14 +1,13 @@
-"""Migrations: numbered SQL files beside this module that bring an older database to the state of `schema.sql`.
+"""Migrations: numbered SQL files in this folder that bring an older database to the state of `schema.sql`.
 
-A file `NNNN_name.sql` runs in one transaction, together with the record that it ran, unless its first line is
+A file `NNNN_name.sql` runs in one transaction, which also records it, unless its first line is
 
 - `-- outside a transaction`: its statements, each ended by a semicolon at the end of a line, run one by one, for what
   PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
-- `-- in batches`: its one statement runs again, each time in a transaction of its own, until it changes no row.
+- `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row.
 
-Both kinds may be killed between two statements and then start from the beginning, so their statements must be
-repeatable. A migration only adds: the previous release's workers go on working while it runs and afterwards. One that
-they cannot work with raises `schema_version`.
+Both kinds start from the beginning after an interruption, so their statements must be repeatable. A migration only
+adds, so that workers of the previous release keep working; one that they cannot work with raises `schema_version`.
 """
 
 import threading
@@ -29,13 +28,13 @@ Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches"]
 Report: TypeAlias = Callable[[str], None]
 
 LOCK = 0x0EBB
-"""Key of the advisory lock that lets one process at a time change the schema."""
+"""Key of the advisory lock for changing the schema."""
 
 POLL_SECONDS = 0.2
-"""How often the lock is tried again. A statement that waits for it would block `create index concurrently`."""
+"""Interval for trying the lock: a statement that waits for it would block `create index concurrently`."""
 
 FIRST = 1
-"""The number of the schema that had no migrations yet."""
+"""Number of the schema before there were migrations."""
 
 UNLIMITED = """
     select set_config(name, '0', false) from pg_settings
@@ -48,7 +47,7 @@ TABLES = "select to_regclass('schema_version') is not null, to_regclass('schema_
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step from a schema to the next: its number, its name, its SQL and how that is run."""
+    """One migration: its number, name, SQL and mode."""
 
     number: int
     name: str
@@ -57,19 +56,19 @@ class Migration:
 
     @property
     def statements(self) -> list[str]:
-        """Return the statements that run one by one; a semicolon at the end of a line ends each."""
+        """Return the statements, split at semicolons at the end of a line."""
         return [part.strip() for part in f"{self.sql.rstrip()}\n".split(";\n") if part.strip()]
 
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """Return all migrations of this version of Ebb, in the order of their numbers."""
+    """Return all migrations of this version of Ebb, by number."""
     files = [file for file in resources.files(__name__).iterdir() if file.name.endswith(".sql")]
     return tuple(sorted((_parsed(file.name, file.read_text("utf-8")) for file in files), key=lambda one: one.number))
 
 
 def number(db: Connection) -> int:
-    """Return the number of the newest migration that a database has: 0 if it is empty, 1 if it is older than all."""
+    """Return the number of a database's newest migration: 0 if it is empty, 1 if it has a schema without migrations."""
     row = db.execute(TABLES).fetchone()
     has_schema, has_migrations = row or (False, False)
     if not has_migrations:
@@ -80,9 +79,7 @@ def number(db: Connection) -> int:
 
 @contextmanager
 def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
-    """Give a connection that alone may change the schema, in autocommit and without time limits.
-
-    Another process that changes the schema at the same time is waited for.
+    """Yield a connection with the schema lock, in autocommit and without time limits; waits for the lock.
 
     Raises:
         UnavailableError: the server does not answer, or ended the connection.
@@ -103,10 +100,10 @@ def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
 
 
 def run(database_url: str, db: Connection, migrations: tuple[Migration, ...], report: Report) -> None:
-    """Run those of these migrations that the database has not, in order, on an exclusive connection.
+    """Run the migrations that the database lacks, in order, on an exclusive connection.
 
     Raises:
-        SchemaError: a statement failed; what ran before it stays.
+        SchemaError: a statement failed; earlier migrations stay.
     """
     had = number(db)
     pending = [one for one in migrations if one.number > had]
@@ -183,7 +180,7 @@ BUILDING = """
 def watched(
     database_url: str, pid: int, report: Callable[[str], None], every_seconds: float = EVERY_SECONDS
 ) -> Iterator[None]:
-    """Report every few seconds, until the block ends, what the server process `pid` is at."""
+    """Report the progress of the server process `pid` every few seconds until the block ends."""
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(database_url, pid, report, done, every_seconds), daemon=True)
     watcher.start()
@@ -201,7 +198,7 @@ def _watch(
     while not done.wait(every_seconds):
         try:
             report(f"{time.monotonic() - started:.0f} s, {_state(database_url, pid)}")
-        except UnavailableError:  # the migration itself reports a server that is away
+        except UnavailableError:  # the migration itself reports an unavailable server
             return
 
 
