@@ -119,6 +119,7 @@ class Client(Sender):
     course = Method(reports.TIME_SERIES)
     namespaces = Method(reports.NAMESPACES)
     forecast = Method(reports.FORECAST)
+    timeline = Method(reports.TIMELINE)
     contradictions = Method(reports.CONTRADICTIONS)
     link = Method(graph.LINK)
     unlink = Method(graph.UNLINK)

@@ -22,7 +22,7 @@ MODULES = {
     "system": "up down status",
     "processes": "worker beat flower api mcp",
     "facts": "store list edit reinforce used forget history pin forgotten restore",
-    "recall": "recall lookup context stats",
+    "recall": "recall lookup timeline context stats",
     "index": "index",
     "graph": "link unlink relate unrelate relations",
     "decay": "decay prune backfill-decay forecast held consolidate janitor contradictions resolve",

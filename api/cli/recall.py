@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
-from ebb.contract.reports import STATS
+from ebb.contract.reports import STATS, TIMELINE
 
 from api.cli import output
 from api.cli.operations import command
@@ -86,6 +86,26 @@ def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None
 def _row(one: dict[str, Any]) -> list[Any]:
     tags = ",".join(one["tags"]) or None
     return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, one["text"]]
+
+
+@command(TIMELINE, arguments=("entity", "key"), left_out=("cursor",))
+def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
+    """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
+    if not found["statements"]:
+        about = output.as_it_is(f"{asked['key']!r} of {asked['entity']!r}")
+        output.console().print(f"Nothing in {namespace!r} says anything of {about}.")
+        return
+    headings = ["from", "until", "value", "said by", "on", "state", "text"]
+    output.print_table(headings, [_stated(one) for one in found["statements"]])
+    if found["next"]:
+        output.console().print("There are more: raise --limit.", style="dim")
+
+
+def _stated(one: dict[str, Any]) -> list[Any]:
+    turn = "" if one["turn"] is None else f" turn {one['turn']}"
+    said_by = [one["role"], one["source"], None if one["session"] is None else f"session {one['session']}{turn}"]
+    days = [one[name] and one[name][:10] for name in ("valid_from", "valid_until", "said_at")]
+    return [*days[:2], one["value"], ", ".join(filter(None, said_by)), days[2], one["state"], one["text"]]
 
 
 @command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
@@ -230,4 +250,10 @@ def _short(text: str) -> str:
     return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"recall": recall, "lookup": lookup, "context": context, "stats": stats}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "recall": recall,
+    "lookup": lookup,
+    "timeline": timeline,
+    "context": context,
+    "stats": stats,
+}

@@ -6,7 +6,7 @@ from ebb.contract import documents, graph
 from ebb.contract.graph import DECAY_RELATIONS, LINK, RELATE, RELATIONS, UNRELATE, Edge, Entity
 from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
-from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS
+from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE, STATS, TIMELINE
 from ebb.contract.values import MOST_QUESTIONS, MOST_RESULTS, Flag, Instant, Shallow
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -119,7 +119,7 @@ operations.add(
 )  # fmt: skip
 operations.add(routes, RELATE, Writer, own=Observed.model_fields, tags=["graph"])
 operations.add(routes, DECAY_RELATIONS, Admin, own=DryRun.model_fields, tags=["graph"])
-for operation in (STATS, FORECAST, CONTRADICTIONS):
+for operation in (STATS, FORECAST, TIMELINE, CONTRADICTIONS):
     operations.add(routes, operation, Reader, tags=["reports"])
 operations.add(routes, RESOLVE, Writer, problems=(404,), tags=["reports"])
 operations.add(routes, UNRELATE, Writer, own=Ends.model_fields, tags=["graph"])

@@ -15,7 +15,10 @@ from api.client import Client
 pytestmark = pytest.mark.acceptance
 
 TEXT = "The spare key hangs behind the kitchen clock."
-PATHS = ("/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key")
+PATHS = (
+    "/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key",
+    "/dashboard/timeline?entity=key&key=place",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,12 @@ def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str,
     old = memory.store("Mira lives in Rome.", value="Rome", **city)["id"]
     new = memory.store("Mira lives in Bonn.", value="Bonn", **city)["id"]
     with looking(browser, url) as tab:
-        signed_in(tab, key, "/dashboard/contradictions")
+        signed_in(tab, key, "/")
+        tab.get_by_role("link", name="settle them").press("Enter")
+        tab.get_by_role("link", name="Mira: city").press("Enter")
+        tab.get_by_role("heading", name="Mira: city").wait_for()
+        assert tab.locator("tbody tr").count() == 2
+        tab.goto("/dashboard/contradictions")
         pressed(tab, re.compile("Keep this: Mira lives in Bonn"), "superseded")
         assert memory.history(old)["state"].startswith("superseded")
         assert memory.contradictions()["total"] == 0

@@ -43,6 +43,7 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/recall": {"json": {"query": "Where is the key?", "limit": 1, "explain": True}},
     "POST /memory/recall/batch": {"json": {"queries": [{"query": "Where is the key?", "limit": 1}, {"query": " "}]}},
     "GET /memory/lookup": {"params": {"entity": "key"}},
+    "GET /memory/timeline": {"params": {"entity": "key", "key": "place"}},
     "POST /memory/context": {"json": {"query": "Where is the key?"}},
     "GET /memory/graph/edges": {},
     "GET /memory/relations": {},

@@ -48,6 +48,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
         "read", "/memory/recall/batch", {"queries": [{"query": "Where is the zebra?", "explain": True}]},
     ),
     ("GET", "/memory/lookup"): ("read", "/memory/lookup?entity=zebra&key=name", None),
+    ("GET", "/memory/timeline"): ("read", "/memory/timeline?entity=zebra&key=name", None),
     ("POST", "/memory/context"): ("read", "/memory/context", {"query": "Where is the zebra?", "explain": True}),
     ("POST", "/memory/links"): (
         "write", "/memory/links", {"source": "{fact}", "target": "{pinned}", "type": "RELATED_TO"},
@@ -101,6 +102,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/"): ("read", "/?days=366", None),
     ("GET", "/dashboard/facts/{id}"): ("read", "/dashboard/facts/{fact}", None),
     ("GET", "/dashboard/facts"): ("read", "/dashboard/facts", None),
+    ("GET", "/dashboard/timeline"): ("read", "/dashboard/timeline?entity=stable&key=name", None),
     ("GET", "/dashboard/recall"): ("read", "/dashboard/recall?query=stable&why={fact}", None),
     ("GET", "/dashboard/forecast"): ("read", "/dashboard/forecast?days=366", None),
     ("GET", "/dashboard/runs"): ("read", "/dashboard/runs", None),

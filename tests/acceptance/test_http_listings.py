@@ -14,6 +14,7 @@ FACTS = 7
 TURNED = {
     "/memory/facts": "facts",
     "/memory/lookup?entity=ana": "results",
+    "/memory/timeline?entity=ana&key=city": "statements",
     "/memory/contradictions": "contradictions",
     "/memory/facts/{id}/history": "events",
 }

@@ -61,6 +61,7 @@ COMMANDS: dict[str, list[str]] = {
     "store": ["Mira moved.", "--tags", "a", "--turn", "1", "--salience", "0.5", "--as-of"],
     "recall": ["Mira", "--limit", "3", "--tag", "a", "--as-of", "2026-01-01", "--explain"],
     "lookup": ["Mira", "home", "--tag", "a"],
+    "timeline": ["Mira", "home", "--limit", "3"],
     "remember": ["no-such-file.json", "--session", "s"],
     "context": ["Mira", "--max-tokens", "90", "--order", "rank"],
     "reinforce": [ONE, "--boost", "0.2"],

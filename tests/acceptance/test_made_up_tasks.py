@@ -17,7 +17,7 @@ from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
 from workers.decay import held
 from workers.memory import facts as show
-from workers.memory import history
+from workers.memory import history, timeline
 from workers.memory.recall import lookups
 from workers.storage import relations, supersession
 from workers.storage.tombstones import Cursor
@@ -113,6 +113,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.fact": HERE | {"id": ONE},
     "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": None} | FILTERS,
     "memory.forecast": HERE | {"days": 3, "shown": 2, "set": ["cold_threshold=0.3"], "ending": 7, "by": "value"},
+    "memory.timeline": HERE | {"entity": "Mira", "key": "home", "limit": 3},
     "memory.contradictions": HERE | {"limit": 3},
     "memory.resolve": HERE | {"ids": [ONE, TWO], "keep": ONE, "both": False},
     "memory.doctor": HERE | {"mend": True, "everywhere": False},
@@ -196,6 +197,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Cursor, {"id": ONE}),
     "memory.lookup": (lookups.Cursor, {"entity": "Mira"}),
+    "memory.timeline": (timeline.Cursor, {"entity": "Mira", "key": "home"}),
     "memory.contradictions": (supersession.ContradictionCursor, {}),
     "memory.relations": (relations.Cursor, {}),
     "memory.facts": (show.Cursor, {}),

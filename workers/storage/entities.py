@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ebb.contract.reports import Statement
+from psycopg.rows import class_row
+
 from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection
+from workers.storage.events import STATE
 from workers.storage.relations import Fading
 
 MOST_RELATED = 20
@@ -119,3 +123,32 @@ def of_entity_ever(db: Connection, namespace: int, entity: str, key: str | None,
     wanted = " & ".join(map(quoted, [f"namespace {namespace}", *words]))
     given = {"namespace": namespace, "entity": entity, "key": key, "words": wanted}
     return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given)]
+
+
+# What was merged into another fact is said by that one.
+STATED = f"""
+    select facts.id, text, value, valid_from, valid_until, coalesce(source_date, created_at) as said_at, role, source,
+        session, turn, superseded_by, {STATE}
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)s) and facts.kind <> 'item'
+        and coalesce(forgotten_reason, '') not in ('asked', 'retracted', 'merged')
+        and (%(after)s::uuid is null or (valid_from, facts.id) > (%(at)s, %(after)s))
+    order by valid_from, facts.id
+    limit %(limit)s
+"""
+
+
+def stated(
+    db: Connection,
+    namespace: int,
+    ids: Sequence[UUID],
+    now: datetime,
+    limit: int,
+    after: tuple[datetime, UUID] | None = None,
+) -> list[Statement]:
+    """Return what these facts state, in the order in which it became true, but for what was forgotten on request."""
+    at, last = after or (None, None)
+    given = {"namespace": namespace, "ids": list(ids), "now": now, "limit": limit, "at": at, "after": last}
+    with db.cursor(row_factory=class_row(Statement)) as cursor:
+        return cursor.execute(STATED, given).fetchall()

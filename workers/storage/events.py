@@ -66,15 +66,18 @@ PRUNED_SINCE = """
 """
 
 # A fact is over from its end on, whether or not a pass has run, unless it is held.
-ACCOUNT = """
-    select text, source, role, content_salience, created_at,
-        supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
-        case
+STATE = """case
             when forgotten_at is not null then 'forgotten: ' || forgotten_reason
             when superseded_at is not null then 'superseded'
             when has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
             else 'live'
-        end as state,
+        end as state"""
+"""How a fact stands, in statements over facts and their activity."""
+
+ACCOUNT = f"""
+    select text, source, role, content_salience, created_at,
+        supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
+        {STATE},
         coalesce(pinned_until > %(now)s, false) as pinned,
         case when pinned_until > %(now)s and isfinite(pinned_until) then pinned_until end as pinned_until
     from facts

@@ -14,6 +14,7 @@ from workers.errors import InvalidInputError
 from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import supersede
+from workers.memory import timeline as timelines
 from workers.storage.supersession import ContradictionCursor
 from workers.tasks import answers
 from workers.tasks.once import OnceTask
@@ -80,6 +81,12 @@ def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
         soon = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value")
         answer["ending"] = [answers.ending(one) for one in soon]
     return answer
+
+
+@task_of(contract.TIMELINE, contract.ShowTimeline)
+def timeline(_: Task, asked: contract.ShowTimeline) -> contract.Timeline:
+    """Return what a property of an entity was, from when to when, and who said so."""
+    return timelines.timeline(context, asked, asked.now or context.now())
 
 
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)

@@ -1,4 +1,4 @@
-"""The pages of facts: the list, and one fact with its text, curve, history and a drawing of its links."""
+"""The pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from math import cos, pi, sin
 from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
 
-from ebb.contract.values import DecayClass
+from ebb.contract.values import LONGEST_FIELD, DecayClass
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
@@ -39,6 +39,21 @@ def facts(
     shown = found[:ROWS]
     next_ = shown[-1]["id"] if len(found) > ROWS else None
     return page(request, "facts.html", facts=shown, next=next_, later=before, asked=asked, given=given)
+
+
+@routes.get("/dashboard/timeline")
+def timeline(
+    request: Request,
+    memory: Reading,
+    entity: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
+    key: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
+    cursor: Annotated[str, Query()] = "",
+) -> HTMLResponse:
+    """Show what a property of an entity was, from when to when, and who said so."""
+    asked = {"entity": entity.strip(), "key": key.strip()}
+    given = {"cursor": cursor} if cursor else {}
+    found = memory.timeline(limit=ROWS, **asked, **given) if all(asked.values()) else None
+    return page(request, "timeline.html", asked=asked, found=found, later=bool(cursor))
 
 
 MOST_NEIGHBOURS = 20

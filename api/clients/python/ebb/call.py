@@ -11,7 +11,6 @@ import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from ebb import tracing
 from ebb.contract.operation import Operation, Params
 from ebb.errors import EbbError, LateError, UnavailableError, kind_of
 
@@ -64,7 +63,7 @@ class Call:
             "url": self.path,
             "params": self.params | own,
             "json": self.body,
-            "headers": tracing.headers() | self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
+            "headers": self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
             "timeout": httpx.Timeout(self.seconds + MARGIN_SECONDS, connect=CONNECT_SECONDS, pool=None),
         }
 

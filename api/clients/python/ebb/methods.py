@@ -47,6 +47,7 @@ from ebb.contract.reports import (
     RESOLVE,
     STATS,
     TIME_SERIES,
+    TIMELINE,
 )
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
@@ -98,6 +99,7 @@ class Operations:
     held = Method(HELD)
     let_go = Method(LET_GO)
     keep = Method(KEEP)
+    timeline = Method(TIMELINE)
     contradictions = Method(CONTRADICTIONS)
     resolve = Method(RESOLVE)
     link = Method(LINK)

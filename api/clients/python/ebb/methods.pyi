@@ -58,6 +58,7 @@ from ebb.contract.reports import Neighbours
 from ebb.contract.reports import Resolved
 from ebb.contract.reports import Stats
 from ebb.contract.reports import TimeSeries
+from ebb.contract.reports import Timeline
 from ebb.contract.retention import Forgot
 from ebb.contract.retention import Forgotten
 from ebb.contract.retention import History
@@ -365,6 +366,12 @@ class Operations:
         """Keep facts that are held or end soon, as if they had been stored now.
 
         If `left` is not 0, call again for the rest.
+        """
+
+    def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
+        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+
+        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
         """
 
     def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
@@ -910,6 +917,12 @@ class AsyncOperations:
         """Keep facts that are held or end soon, as if they had been stored now.
 
         If `left` is not 0, call again for the rest.
+        """
+
+    async def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
+        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+
+        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
         """
 
     async def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:

@@ -17,6 +17,7 @@ from ebb.contract.values import (
     Flag,
     Limit,
     ListLimit,
+    Named,
     Names,
     Prefix,
     Role,
@@ -100,6 +101,18 @@ class ShowNeighbours(Timed):
 
     id: Annotated[FactId, Field(description="the fact's id")]
     most: Annotated[Annotated[int, Field(ge=1, le=100), Whole], Field(description="how many facts at most")] = 20
+
+
+class ShowTimeline(Timed):
+    """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+
+    Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
+    """
+
+    entity: Annotated[Named, Field(description="the person or thing, in any case")]
+    key: Annotated[Named, Field(description="which of its properties, in any case")]
+    limit: Annotated[Limit, Field(description="how many facts at most")] = 100
+    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
 
 
 class ListContradictions(Timed):
@@ -221,6 +234,33 @@ class Neighbours(Answer):
     total: int
 
 
+class Statement(Answer):
+    """What a fact says of a property, since when that is true, until when, and who said it when.
+
+    Without `valid_until` it is true still, as far as anything was said. `state` is `live`, `superseded`, `over` where
+    it has ended by itself and no pass has come yet, or `forgotten` with the reason.
+    """
+
+    id: UUID
+    text: str
+    value: str | None = None
+    valid_from: datetime
+    valid_until: datetime | None = None
+    said_at: datetime
+    role: Annotated[Role | None, Field(description="who said it")] = None
+    source: str | None = None
+    session: str | int | None = None
+    turn: int | None = None
+    superseded_by: UUID | None = None
+    state: str
+
+
+class Timeline(Page):
+    """What facts say of a property of an entity, in the order in which it became true."""
+
+    statements: list[Statement]
+
+
 class Contradictions(Page):
     """Pairs of facts that have different values for the same entity and key."""
 
@@ -244,6 +284,7 @@ CURVE = Operation("memory.curve", ShowCurve, Curve, "recall", route="GET /memory
 NEIGHBOURS = Operation(
     "memory.neighbours", ShowNeighbours, Neighbours, "recall", route="GET /memory/facts/{id}/neighbours"
 )
+TIMELINE = Operation("memory.timeline", ShowTimeline, Timeline, "recall", route="GET /memory/timeline")
 CONTRADICTIONS = Operation(
     "memory.contradictions", ListContradictions, Contradictions, "recall", route="GET /memory/contradictions",
     seconds=STORE_SECONDS,
