@@ -14,6 +14,9 @@ SHOWN = (
 """What an agent sees of a fact, where there is anything to see."""
 
 NOT_IN_ANSWERS_TO_QUESTIONS = ("ends_for", "tier", "session", "confidence")
+FIRST = 10
+"""How many facts of a subject an agent sees before they are forgotten."""
+
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)")
 INSTANTS = re.compile(r"at|since|until|.*_(?:at|until|from)")
 
@@ -56,6 +59,16 @@ def injected(answer: Answer) -> Answer:
 def stored(answer: Answer) -> Answer:
     """Return what became of a fact; that it has its vector is nothing to know of."""
     kept: Answer = whole({name: value for name, value in answer.items() if (name, value) != ("embedded", True)})
+    return kept
+
+
+def forgot(answer: Answer) -> Answer:
+    """Return what became of facts by their ids, or how many fit a subject, the first of them, and how to restore."""
+    if answer.get("matching") is None:
+        return answer
+    receipt = {"restore": {"run": answer["run"], "reason": "asked"}} if answer.get("done") else {}
+    counts = {name: answer.get(name) for name in ("matching", "done", "left")}
+    kept: Answer = whole({**counts, "facts": answer["results"][:FIRST], **receipt})
     return kept
 
 

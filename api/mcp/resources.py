@@ -1,4 +1,4 @@
-"""Resources: a fact with its history, and the profile of an entity, by URI. Reading them does not count as use."""
+"""Resources: a fact with its history, the profile of an entity, the timeline of a property. Reading is not use."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from ebb.contract.graph import RELATIONS
 from ebb.contract.recall import LOOKUP
-from ebb.contract.reports import FACT
+from ebb.contract.reports import FACT, TIMELINE
 from ebb.contract.retention import HISTORY
 from mcp.types import ResourceTemplate
 
@@ -17,7 +17,7 @@ from workers.errors import NotFoundError
 
 MOST_FACTS = 100
 MEDIA_TYPE = "application/json"
-Read = Callable[[Client, str], Answer]
+Read = Callable[..., Answer]
 
 
 def _fact(memory: Client, id_: str) -> Answer:
@@ -35,6 +35,11 @@ def _entity(memory: Client, name: str) -> Answer:
     return {"entity": name, **answers.looked_up(about), "relations": related["edges"]}
 
 
+def _timeline(memory: Client, entity: str, key: str = "") -> Answer:
+    found: Answer = answers.whole(memory.perform(TIMELINE, {"entity": entity, "key": key, "limit": MOST_FACTS}))
+    return found
+
+
 RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
     prefix: (
         read,
@@ -43,6 +48,7 @@ RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
     for prefix, part, name, said, read in (
         ("ebb://fact/", "{id}", "fact", "A fact as it is, and what happened to it.", _fact),
         ("ebb://entity/", "{name}", "profile", "What is known of a person or thing, and its relations.", _entity),
+        ("ebb://timeline/", "{entity}/{key}", "timeline", "What a property was, and who said so when.", _timeline),
     )
 }
 
@@ -53,9 +59,10 @@ def read(memory: Client, uri: str) -> Answer:
     Raises:
         NotFoundError: it stands for nothing here.
     """
-    for prefix, (found, _) in RESOURCES.items():
+    for prefix, (found, template) in RESOURCES.items():
         if uri.startswith(prefix) and len(uri) > len(prefix):
-            return found(memory, unquote(uri.removeprefix(prefix)))
+            parts = uri.removeprefix(prefix).split("/", template.uri_template.removeprefix(prefix).count("/"))
+            return found(memory, *map(unquote, parts))
     raise NotFoundError(
         f"{uri}: no resource; there are {', '.join(one.uri_template for _, one in RESOURCES.values())}."
     )

@@ -13,7 +13,7 @@ from ebb.contract.reports import FACTS, STATS
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, REINFORCE, RESTORE, USED
 
 from api.mcp import answers
-from api.mcp.tool import Few, Given, Opened, Tool
+from api.mcp.tool import Few, Given, Opened, Tool, perform
 from api.transport import Answer
 
 FILTERS = "tag kind role entity session source"
@@ -46,6 +46,11 @@ def edit(memory: Opened, _: Operation, given: Given) -> Answer:
     return memory.client.edit(**given)
 
 
+def forget(memory: Opened, operation: Operation, given: Given) -> Answer:
+    """Forget facts: those of ids at once, those of a subject where that is said, else only count and show them."""
+    return perform(memory, operation, {**given, "dry_run": False} if "ids" in given else given)
+
+
 def restore(memory: Opened, _: Operation, given: Given) -> Answer:
     """Restore facts."""
     return memory.client.restore(**given)
@@ -56,14 +61,13 @@ TOOLS = (
         "recall",
         RECALL,
         "Search memory before answering what earlier sessions may know. None if nothing fits; `deep` then counts faded "
-        "facts that do. `passage`: what fits of a long fact.",
+        "facts that do.",
         f"query limit min_relevance {FILTERS} as_of known_as_of deep why",
         types=FEW,
         words={
             "min_relevance": "0 to 1, 0: all",
             "as_of": "true then, ISO 8601",
             "known_as_of": "stored by then",
-            "deep": "faded too",
             "why": "id: why (not) found",
         },
         act=asked,
@@ -72,18 +76,17 @@ TOOLS = (
     Tool(
         "lookup",
         LOOKUP,
-        "Facts about a person or thing by exact name, or one key of it, surest first.",
-        "entity key as_of known_as_of limit cursor",
+        "Facts about a person or thing by exact name, or one key of it. `cursor`: earlier `next`.",
+        "entity key as_of limit cursor",
         types=FEW,
         defaults=PAGE,
-        words={"cursor": "`next` of before"},
         act=asked,
         shown=answers.looked_up,
     ),
     Tool(
         "context",
         CONTEXT,
-        "Fitting facts as one text for a prompt. Do not store it.",
+        "Fitting facts as text for a prompt; do not store it.",
         "query max_tokens min_relevance kind deep",
         types=FEW,
         act=asked,
@@ -93,12 +96,12 @@ TOOLS = (
         "list",
         FACTS,
         "Facts by ids or filters, newest first.",
-        f"ids {FILTERS} category pinned limit cursor",
+        f"ids {FILTERS} pinned limit cursor",
         types=FEW,
         defaults=PAGE,
         shown=answers.facts,
     ),
-    Tool("history", HISTORY, "What happened to a fact, also a forgotten one.", "id cursor"),
+    Tool("history", HISTORY, "What happened to a fact, also a forgotten one.", "id"),
     Tool("stats", STATS, "Counts of facts."),
     Tool(
         "store",
@@ -140,11 +143,20 @@ TOOLS = (
     Tool("relate", RELATE, "Relate entities, e.g. Mira works_on Ebb.", "source type target"),
     Tool("reinforce", REINFORCE, "Strengthen a fact that proved true.", "id"),
     Tool("used", USED, "Recalled facts that your answer used last longer.", "ids"),
-    Tool("forget", FORGET, "Forget facts because their owner asks.", "ids", defaults={"ids": ...}, destroys=True),
+    Tool(
+        "forget",
+        FORGET,
+        "Forget as its owner asks: ids, or all of a subject; preview first, then `dry_run` false.",
+        "ids entity tag source session query dry_run",
+        defaults={"dry_run": True},
+        act=forget,
+        shown=answers.forgot,
+        destroys=True,
+    ),
     Tool(
         "forgotten",
         FORGOTTEN,
-        "What was forgotten, why, and can be restored.",
+        "What was forgotten, why, and is restorable.",
         "since reason run limit cursor",
         types=FEW,
         defaults=PAGE,
@@ -153,8 +165,7 @@ TOOLS = (
     Tool(
         "restore",
         RESTORE,
-        "Bring back forgotten or superseded facts by ids, or all that match; what was asked to be forgotten only by "
-        "ids or reason.",
+        "Bring back forgotten or superseded facts by ids, or what matches; requests only by ids or reason.",
         "ids since reason run",
         types=AS_ELSEWHERE,
         act=restore,
@@ -162,7 +173,7 @@ TOOLS = (
     Tool(
         "held",
         HELD,
-        "Ended facts, kept as too many would go: `reinforce` or `forget` them.",
+        "Ended facts kept as too many would go: `reinforce` or `forget` them.",
         "limit cursor",
         types=FEW,
         defaults=PAGE,

@@ -253,6 +253,7 @@ def test_a_fact_and_the_profile_of_an_entity_are_resources(modern_doors: Doors, 
             templates = (await agent.list_resource_templates()).resource_templates
             (fact,) = (await agent.read_resource(f"ebb://fact/{id_}")).contents
             (profile,) = (await agent.read_resource("ebb://entity/Mira%20K%C3%B6hl")).contents
+            (timeline,) = (await agent.read_resource("ebb://timeline/Mira%20K%C3%B6hl/city")).contents
             await agent.call_tool("forget", {"ids": [id_]})
             (gone,) = (await agent.read_resource(f"ebb://fact/{id_}")).contents
             with pytest.raises(MCPError, match="no fact"):
@@ -260,12 +261,35 @@ def test_a_fact_and_the_profile_of_an_entity_are_resources(modern_doors: Doors, 
             with pytest.raises(MCPError, match="no resource; there are ebb://fact"):
                 await agent.read_resource("ebb://nothing/1")
 
-        assert [one.uri_template for one in templates] == ["ebb://fact/{id}", "ebb://entity/{name}"]
+        addresses = [one.uri_template for one in templates]
+        assert addresses == ["ebb://fact/{id}", "ebb://entity/{name}", "ebb://timeline/{entity}/{key}"]
         assert json.loads(fact.text)["events"][0]["what"] == "stored"
+        assert [one["value"] for one in json.loads(timeline.text)["statements"]] == ["Halle"]
         shown = json.loads(profile.text)
         assert [one["value"] for one in shown["facts"]] == ["Halle"]
         assert [one["to"] for one in shown["relations"]] == [SECRET]
         assert "forgotten" in json.loads(gone.text)["state"]
+
+    anyio.run(talk)
+
+
+def test_a_subject_is_forgotten_after_a_preview_and_restored_by_its_receipt(
+    modern_doors: Doors, namespace: str
+) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            for text in ("Mira sails.", "Mira bakes."):
+                await agent.call_tool("store", {"text": text, "entity": "Mira"})
+            preview = answered(await agent.call_tool("forget", {"entity": "mira"}))
+            assert (preview["matching"], "restore" in preview) == (2, False)
+            assert {one["text"] for one in preview["facts"]} == {"Mira sails.", "Mira bakes."}
+            assert answered(await agent.call_tool("stats", {}))["facts"] == 2
+
+            done = answered(await agent.call_tool("forget", {"entity": "mira", "dry_run": False}))
+            assert done["done"] == 2
+            assert answered(await agent.call_tool("stats", {}))["facts"] == 0
+            assert answered(await agent.call_tool("restore", done["restore"]))["restored"] == 2
+            assert "ids, or any of" in fault(await agent.call_tool("forget", {}))
 
     anyio.run(talk)
 
