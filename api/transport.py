@@ -12,6 +12,7 @@ from celery.exceptions import TaskRevokedError
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
+from ebb import tracing
 from ebb.contract.operation import Operation
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
@@ -129,7 +130,7 @@ class Sender:
         Raises:
             UnavailableError: Redis does not answer.
         """
-        options["headers"] = {SENT_AT: self._sent_at()} | options.get("headers", {})
+        options["headers"] = {SENT_AT: self._sent_at()} | tracing.headers() | options.get("headers", {})
         options |= with_deadline(options, self._clock)
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from celery import Celery
 from celery.signals import celeryd_init, import_modules, setup_logging
+from ebb import tracing
 
 from workers import clock, flower, logs, redaction, transport
 from workers.clock import Clock
@@ -149,6 +150,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task whose message shows monitors no text, and whose deadline goes by Redis' clock."""
+        options["headers"] = (options.get("headers") or {}) | tracing.headers()
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 

@@ -2,11 +2,20 @@
 
 import gc
 import logging
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
-from celery.signals import heartbeat_sent, worker_init, worker_process_shutdown, worker_ready
+from celery.signals import (
+    heartbeat_sent,
+    task_postrun,
+    task_prerun,
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+)
 
+from workers import tracing
 from workers.admin.search_indexes import check_language
 from workers.celery import app
 from workers.coordination import bulk, outbox, signals
@@ -22,6 +31,9 @@ from workers.tasks.decay import prune
 from workers.tasks.task import context
 
 log = logging.getLogger(__name__)
+
+CARRIED = ("traceparent", "tracestate", "baggage")
+"""Headers of a message that say below which span its task is."""
 
 own = {"children": 1}
 """What this worker's main process knows of itself."""
@@ -98,10 +110,42 @@ def _offer_slots(node: str) -> None:
         send_slices()
 
 
+@worker_process_init.connect
+def trace_tasks(**_: Any) -> None:
+    """Have the tasks of a worker's child traced, if that is wanted."""
+    if tracing.start("ebb-worker"):
+        task_prerun.connect(begin_span)
+        task_postrun.connect(end_span)
+
+
+def begin_span(task: Any, **_: Any) -> None:
+    """Begin a task's span, below the one that its message names."""
+    request = task.request
+    named = {name: request.get(name) for name in CARRIED if isinstance(request.get(name), str)}
+    about = {
+        "messaging.system": "celery",
+        "messaging.operation.type": "process",
+        "messaging.message.id": request.id,
+        "messaging.destination.name": (request.delivery_info or {}).get("routing_key"),
+        "ebb.namespace": (request.kwargs or {}).get("namespace"),
+    }
+    request.span = ExitStack()
+    request.span.enter_context(tracing.span(task.name, "CONSUMER", about, named))
+
+
+def end_span(task: Any, retval: Any, **_: Any) -> None:
+    """End a task's span, as failed or tried again where the task raised an error."""
+    span = task.request.get("span")
+    if span is not None:
+        error = retval if isinstance(retval, BaseException) else None
+        span.__exit__(type(error) if error else None, error, None)
+
+
 @worker_process_shutdown.connect
 def close_connections(**_: Any) -> None:
     """Close what a worker's child had opened."""
     close_pools()
+    tracing.stop()
 
 
 def _publish_limits() -> None:

@@ -24,6 +24,7 @@ from api.http.door import Door
 from api.http.limits import BodyLimit
 from api.http.monitoring import Watch
 from api.http.turns import THREADS
+from workers import tracing
 from workers.errors import EbbError
 from workers.settings import Settings
 
@@ -60,8 +61,10 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
 
         app.include_router(openmemory.routes)
         app.state.routes += openmemory.routes.routes
+    tracing.start("ebb-api")
     yield
     door.close()
+    await to_thread.run_sync(tracing.stop)
 
 
 class Api(FastAPI):
@@ -98,6 +101,7 @@ def make_app() -> FastAPI:
         description=DESCRIPTION,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=_open,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # its spans have the query of a URL
         responses=problems.responses(400, 401, 403, 413, 422, 429, 500, 503, 504),
     )
     own.add_middleware(BodyLimit)

@@ -3,8 +3,9 @@
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -16,10 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from api.transport import AWAY
+from workers import tracing
 from workers.coordination import bulk, embedder_pause, outbox, regrets, signals, timings
 from workers.coordination.redis import trouble
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE, age_of
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +51,33 @@ class Watch:
             status = message.get("status", status)
             await send(message)
 
-        try:
-            await self.app(scope, receive, noted)
-        finally:
-            _tell(scope, status, time.perf_counter() - began)
+        with _span(scope) as span:
+            try:
+                await self.app(scope, receive, noted)
+            finally:
+                _tell(scope, status, time.perf_counter() - began)
+                _describe(span, scope, status)
+
+
+def _span(scope: Scope) -> "AbstractContextManager[Span | None]":
+    """Return the span of a request, below the one that its headers name; health checks have none."""
+    if not tracing.is_on() or scope["path"].startswith(NOISE):
+        return nullcontext()
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return tracing.span(scope["method"], "SERVER", {"http.request.method": scope["method"]}, headers)
+
+
+def _describe(span: "Span | None", scope: Scope, status: int) -> None:
+    """Name a request's span by its route, because paths may have entities in them."""
+    if span is not None:
+        route = getattr(scope.get("route"), "path", "none")
+        namespace = getattr(scope.get("state", {}).get("caller"), "namespace", "")
+        span.update_name(f"{scope['method']} {route}")
+        span.set_attributes(
+            {"http.route": route, "http.response.status_code": status, "ebb.namespace": namespace},
+        )
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            tracing.fail(span, str(status))
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("sklearn", "scipy", "psycopg", "workers.celery")
+HEAVY = ("sklearn", "scipy", "psycopg", "workers.celery", "opentelemetry.exporter")
 
 
 @pytest.mark.parametrize("module", ["api.http", "api.client"])
@@ -13,3 +13,11 @@ def test_a_door_loads_neither_model_nor_database(module: str) -> None:
     loaded = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_worker_loads_no_tracing_unless_it_is_wanted() -> None:
+    loaded = "import sys, workers.startup; print('opentelemetry.exporter' in sys.modules)"
+    environment = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
+    command = [sys.executable, "-c", loaded]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "False"

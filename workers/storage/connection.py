@@ -6,7 +6,7 @@ import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -15,6 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from workers import tracing
 from workers.errors import NoConnectionError, SettingsError, UnavailableError
 from workers.storage.lenient import read_leniently
 
@@ -110,6 +111,20 @@ class _Own(psycopg.Connection[TupleRow]):
             if begins:
                 _prepare(self)
             yield begun
+
+
+class _TracedCursor(psycopg.Cursor[Any]):
+    """A cursor whose statements are spans of the current trace."""
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
+        """Run a statement."""
+        with tracing.statement(query):
+            return super().execute(query, *arguments, **options)
+
+    def executemany(self, query: Any, *arguments: Any, **options: Any) -> None:
+        """Run a statement for each of many rows."""
+        with tracing.statement(query):
+            super().executemany(query, *arguments, **options)
 
 
 @contextmanager
@@ -313,6 +328,8 @@ def _configure(db: _Own, settings: Mapping[str, str]) -> None:
         db.prepare_threshold = None  # prepared statements belong to one session
     else:
         _set(db, settings, local=False)
+    if tracing.is_on():
+        db.cursor_factory = _TracedCursor
     read_leniently(db)
     if has_vectors:
         register_vector(db)

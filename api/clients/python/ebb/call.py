@@ -11,6 +11,7 @@ import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from ebb import tracing
 from ebb.contract.operation import Operation, Params
 from ebb.errors import EbbError, LateError, UnavailableError, kind_of
 
@@ -63,7 +64,7 @@ class Call:
             "url": self.path,
             "params": self.params | own,
             "json": self.body,
-            "headers": self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
+            "headers": tracing.headers() | self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
             "timeout": httpx.Timeout(self.seconds + MARGIN_SECONDS, connect=CONNECT_SECONDS, pool=None),
         }
 

@@ -1,0 +1,158 @@
+"""One trace from a caller's span through request and task to SQL, as an OTLP collector on loopback receives it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
+from typing import Any
+
+import pytest
+from ebb import Memory, tracing
+from live_api import serving
+from live_system import LiveSystem, eventually
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import Tracer, TracerProvider
+
+pytestmark = pytest.mark.acceptance
+
+SECRET = "The spare key is under the blue flowerpot"
+
+
+class Collector(ThreadingHTTPServer):
+    """Receives spans over OTLP, protobuf over HTTP."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Receiver)
+        self.received: list[bytes] = []
+
+    def spans(self, trace_id: int) -> list[tuple[str, Span]]:
+        """Return the spans of a trace, each with the service it is of."""
+        requests = [ExportTraceServiceRequest.FromString(one) for one in [*self.received]]
+        return [
+            (resource.resource.attributes[0].value.string_value, span)
+            for resource in chain.from_iterable(request.resource_spans for request in requests)
+            for scope in resource.scope_spans
+            for span in scope.spans
+            if int.from_bytes(span.trace_id) == trace_id
+        ]
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        assert self.path == "/v1/traces"
+        self.server.received.append(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with Collector() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def traced(
+    module_database: str, redis_of_live: str, collector: Collector, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveSystem]:
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+    system = LiveSystem(module_database, redis_of_live, tmp_path_factory.mktemp("traced"), settings)
+    try:
+        system.start("all")
+        yield system
+    finally:
+        system.stop()
+
+
+@pytest.fixture(scope="module")
+def tracer() -> Iterator[Tracer]:
+    provider = TracerProvider(shutdown_on_exit=False)
+    yield provider.get_tracer("tests")
+    provider.shutdown()
+
+
+@contextmanager
+def library(system: LiveSystem, namespace: str) -> Iterator[Memory]:
+    with serving(system) as client, Memory(str(client.base_url), namespace=namespace) as memory:
+        yield memory
+
+
+def named(spans: list[tuple[str, Span]], service: str, start: str) -> list[Span]:
+    return [span for own, span in spans if own == service and span.name.startswith(start)]
+
+
+def traced_as(
+    collector: Collector, tracer: Tracer, act: Callable[[], Any], last: tuple[str, str]
+) -> tuple[bytes, list[tuple[str, Span]]]:
+    """Return the id of a caller's span in which something is done, and its trace once the `last` span is there."""
+    with tracer.start_as_current_span("caller") as caller:
+        act()
+    own = caller.get_span_context()
+    eventually(lambda: named(collector.spans(own.trace_id), *last), f"a span of {last}")
+    return own.span_id.to_bytes(8), collector.spans(own.trace_id)
+
+
+def test_a_recall_is_one_trace_from_the_caller_to_sql(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    with library(traced, namespace) as memory:
+        memory.store(SECRET)
+        caller, spans = traced_as(
+            collector, tracer, lambda: memory.recall("Where is the spare key?"), ("ebb-worker", "memory.recall")
+        )
+    (request,) = named(spans, "ebb-api", "POST /memory/recall")
+    (task,) = named(spans, "ebb-worker", "memory.recall")
+    selects = [one for one in named(spans, "ebb-worker", "SELECT") if one.parent_span_id == task.span_id]
+    assert request.parent_span_id == caller
+    assert task.parent_span_id == request.span_id
+    assert selects
+    assert {"db.system.name", "db.query.text"} <= {one.key for one in selects[0].attributes}
+    assert not any(SECRET.encode() in one or b"Where is the spare key" in one for one in collector.received)
+
+
+def test_a_task_sent_by_name_and_what_it_sends_are_in_the_callers_trace(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    def recall() -> None:
+        arguments = {"query": "Where is the spare key?", "namespace": namespace}
+        result = traced.control.send_task("memory.recall", kwargs=arguments, headers=tracing.headers())
+        assert result.get()["results"]
+
+    with traced.client(namespace) as client:
+        client.store(SECRET)
+    _, spans = traced_as(collector, tracer, recall, ("ebb-worker", "memory.touch"))
+    (task,) = named(spans, "ebb-worker", "memory.recall")
+    (touch,) = named(spans, "ebb-worker", "memory.touch")
+    assert touch.parent_span_id == task.span_id
+
+
+def test_a_failed_task_names_its_error_and_quotes_nothing(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    def fail() -> None:
+        arguments = {"text": SECRET, "tags": [SECRET * 20], "namespace": namespace}
+        result = traced.control.send_task("memory.store", kwargs=arguments, headers=tracing.headers())
+        with pytest.raises(Exception, match="tags"):
+            result.get()
+
+    _, spans = traced_as(collector, tracer, fail, ("ebb-worker", "memory.store"))
+    (task,) = named(spans, "ebb-worker", "memory.store")
+    assert task.status.code == Status.STATUS_CODE_ERROR
+    assert {one.key: one.value.string_value for one in task.attributes}["error.type"] == "InvalidInputError"
+    assert not any(SECRET.encode() in one for one in collector.received)

@@ -1,0 +1,115 @@
+"""Traces by OpenTelemetry: spans of requests, tasks and statements, with names, ids and times, but no texts.
+
+The standard variables set everything: `OTEL_EXPORTER_OTLP_ENDPOINT` turns it on; before, no exporter is imported.
+Instrumentation by other packages is not used, because it records messages of errors and queries of URLs, which may
+quote a fact. For the same reason the provider is not set globally, where other packages would find it.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from workers.threads import within
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
+
+log = logging.getLogger(__name__)
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+STOP_SECONDS = 2.0
+
+Kind = Literal["SERVER", "CLIENT", "CONSUMER"]
+
+_own: dict[str, "TracerProvider"] = {}
+"""The provider of this process while it traces."""
+
+
+def start(service: str) -> bool:
+    """Begin to trace if a collector is set; return whether it is. Spans name `service` unless OTEL_SERVICE_NAME does.
+
+    The provider has a thread, so a process calls this after it has forked.
+    """
+    off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or os.environ.get("OTEL_TRACES_EXPORTER") == "none"
+    if off or not any(os.environ.get(name) for name in ENDPOINTS):
+        return False
+    try:
+        _own["provider"] = _provider(service)
+    except ImportError:
+        log.warning("%s is set, but nothing is traced without the extra: install ebb-server[otel]", ENDPOINTS[1])
+    return bool(_own)
+
+
+def _provider(service: str) -> "TracerProvider":
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - only if wanted
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    resource = Resource({"service.name": service}).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+def stop() -> None:
+    """Send what has not been sent, and end tracing; a collector that is away delays no end of a process."""
+    if _own:
+        with suppress(TimeoutError):
+            within(STOP_SECONDS, _own.pop("provider").shutdown)
+
+
+def is_on() -> bool:
+    """Return whether this process traces."""
+    return bool(_own)
+
+
+@contextmanager
+def span(
+    name: str, kind: Kind, attributes: Mapping[str, Any], carrier: Mapping[str, str] | None = None
+) -> Iterator["Span | None"]:
+    """Give the span of the block, below the one that the `carrier` names or else the current one; None if it is off.
+
+    Of an error the span has the class alone.
+    """
+    provider = _own.get("provider")
+    if provider is None:
+        yield None
+        return
+    from opentelemetry.propagate import extract  # noqa: PLC0415
+    from opentelemetry.trace import SpanKind  # noqa: PLC0415
+
+    with provider.get_tracer("ebb").start_as_current_span(
+        name,
+        extract(carrier) if carrier else None,
+        SpanKind[kind],
+        {key: value for key, value in attributes.items() if value is not None},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as own:
+        try:
+            yield own
+        except BaseException as error:
+            fail(own, type(error).__qualname__)
+            raise
+
+
+def fail(own: "Span", kind: str) -> None:
+    """Mark a span as failed by an error of this kind."""
+    from opentelemetry.trace import StatusCode  # noqa: PLC0415
+
+    own.set_attribute("error.type", kind)
+    own.set_status(StatusCode.ERROR)
+
+
+@contextmanager
+def statement(query: Any) -> Iterator[None]:
+    """Trace a statement, without its values; within a pipeline, the time of sending it."""
+    text = " ".join(query.split()) if isinstance(query, str) else ""
+    name = text.partition(" ")[0].upper() or "SQL"
+    with span(name, "CLIENT", {"db.system.name": "postgresql", "db.operation.name": name, "db.query.text": text}):
+        yield
