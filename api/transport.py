@@ -22,7 +22,7 @@ from api.older_workers import refusal
 from workers import redaction
 from workers.clock import Clock, with_deadline
 from workers.coordination import idempotency, outbox, shares
-from workers.coordination.redis import RefusedError, own_keys, refused, trouble
+from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
 from workers.queues import SENT_AT, configuration
@@ -215,11 +215,11 @@ class Sender:
         except (*AWAY, ResponseError, RuntimeError) as error:
             # kombu wraps what Redis answered; by a RuntimeError Celery gives up reconnecting to the results
             cause = (error.__cause__ or error) if isinstance(error, OperationalError | RuntimeError) else error
-            if refused(cause):
-                raise RefusedError(trouble(cause)) from None
+            if is_refusal(cause):
+                raise RefusedError(explain(cause)) from None
             if not isinstance(error, AWAY) and not isinstance(cause, AWAY):
                 raise
-            raise UnavailableError(trouble(cause)) from None
+            raise UnavailableError(explain(cause)) from None
 
     def clock(self) -> str:
         """Return the present instant by Redis' clock, as tasks take it: that of this machine may be wrong.

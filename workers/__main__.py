@@ -1,7 +1,6 @@
-"""Start one process of the system by a command of Celery: `python -P -m workers worker|beat|flower OPTIONS`.
+"""Start one process by a command of Celery: `python -P -m workers worker|beat|flower OPTIONS`.
 
-The program `celery` would load the commands of every plugin into each process, and look for modules in the current
-folder before anywhere else.
+The program `celery` would load the commands of every plugin into each process, and search the current folder first.
 """
 
 import sys
@@ -14,13 +13,13 @@ COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat", "flower": 
 
 
 def main(name: str, options: list[str]) -> None:
-    """Become a worker, beat or Flower; only a worker loads tasks."""
+    """Run a worker, beat or Flower; only a worker loads tasks."""
     command: click.Command = getattr(import_module(COMMANDS[name]), name)
     celery = import_module("workers.celery")
     app, settings = celery.app, celery.settings
     if name == "worker":
         for module in app.conf.imports:
-            import_module(module)  # Celery itself would look into the current folder first
+            import_module(module)  # Celery itself would search the current folder first
     else:
         app.conf.imports = ()
     quiet = settings.log_format == "json"

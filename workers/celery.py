@@ -1,4 +1,4 @@
-"""The Celery app, its queues and the beat schedule, for `ebb worker`, `ebb beat` and `ebb flower`."""
+"""The Celery app, its configuration and beat schedule, for `ebb worker`, `ebb beat` and `ebb flower`."""
 
 import os
 from datetime import timedelta
@@ -19,29 +19,29 @@ from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
 
-# A child process is one core's worth of work: numeric libraries that spread out would slow all of them down, and a
-# model that is loaded before the fork must have no threads.
+# One core per child process: multithreaded numeric libraries would slow all of them down, and a model loaded before the
+# fork must have no threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 PRUNE_SECONDS = 3_600.0
-"""Between two prunes; like the lifetimes themselves no setting."""
+"""Interval between prunes; like the lifetimes, not a setting."""
 
 
 CLEAN_SECONDS = 3_600.0
-"""Within this what was erased is out of the database's pages and indexes as well; also no setting."""
+"""Erased rows are out of the database's pages and indexes after this; not a setting either."""
 
 
 SCHEDULED = {"scheduled": True, "everywhere": True}
-"""What beat sends concerns every namespace."""
+"""Arguments of tasks sent by beat, for every namespace."""
 
 MISSED_SECONDS = 600
-"""What should have begun at an hour that is longer past waits for its next one."""
+"""Scheduled tasks missed by more than this wait for their next time."""
 
 
 def worker_configuration(settings: Settings) -> dict[str, Any]:
-    """Return what workers and beat add to the shared configuration."""
+    """Return the configuration of workers and beat, beyond the shared one."""
     return {
         "imports": (
             "workers.tasks.store",
@@ -85,7 +85,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
 
 
 def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what beat sends, and how often; a message that waited longer than its period is dropped."""
+    """Return the beat schedule; messages that wait longer than their period expire."""
     entries = {
         "decay.plan": (settings.decay_interval_minutes * 60, SCHEDULED),
         "decay.prune": (PRUNE_SECONDS, SCHEDULED),
@@ -116,7 +116,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what beat sends by the clock of `EBB_TIMEZONE`; readers compute weights themselves and wait for none."""
+    """Return the schedule in `EBB_TIMEZONE`; readers compute weights themselves and do not depend on it."""
     entry = {
         "task": "relations.decay",
         "kwargs": {"everywhere": True, "scheduled": True},
@@ -138,18 +138,18 @@ def _load_settings() -> Settings:
 
 
 class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
-    """Celery with a beat and a worker of our own, each loaded by its own process alone."""
+    """Celery with Ebb's own worker and beat, each loaded only by its own process."""
 
     @cached_property
-    def Beat(self) -> Any:  # noqa: N802 - as Celery calls it
-        return self.subclass_with_self("workers.beat:Beat")
+    def Beat(self) -> Any:  # noqa: N802 - Celery's name
+        return self.subclass_with_self("workers.shutdown:Beat")
 
     @cached_property
-    def Worker(self) -> Any:  # noqa: N802 - as Celery calls it
-        return self.subclass_with_self("workers.worker:Worker")
+    def Worker(self) -> Any:  # noqa: N802 - Celery's name
+        return self.subclass_with_self("workers.shutdown:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task whose message shows monitors no text, and whose deadline goes by Redis' clock."""
+        """Send a task with redacted argument texts for monitors, and with a deadline by Redis' clock."""
         options["headers"] = (options.get("headers") or {}) | tracing.headers()
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
@@ -175,7 +175,7 @@ def _log(**_: Any) -> None:
 
 @import_modules.connect
 def _log_from_the_start(**_: Any) -> None:
-    """Have workers, beat and Flower write JSON before they set up logs, too, where that is wanted."""
+    """Make workers, beat and Flower log as JSON before they set up logging, if configured."""
     command = click.get_current_context(silent=True)
     if settings.log_format == "json" and command is not None and command.info_name in ("worker", "beat", "flower"):
         logs.configure(settings)
@@ -183,7 +183,7 @@ def _log_from_the_start(**_: Any) -> None:
 
 @celeryd_init.connect
 def _show_no_banner(instance: Any, **_: Any) -> None:
-    """Have a worker write no banner where lines of JSON are wanted; beat is asked for that by `--quiet` alone."""
+    """Suppress the worker's banner for JSON logs; for beat, `--quiet` is enough."""
     if settings.log_format == "json":
         from celery.apps import worker  # noqa: PLC0415 - only a worker has loaded it
 

@@ -1,4 +1,4 @@
-"""What every verb works with: the settings, the embedder, and the servers; one of it in each process."""
+"""The context of all verbs: settings, embedder and servers; one per process."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Context:
-    """Settings with what they lead to, made at first use: a process that needs no embedder loads none."""
+    """Settings and what is created from them on first use: a process that needs no embedder loads none."""
 
     settings: Settings
 
     @property
     def database_url(self) -> str:
-        """Return the address of PostgreSQL."""
+        """Return the URL of PostgreSQL, or of PgBouncer in front of it."""
         return self.settings.database_url
 
     @property
     def direct_database_url(self) -> str:
-        """Return the address of PostgreSQL itself, for what needs a session of its own."""
+        """Return the URL of PostgreSQL itself, for work that needs a session of its own."""
         return self.settings.direct_database_url or self.settings.database_url
 
     @cached_property
@@ -45,7 +45,7 @@ class Context:
         return Clock(lambda: server.read_clock(self.settings.database_url))
 
     def now(self) -> datetime:
-        """Return the present instant by the database's clock; called where a task or command begins.
+        """Return the current time by the database's clock; called at the start of a task or command.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -57,16 +57,16 @@ class Context:
         return Clock(lambda: redis_clock(self.redis))
 
     def seconds(self) -> float:
-        """Return epoch seconds by Redis' clock, which dates what processes share."""
+        """Return epoch seconds by Redis' clock, used for what processes share."""
         return self._redis_clock.now().timestamp()
 
     @cached_property
     def embedder(self) -> "Embedder":
         """Return the embedder of the settings, or the database's own if they name none.
 
-        One that asks a server is given a pause when that does not answer.
+        One that calls a server is paused when the server does not answer.
         """
-        from workers.embedding import make_embedder  # noqa: PLC0415 - not before vectors are needed
+        from workers.embedding import make_embedder  # noqa: PLC0415 - loaded only when vectors are needed
         from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
         embedder = make_embedder(self.settings, None if self.settings.embedder else self._stored_embedder())
@@ -81,7 +81,7 @@ class Context:
 
     @cached_property
     def queries(self) -> "Queries":
-        """Return the vectors of this process's recent queries."""
+        """Return the cache of query vectors."""
         from workers.embedding.wrappers import Queries  # noqa: PLC0415
 
         return Queries(self.embedder)
@@ -89,7 +89,7 @@ class Context:
     @cached_property
     def chat(self) -> "Chat":
         """Return the LLM of the settings."""
-        from workers.llm import make_chat  # noqa: PLC0415 - not before an LLM is asked
+        from workers.llm import make_chat  # noqa: PLC0415 - loaded only when an LLM is used
 
         return make_chat(self.settings)
 
@@ -100,14 +100,14 @@ class Context:
 
     @cached_property
     def hygiene(self) -> Hygiene:
-        """Return the numbers of hygiene in namespaces that have no settings of their own."""
+        """Return the hygiene parameters of namespaces without settings of their own."""
         return numbers(effective(self.settings.hygiene_defaults, {}))
 
     @cached_property
     def rules(self) -> FadingRules:
-        """Return how facts fade: the documented curve with what the operator chose for namespaces without choice.
+        """Return the decay rules of namespaces without settings of their own.
 
-        The dimensions are the database's, so that a process that only decays loads no embedder.
+        The dimensions come from the database, so a process that only decays loads no embedder.
         """
         with transaction(self.database_url) as db:
             stored = vectors.embedder(db)
@@ -124,7 +124,7 @@ class Context:
         )
 
     def close(self) -> None:
-        """Let go of what a fork must not inherit: connections to the database and to the endpoints of models."""
+        """Close what a fork must not inherit: connections to the database and to model endpoints."""
         close_pools()
         for name in ("embedder", "chat"):
             close = getattr(self.__dict__.get(name), "close", None)

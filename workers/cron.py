@@ -1,4 +1,4 @@
-"""Standard cron schedules, which say two things otherwise than Celery: 7 is Sunday, and either of two days suffices."""
+"""Standard cron schedules for Celery, with 7 as Sunday and with day of month and weekday as alternatives."""
 
 from celery.schedules import crontab
 
@@ -6,14 +6,14 @@ SUNDAY = 7
 
 
 def crontabs(given: str) -> list[crontab]:
-    """Return schedules of Celery that together are due when a cron schedule of five fields is.
+    """Return Celery schedules that together are due when a cron schedule of five fields is.
 
-    Where both the day of the month and the weekday are limited, cron runs on each day that fits one of them: that takes
-    two schedules.
+    If both the day of the month and the weekday are limited, cron runs on days that match either: that takes two
+    schedules.
 
     Raises:
-        ValueError: it has not five fields, or no such time.
-        ParseException: a field cannot be read.
+        ValueError: it does not have five fields, or a value is out of range.
+        ParseException: a field cannot be parsed.
     """
     fields = given.split()
     if len(fields) != len(("minute", "hour", "day", "month", "weekday")):
@@ -28,7 +28,7 @@ def crontabs(given: str) -> list[crontab]:
 
 
 def _from_sunday(weekdays: str) -> str:
-    """Return weekdays without 7, which Celery does not know."""
+    """Return weekdays without 7, which Celery does not accept."""
     return ",".join(_part(one) for one in weekdays.split(","))
 
 

@@ -1,8 +1,8 @@
-"""Documents: what a Markdown file says is kept as facts, one a chunk, for as long as the file says it.
+"""Documents: the chunks of Markdown files as facts, kept as long as the file contains them.
 
-A file is the original of its chunks. So they have no lifetime and leave no tombstones: what is no longer in the file is
-erased at once, and comes back when the file says it again. A chunk's id follows from its words and where they stand, so
-reading a file again changes nothing, and of a changed file only the changed chunks are embedded.
+The file is the original, so chunks have no lifetime and leave no tombstones: those no longer in the file are erased at
+once, and return when the file contains them again. A chunk's id follows from its text and place, so indexing a file
+again changes nothing, and of a changed file only the changed chunks are embedded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,11 +25,11 @@ from workers.validation.facts import own_words
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0
-"""Lock TTL: longer than the task may take, shorter than the retries of another one."""
+"""Lock TTL: longer than the task may take, shorter than its retry window."""
 
 
 def known(context: Context, asked: ListDocuments) -> Documents:
-    """Return what was last read of the files of a folder."""
+    """Return the indexed files of a folder."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         found = [] if tenant is None else documents.known(db, tenant.id, asked.name)
@@ -39,13 +39,13 @@ def known(context: Context, asked: ListDocuments) -> Documents:
 
 
 def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
-    """Keep a document's chunks and no others of its path; repeating it changes nothing.
+    """Store a document's chunks and erase others of its path; a repeat changes nothing.
 
-    What was forgotten on request stays so, as long as the file says it in the same words.
+    Chunks forgotten on request stay forgotten as long as the file contains the same text.
 
     Raises:
         InvalidInputError: a chunk is too long.
-        UnavailableError: the database does not answer, or another caller indexes the file; try again.
+        UnavailableError: the database does not answer, or another caller is indexing the file; try again.
     """
     chunks = _own_chunks(asked, context.settings.max_text)
     with _alone(context, asked.namespace, asked.path):
@@ -60,7 +60,7 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
 
 
 def remove(context: Context, asked: Unindex) -> Unindexed:
-    """Erase all chunks of files that do not exist any more; return how many there were."""
+    """Erase all chunks of files that no longer exist; return their number."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
@@ -71,7 +71,7 @@ def remove(context: Context, asked: Unindex) -> Unindexed:
 
 
 def _own_chunks(asked: Index, max_text: int) -> list[Chunk]:
-    """Return the chunks without recalled context, as far as any words are left."""
+    """Return the chunks without injected memory blocks, unless they are empty."""
     own = [Chunk(one.section, own_words(one.text, "chunks.text", max_text)) for one in asked.chunks]
     return [one for one in own if one.text]
 
@@ -84,7 +84,7 @@ def _fact(namespace: str, path: str, chunk: Chunk) -> NewFact:
 def _settle(
     context: Context, tenant: int, asked: Index, stored: Sequence[Stored | InvalidInputError], read_at: datetime
 ) -> Indexed:
-    """Erase what the document no longer says, and note that it was read."""
+    """Erase chunks that are no longer in the document, and record when it was read."""
     refused = [answer for answer in stored if isinstance(answer, InvalidInputError)]
     if refused:
         raise refused[0]

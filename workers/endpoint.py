@@ -1,4 +1,4 @@
-"""One request to an OpenAI-compatible server: time limits, retries, and errors that say what to do."""
+"""HTTP client for OpenAI-compatible servers: time limits, retries, and errors with advice."""
 
 import json
 import time
@@ -25,14 +25,14 @@ from workers.errors import EbbError, SettingsError
 
 ATTEMPTS = 5
 BUDGET_SECONDS = 20.0
-"""For all attempts and pauses together, so that a task with one request ends well before its own limit."""
+"""Limit for all attempts and pauses of a request, well below a task's own time limit."""
 
 RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 REFUSES_ALL = {
     HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND,
     HTTPStatus.TOO_MANY_REQUESTS,
 }  # fmt: skip
-"""What is wrong then is not the text that was sent."""
+"""Status codes that concern every request, not the text that was sent."""
 
 ADVICE: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check {settings}_KEY, or OPENAI_API_KEY where that is not set.",
@@ -41,18 +41,18 @@ ADVICE: dict[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "Its rate limit or quota is used up: wait, or raise the limit.",
 }
 EXCERPT = 200
-"""Characters of a server's answer in a message."""
+"""Characters of a server's answer quoted in a message."""
 
 _backoff = wait_exponential(multiplier=0.5, max=8) + wait_random(0, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a server is asked for: its path, how the settings about it begin, and what its failures are called.
+    """A service of a server: its path, the prefix of its settings, and its error classes.
 
-    `when_slow` says what to do about an answer that takes too long, `advice` what to do about a status of its own.
-    `away` makes the error of a server that would fail at every other request too, from its message and the seconds that
-    the server asked to wait; without it that is a `failure` like any other.
+    `when_slow` is the advice on timeouts, `advice` that on status codes of its own. `away` makes the error of a server
+    that would fail every request, from the message and the seconds that the server asked to wait; by default it is
+    `failure`.
     """
 
     path: str
@@ -63,11 +63,11 @@ class Service:
     away: Callable[[str, float | None], EbbError] | None = None
 
     def unavailable(self, message: str, retry_after: float | None = None) -> EbbError:
-        """Return the error of a server that would fail at every other request too."""
+        """Return the error of a server that would fail every other request too."""
         return self.failure(message) if self.away is None else self.away(message, retry_after)
 
     def advise(self, status: int) -> str:
-        """Return what to do about an answer with that status."""
+        """Return the advice on an answer with that status."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return "The server itself fails: see its log or status page."
         advice = {**ADVICE, **self.advice}
@@ -75,7 +75,7 @@ class Service:
 
 
 class TransientError(EbbError):
-    """A failure that another attempt may heal, with the seconds that the server asked to wait."""
+    """A failure that a retry may solve, with the seconds that the server asked to wait."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -85,8 +85,8 @@ class TransientError(EbbError):
 class Endpoint:
     """One service of one server; owns its connections and may be shared by threads.
 
-    One attempt takes at most `timeout` seconds. All together take at most `BUDGET_SECONDS`, or one `timeout`
-    where that is longer; a pause that would pass the end is not begun.
+    One attempt takes at most `timeout` seconds, all together at most `BUDGET_SECONDS` or one `timeout`, whichever is
+    longer. A pause that would exceed this is not started.
     """
 
     def __init__(self, service: Service, url: str, key: str, timeout: float, sleep: Callable[[float], None]) -> None:
@@ -102,12 +102,12 @@ class Endpoint:
         return str(self._url.copy_with(userinfo=b"", query=None))
 
     def post(self, payload: Mapping[str, Any], seconds: float | None = None, *, attempts: int = ATTEMPTS) -> bytes:
-        """Return the body of the server's answer, within so many seconds if the caller has no more.
+        """Return the body of the server's answer, within `seconds` if given.
 
-        The time limit holds for reading and connecting each, so an attempt can take longer; see `workers.threads`.
+        The time limit applies to reading and connecting separately, so an attempt can take longer.
 
         Raises:
-            EbbError: the service's own failure: it refused, or every attempt failed.
+            EbbError: the service's own error: the server refused, or every attempt failed.
         """
         budget = self._budget if seconds is None else min(seconds, self._budget)
         deadline = time.monotonic() + budget
@@ -125,7 +125,7 @@ class Endpoint:
             raise self._service.unavailable(f"{error} Attempts: {made}.", error.retry_after) from None
 
     def excerpt(self, text: str) -> str:
-        """Return the beginning of a server's words on one line, never with the key."""
+        """Return the start of a server's answer on one line, without the key."""
         line = " ".join(text.split())
         if self._key:
             line = line.replace(self._key, "***")
@@ -141,7 +141,7 @@ class Endpoint:
         return httpx2.Client(headers=headers)
 
     def _attempt(self, payload: Mapping[str, Any], deadline: float) -> bytes:
-        # The next attempt may begin at the very end of the budget, and a socket needs more than 0 seconds.
+        # An attempt may start at the very end of the budget, and a socket timeout must be above 0.
         seconds = max(min(self._timeout, deadline - time.monotonic()), 0.001)
         try:
             return self._exchange(payload, seconds)
@@ -159,7 +159,7 @@ class Endpoint:
         end = time.monotonic() + seconds
         body = bytearray()
         with self._client.stream("POST", self._url, json=payload, timeout=seconds) as response:
-            # The client's timeout is for each read; a body that drips in must end as well.
+            # The client's timeout is per read; a body that arrives slowly must end as well.
             for chunk in response.iter_bytes():
                 body += chunk
                 if time.monotonic() > end:
@@ -170,7 +170,7 @@ class Endpoint:
 
     def _refusal(self, response: httpx2.Response, body: str) -> EbbError:
         status = response.status_code
-        # An answer about a key may quote part of it.
+        # An answer about the key may quote part of it.
         about_key = status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
         said = "" if about_key else f": {self.excerpt(_error_message(body))}"
         message = f"{self} answered {status} {response.reason_phrase}{said}. {self._service.advise(status)}"
@@ -182,19 +182,19 @@ class Endpoint:
 
 
 def _may_heal(status: int, body: str) -> bool:
-    """Tell whether to try again; an account without credit answers 429 for ever."""
+    """Return whether a retry may help; an account without credit answers 429 permanently."""
     return (status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR) and "insufficient_quota" not in body
 
 
 def _pause(state: RetryCallState) -> float:
-    """Return the seconds until the next attempt: what the server asked for, else longer each time."""
+    """Return the seconds until the next attempt: as the server asked, else exponential backoff."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, TransientError) else None
     return _backoff(state) if asked is None else asked
 
 
 def _retry_after(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, as a number or as a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a Retry-After header, a number or a date (RFC 9110, 10.2.3)."""
     try:
         seconds = float(header)
     except ValueError:
@@ -206,7 +206,7 @@ def _retry_after(header: str) -> float | None:
 
 
 def _error_message(body: str) -> str:
-    """Return the `error.message` that the API puts into an error, or all of another answer."""
+    """Return the `error.message` of an API error, or the whole body."""
     try:
         return str(cast("Any", json.loads(body))["error"]["message"])
     except (ValueError, LookupError, TypeError):

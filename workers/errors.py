@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the domain. Each message says what is wrong, what was given, what to do."""
+"""Errors of the domain. Each message says what is wrong, what was given, and what to do."""
 
 from ebb.errors import (
     BusyError,
@@ -28,13 +28,13 @@ class SettingsError(EbbError):
 
 
 class EmbeddingError(EbbError):
-    """The embedder gave no usable vectors: away, over its limit, or answering something else."""
+    """The embedder returned no usable vectors."""
 
 
 class EmbedderAwayError(EmbeddingError):
-    """The embedder does not answer, or refuses every request, so another text would fail as well.
+    """The embedder does not answer or refuses every request, so other texts would fail as well.
 
-    `retry_after` is how many seconds the server asked to wait, if it did.
+    `retry_after` is the number of seconds that the server asked to wait, if any.
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -43,36 +43,36 @@ class EmbedderAwayError(EmbeddingError):
 
 
 class EmbedderPausedError(EmbeddingError):
-    """The embedder failed a moment ago and is not asked again until the pause is over."""
+    """The embedder failed recently and is not called until the pause is over."""
 
 
 class JudgementError(EbbError):
-    """The LLM gave no judgement: away, too slow, over its limit, or refusing."""
+    """The LLM gave no answer: not reachable, too slow, over its limit, or refusing."""
 
 
 class UnusableJudgementError(JudgementError):
-    """The LLM answered, but with nothing that can be used."""
+    """The LLM's answer cannot be used."""
 
 
 class EmbedderMismatchError(EbbError):
-    """The database holds the vectors of another embedder than the one that is configured."""
+    """The database holds vectors of another embedder than the configured one."""
 
 
 class LanguageMismatchError(EbbError):
-    """The database's words are stemmed in another language than the one that is configured."""
+    """The database's words are stemmed in another language than the configured one."""
 
 
 class SchemaError(EbbError):
-    """The database cannot be brought to the schema that this version needs."""
+    """The database cannot be migrated to the schema of this version."""
 
 
 class DamagedError(EbbError):
-    """Rows of facts are missing, and what was asked for would silently lack these facts."""
+    """Rows of facts are missing, so the answer would lack these facts."""
 
 
 class NoConnectionError(UnavailableError):
-    """PostgreSQL, or the process's share of it, has no connection free; others hold all of them."""
+    """PostgreSQL, or the process's pool, has no free connection."""
 
 
 class SystemStateError(EbbError):
-    """`ebb up` or `ebb down` met a home in a state that it must not change."""
+    """`ebb up` or `ebb down` found a home in a state that it must not change."""

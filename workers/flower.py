@@ -1,6 +1,7 @@
-"""Flower can stop workers and shows who uses which namespace: it asks for a password, and answers to its own name only.
+"""Flower with access control: it requires a password, and answers only to its own host names.
 
-It is started by Celery's own command, which loads this module with the app; what was given there is checked here.
+Flower can stop workers and shows who uses which namespace. It is started by Celery's command, which loads this module
+with the app.
 """
 
 import sys
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
     from tornado.httputil import HTTPServerRequest
 
 RESULTS = ("/api/task/result/", "/api/task/apply/")
-"""Routes that would answer with what tasks returned."""
+"""Routes that would return task results."""
 
 
 @import_modules.connect  # type: ignore[untyped-decorator]  # Celery comes without types
 def require_password(**_: Any) -> None:
-    """End a Flower that would listen at a port without authentication."""
+    """Exit if Flower would listen on a port without authentication."""
     command = click.get_current_context(silent=True)
     if command is None or command.info_name != "flower":
         return
-    from tornado.options import options  # noqa: PLC0415 - workers do without
+    from tornado.options import options  # noqa: PLC0415 - workers do not need it
 
     if not (options.unix_socket or options.basic_auth or options.auth):
         raise SystemExit(
@@ -35,16 +36,16 @@ def require_password(**_: Any) -> None:
 
 
 def guard(flower_url: str) -> None:
-    """Have Flower's command, where it is loaded, start a Flower that refuses foreign names and shows no results."""
+    """Make the loaded command of Flower reject foreign host names and show no results."""
     command: Any = sys.modules.get("flower.command")
     if command is not None:
         command.Flower = _guarded(command.Flower, urlsplit(flower_url).hostname)
 
 
 def is_own_host(host: str, own: str | None) -> bool:
-    """Return whether a Host header names this Flower: by an address, as localhost, or by the name that people use.
+    """Return whether a Host header names this Flower: an address, localhost, or its configured name.
 
-    A page from elsewhere can have its own name lead to this machine (DNS rebinding), but not an address.
+    A foreign page can resolve its own name to this machine (DNS rebinding), but not an address.
     """
     name = host.strip("[]").lower()
     if name == "localhost" or (own is not None and name == own.lower()):
@@ -56,7 +57,7 @@ def is_own_host(host: str, own: str | None) -> bool:
 
 
 def _guarded(original: Any, own: str | None) -> Any:
-    from tornado.web import RequestHandler  # noqa: PLC0415 - workers do without
+    from tornado.web import RequestHandler  # noqa: PLC0415 - workers do not need it
 
     class Refused(RequestHandler):
         """Answers 403 to every method."""
@@ -69,7 +70,7 @@ def _guarded(original: Any, own: str | None) -> Any:
             self.finish(f"{self.why}\n")
 
     class Guarded(original):  # type: ignore[misc]
-        """Flower behind a look at each request's Host and path."""
+        """Flower that checks the Host and path of each request."""
 
         def find_handler(self, request: "HTTPServerRequest", **options: Any) -> Any:
             why = _fault(request, own)

@@ -1,4 +1,4 @@
-"""The two graphs: links between facts, set by callers or found by similarity, and relations between entities."""
+"""The two graphs: links between facts, and relations between entities."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -38,24 +38,24 @@ from workers.storage.runs import Counters
 from workers.validation import cursors
 
 NEAREST = 10
-"""How many of the nearest signatures are compared by their vectors."""
+"""Number of nearest signatures whose vectors are compared."""
 
 MOST_FOUND = 3
-"""How many links of a fact are found by similarity."""
+"""Links of a fact that are found by similarity."""
 
 SHOWN = 120
 """Characters of a neighbour's text."""
 
 BATCH = 5_000
-"""Relations in one transaction of a pass."""
+"""Relations per transaction of a pass."""
 
 MOST_PREVIEWED = 1_000
-"""How many relations a dry run names."""
+"""Relations listed by a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The id of a pass, whether beat sent it, and how long it worked."""
+    """A pass: its id, whether beat sent it, and its working time."""
 
     id: UUID
     scheduled: bool
@@ -71,7 +71,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
     A link of type SUPERSEDES only records the relation; storing with `supersedes` also ends the older fact.
 
     Raises:
-        InvalidInputError: a fact is not there or is forgotten, or both are the same; nothing was linked.
+        InvalidInputError: a fact is missing or forgotten, or both are the same; nothing was linked.
     """
     ends = {"source": asked.source, "target": asked.target}
     if asked.source == asked.target:
@@ -82,14 +82,14 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
         for name, id_ in ends.items():
             if tenant is None or id_ not in there:
                 raise NotFoundError(f"{name}: no live fact {id_} is in namespace {asked.namespace!r}; see `recall`.")
-        assert tenant is not None  # noqa: S101 - or else both facts would be missing
+        assert tenant is not None  # noqa: S101 - otherwise both facts are missing
         (id_,) = links.add(db, tenant.id, [(asked.source, asked.target)], asked.type, [asked.strength], now)
         activity.weigh(db, tenant.id, list(ends.values()))
     return Linked(id=id_, **ends, type=asked.type, strength=asked.strength)
 
 
 def unlink(context: Context, asked: Unlink) -> Removed:
-    """Remove the link of a type between two facts, or all of them; return how many there were."""
+    """Remove the link of a type between two facts, or all of them; return their number."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         removed = 0 if tenant is None else links.remove(db, tenant.id, asked.source, asked.target, asked.type)
@@ -101,8 +101,8 @@ def unlink(context: Context, asked: Unlink) -> Removed:
 def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int:
     """Link a fact with up to three live ones that are more similar than `EBB_AUTO_LINK_MIN_SCORE`.
 
-    The score is 1 / (1 + d), as in OpenMemory, and becomes the link's strength. A fact that has such links already
-    gets no more than three in all, so a repeat adds nothing; a fact without vector gets none. Return how many are new.
+    The score is 1 / (1 + d), as in OpenMemory, and becomes the link's strength. A fact never gets more than three such
+    links, so a repeat adds nothing; a fact without vector gets none. Return the number of new links.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -126,7 +126,7 @@ def _vector(db: Connection, tenant: int, fact: UUID) -> Vectors | None:
 def _similar(
     context: Context, db: Connection, tenant: int, fact: UUID, own: Vectors, now: datetime
 ) -> dict[UUID, float]:
-    """Return the live facts nearest to a (dims,) vector with their scores, best first, if these are enough."""
+    """Return the live facts nearest to a (dims,) vector with their scores, best first, above the minimum score."""
     near = signatures.nearest(db, tenant, signature.encode(own[None, :])[0], NEAREST + 1)
     others = [id_ for id_ in near if id_ != fact]
     rows = candidates.weigh(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
@@ -138,9 +138,9 @@ def _similar(
 
 
 def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: datetime) -> dict[str, Any]:
-    """Return up to `most` facts that one is linked with, by the strongest links, and all links among them.
+    """Return up to `most` facts that one is linked with, by strongest links, and all links among them.
 
-    What it took the place of, and what took its place, counts as linked with it. Forgotten facts are not there.
+    The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
     """
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -164,19 +164,19 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
 
 
 def _plain(link: Any) -> dict[str, Any]:
-    """Return a link without when it was made, with its ids as text."""
+    """Return a link as JSON, without its creation time."""
     said = {name: value for name, value in asdict(link).items() if name != "created_at"}
     return {name: str(value) if isinstance(value, UUID) else value for name, value in said.items()}
 
 
 def relate(context: Context, asked: Relate, now: datetime) -> Edge:
-    """Observe a relation: its weight is set again, to 1 unless another is given; return it as it is now.
+    """Observe a relation: set its weight, to 1 unless given; return its current state.
 
-    A pinned one stays pinned unless `pinned` is false, and keeps its weight unless one is given. An observation that is
+    A pinned relation stays pinned unless `pinned` is false, and keeps its weight unless one is given. An observation
     older than the last one changes nothing.
 
     Raises:
-        InvalidInputError: both entities are the same but for their case, or the observation lies ahead.
+        InvalidInputError: both entities are equal ignoring case, or the observation is in the future.
     """
     if asked.source.lower() == asked.target.lower():
         raise InvalidInputError(f"target: {show(asked.target)} is the entity itself; give two different ones.")
@@ -192,7 +192,7 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
 
 
 def unrelate(context: Context, asked: Unrelate) -> Removed:
-    """Remove a relation for good, because its owner asks for it; return how many there were, one or none."""
+    """Remove a relation on request; return the number removed, 0 or 1."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         removed = tenant is not None and table.remove(db, tenant.id, asked.source, asked.target, asked.type)
@@ -200,9 +200,9 @@ def unrelate(context: Context, asked: Unrelate) -> Removed:
 
 
 def relations(context: Context, asked: ListRelations, now: datetime) -> Relations:
-    """Return relations with their weights at `now`, strongest first; later pages weigh as of the first one.
+    """Return relations with their weights at `now`, strongest first; later pages use the instant of the first.
 
-    If `decayed` is null they are all, and each says whether it is below the minimum.
+    If `decayed` is null, all are returned, each with whether it is below the minimum.
 
     Raises:
         InvalidInputError: the cursor is not one of this listing.
@@ -232,10 +232,10 @@ def decay(
     so_far: RelationsPreviewed | None = None,
     until: float = inf,
 ) -> tuple[Place | None, RelationsDecayed]:
-    """Bring stored weights up to date, batch by batch until the monotonic clock shows `until`.
+    """Update stored weights, batch by batch, until the monotonic clock reaches `until`.
 
-    Return where to continue, if anywhere, and what was done in all. A dry run changes nothing, and names the first
-    relations that a pass would change. Weights follow from the last observation alone, so a repeat changes nothing.
+    Return where to continue, if anywhere, and the totals. A dry run changes nothing and lists the first relations that
+    a pass would change. Weights follow from the last observation, so a repeat changes nothing.
     """
     rest: Place | None = after
     done = so_far or NOTHING
@@ -253,7 +253,7 @@ def decay(
 
 
 def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: Run, now: datetime) -> None:
-    """Note a finished pass among the runs, once; one that another message began at the same minute is not."""
+    """Record a finished pass among the runs, once; scheduled passes of the same minute count as one."""
     slot = now.replace(second=0, microsecond=0) if run.scheduled else None
     counters = Counters(processed=done.processed, changed=done.decayed, duration_ms=run.spent_ms)
     with transaction(context.database_url) as db:
@@ -289,7 +289,7 @@ def _step(
 
 
 def fading(context: Context) -> Fading:
-    """Return by what relations fade."""
+    """Return the decay rules of relations."""
     return Fading(context.settings.relation_half_life, context.settings.relation_minimum)
 
 

@@ -1,6 +1,6 @@
-"""Whether the worker of this machine lives: `python -m workers.heartbeat`, for a container's health check.
+"""Health check for containers (`python -m workers.heartbeat`): exit 0 if this machine's worker has a heartbeat.
 
-It asks Redis, where workers leave a mark every two seconds; asking the worker itself would start all of Celery.
+It asks Redis, where workers record a heartbeat every two seconds; asking the worker itself would load all of Celery.
 """
 
 import sys
@@ -11,11 +11,11 @@ from workers.coordination.redis import clock, own_keys
 from workers.settings import Settings
 
 
-def lives() -> bool:
-    """Return whether a worker of this machine left its mark a moment ago."""
+def has_heartbeat() -> bool:
+    """Return whether a worker of this machine has a recent heartbeat."""
     with own_keys(Settings.from_environment().redis_url) as redis:
-        return any(name.endswith(f"@{node()}") for _, name in signals.alive(redis, clock(redis).timestamp()))
+        return any(name.endswith(f"@{node()}") for _, name in signals.live_workers(redis, clock(redis).timestamp()))
 
 
 if __name__ == "__main__":
-    sys.exit(0 if lives() else "ebb: the worker of this machine does not answer.")
+    sys.exit(0 if has_heartbeat() else "ebb: the worker of this machine does not answer.")

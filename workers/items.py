@@ -1,4 +1,4 @@
-"""Items: documents that are put under a path and key, found there or by what they say, and replaced whole."""
+"""Items: JSON documents under a path and key, retrieved by place or by search, and replaced as a whole."""
 
 import json
 import operator
@@ -42,9 +42,9 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def satisfies(value: Any, wanted: Mapping[str, Any]) -> bool:
-    """Return whether each wanted field of an object is as wanted; objects within are compared field by field.
+    """Return whether an object's fields match a filter; nested objects are compared field by field.
 
-    A name with dots that is no field is the way to a field within: `user.city`.
+    A dotted name that is not a field is a path into nested objects: `user.city`.
     """
     return isinstance(value, Mapping) and all(_is(_field(value, name), condition) for name, condition in wanted.items())
 
@@ -65,7 +65,7 @@ def _is(value: Any, condition: Any) -> bool:
 
 
 def _holds(value: Any, name: str, bound: Any) -> bool:
-    """Return whether a comparison holds; what cannot be compared with the bound does not satisfy it."""
+    """Return whether a comparison holds; false if the values cannot be compared."""
     try:
         return bool(COMPARISONS[name](value, bound))
     except (KeyError, TypeError):
@@ -73,15 +73,15 @@ def _holds(value: Any, name: str, bound: Any) -> bool:
 
 
 MOST_SEARCHED = 10_000
-"""Items below a path that are looked through; past that the newest."""
+"""Items below a path that are searched, newest first."""
 
 TRIES = 5
-LIVES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
-"""Up to so many minutes, an item has that lifetime: the shortest that use renews and that fades no earlier."""
+LIFETIMES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
+"""Decay class by TTL in minutes: the shortest class that use renews and that fades no earlier."""
 
 
 def item_path(labels: Sequence[str]) -> str:
-    """Return labels as one text: each as JSON with a slash after it, so that paths below begin with it.
+    """Return labels as one text: each as JSON followed by a slash, so that paths below it start with it.
 
     Raises:
         InvalidInputError: it is too long.
@@ -93,7 +93,7 @@ def item_path(labels: Sequence[str]) -> str:
 
 
 def _has_surrogates(label: str) -> bool:
-    """Return whether a label must be written in ASCII, because PostgreSQL cannot store it as it is."""
+    """Return whether a label must be escaped to ASCII because PostgreSQL cannot store it."""
     return any("\ud800" <= letter <= "\udfff" for letter in label)
 
 
@@ -108,16 +108,16 @@ def labels(path: str) -> list[str]:
 
 
 def item_id(task: UUID, place: int = 0) -> UUID:
-    """Return the id of the fact that a task puts, the same whenever it is delivered."""
+    """Return the id of the fact that a task stores, equal at every delivery."""
     return uuid5(task, f"item {place}" if place else "item")
 
 
 def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequence[UUID], now: datetime) -> None:
-    """Keep documents, each in place of what was under its path and key; the last write wins.
+    """Store documents, each replacing the one under its path and key; the last write wins.
 
     Raises:
-        InvalidInputError: a path is too long, or two documents have one place.
-        UnavailableError: others replace the same items at the same time.
+        InvalidInputError: a path is too long, or two documents have the same place.
+        UnavailableError: others keep replacing the same items.
     """
     places = {(item_path(one.path), one.key) for one in given}
     if len(places) < len(given):
@@ -136,14 +136,14 @@ def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequenc
 
 
 def _new(context: Context, namespace: str, given: NewItem, id_: UUID, now: datetime) -> NewFact | None:
-    """Return the fact that an item becomes, nothing if it was put before."""
+    """Return the fact for an item, None if it is stored already."""
     path = item_path(given.path)
     before, stored = _standing(context, namespace, path, given.key, id_)
     return None if stored else _fact(context, given, path, id_, before, now)
 
 
 def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> tuple[Items, list[UUID]]:
-    """Return a page of items with the ids of their facts: the newest first, or the best for a query.
+    """Return a page of items with the ids of their facts: newest first, or best first for a query.
 
     Raises:
         InvalidInputError: the path or the query is too long.
@@ -172,9 +172,9 @@ def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now
 def _search(
     context: Context, namespace: str, asked: ItemQuery, prefix: str, query: str, now: datetime
 ) -> list[tuple[Row, float | None]]:
-    """Return the items below a path that fit a question best, each with its score in [0, 1].
+    """Return the best items below a path for a query, each with its score in [0, 1].
 
-    All of them are compared, by words and by meaning; those that were put without words are not among them.
+    All are compared, by words and by similarity, except those stored without text.
     """
     vector = _embedded(context, query)
     with reading(context.database_url) as db:
@@ -193,7 +193,7 @@ def _wanted(item: Row, asked: ItemQuery) -> bool:
 
 
 def _shown(item: Row, score: float | None) -> Item:
-    """Return an item with its document as the text that was given, which no transport decodes."""
+    """Return an item with its document as the given text, which is not decoded on the way."""
     return Item(
         path=labels(item.path),
         key=item.key,
@@ -205,7 +205,7 @@ def _shown(item: Row, score: float | None) -> Item:
 
 
 def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
-    """Return every path of a namespace under which something is kept."""
+    """Return every path of a namespace that has items."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         found = [] if tenant is None else documents.item_paths(db, tenant.id, now)
@@ -213,7 +213,7 @@ def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
 
 
 def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
-    """Forget what is kept under a path and key; return whether there was something."""
+    """Forget the item under a path and key; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
@@ -224,7 +224,7 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
 
 
 def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) -> tuple[Row | None, bool]:
-    """Return what is at the place now, and whether this very document was put there before."""
+    """Return the item currently at the place, and whether this document was stored there before."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -255,12 +255,14 @@ def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | 
 
 
 def _storable(text: str, most: int) -> str:
-    """Return as much of a text as a fact may have, without what PostgreSQL cannot store."""
+    """Return a text shortened to a fact's limit, without characters that PostgreSQL cannot store."""
     return text.replace("\0", " ").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 def _lifetime(minutes: float | None) -> DecayClass:
-    return next((lives for most, lives in LIVES if minutes is not None and minutes <= most), "permanent")
+    return next(
+        (decay_class for most, decay_class in LIFETIMES if minutes is not None and minutes <= most), "permanent"
+    )
 
 
 def _scored(
@@ -272,7 +274,7 @@ def _scored(
     ids: Sequence[UUID],
     now: datetime,
 ) -> list[tuple[UUID, float]]:
-    """Return these items with their relevance, which compares across queries, best first."""
+    """Return these items with their relevance, which is comparable across queries, best first."""
     if not ids:
         return []
     scope = Scope(now, Filters(kind="item"))

@@ -1,4 +1,4 @@
-"""Logs: lines for people, or one JSON object a line for machines, with the task and the namespace they are about."""
+"""Logging: text lines, or one JSON object per line, with the task and namespace of each record."""
 
 import json
 import logging
@@ -13,15 +13,15 @@ from workers.settings import Settings
 
 FOR_PEOPLE = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 QUIET = ("celery.worker.strategy", "celery.app.trace", "httpx2")
-"""These log each task or request at a level meant for rare events."""
+"""Loggers that log each task or request at a level meant for rare events."""
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as JSON: time, level, logger, message, task and namespace."""
+    """Formats a record as JSON: time, level, logger, message, task and namespace."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record on one line."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -30,24 +30,24 @@ class JsonLines(logging.Formatter):
             **_about(record),
         }
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return controls.escaped_json(json.dumps(told, ensure_ascii=False, default=str))
+            fields["exception"] = self.formatException(record.exc_info)
+        return controls.escaped_json(json.dumps(fields, ensure_ascii=False, default=str))
 
 
 class Lines(logging.Formatter):
-    """Writes a record for people: on one line, what was raised below it, indented; no text can forge a record."""
+    """Formats a record as text: the message on one line, tracebacks indented; texts cannot forge a record."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as logging calls it
-        """Return the first line, in which control characters are escaped."""
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the first line, with control characters escaped."""
         return controls.escaped(super().formatMessage(record))
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - as logging calls it
-        """Return the lines of a traceback."""
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        """Return the lines of a traceback, indented."""
         return "\n".join(f"  {controls.escaped(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def configure(settings: Settings) -> None:
-    """Log to stderr as the settings say, warnings of Python too."""
+    """Log to stderr as the settings say, including Python warnings."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.log_format == "json" else Lines(FOR_PEOPLE))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
@@ -57,13 +57,13 @@ def configure(settings: Settings) -> None:
 
 
 def say(message: str, *_: object) -> None:
-    """Write as JSON what Celery says while a signal ends it, past all locks that the signal may have found taken."""
-    told = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": "WARNING", "logger": "celery"}
-    os.write(2, f"{json.dumps(told | {'message': message.strip()})}\n".encode())
+    """Write a message of Celery's signal handlers as JSON, bypassing locks that the interrupted code may hold."""
+    fields = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": "WARNING", "logger": "celery"}
+    os.write(2, f"{json.dumps(fields | {'message': message.strip()})}\n".encode())
 
 
 def _about(record: logging.LogRecord) -> dict[str, Any]:
-    """Return task and namespace: as the record says, else of the task that is at work."""
+    """Return task and namespace of the record, else of the running task."""
     request = current_task.request if current_task else None
     arguments = getattr(request, "kwargs", None) or {}
     known = {

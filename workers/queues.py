@@ -1,4 +1,4 @@
-"""The queues: which tasks wait in which. Users wait for `recall`, so nothing else is in it."""
+"""The queues and their routing. Users wait for tasks in `recall`, so other work uses other queues."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SEPARATOR = "\x06\x16"
 """What Celery on Redis puts between a queue's name and a priority."""
 
 SENT_AT = "ebb_sent_at"
-"""The header that says when a task was sent, in epoch seconds."""
+"""Header with the time at which a task was sent, in epoch seconds."""
 
 INTERNAL = {
     "memory.publish_keys": RECALL,
@@ -40,10 +40,10 @@ INTERNAL = {
     "memory.regenerate": STORE,
     "decay.apply": MAINTENANCE,
 }
-"""Tasks that are no operations of the contract."""
+"""Queues of tasks that are not operations of the contract."""
 
 
-# The text of a message is coded, so its headers are what matches; a large message does not leave Redis.
+# Bodies are encoded, so the pattern only matches headers; searching in Redis avoids transferring large messages.
 OLDEST = """
     local oldest = false
     for _, key in ipairs(KEYS) do
@@ -55,13 +55,13 @@ OLDEST = """
 
 
 def queues() -> tuple[Queue, ...]:
-    """Return the three queues, each with a key of its own: with the default key every message reaches them all."""
+    """Return the three queues, each with its own routing key: with the default key every message reaches all."""
     exchange = Exchange("ebb", type="direct")
     return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
 
 
 def length_of(broker: Redis, queue: str) -> int:
-    """Return how many tasks wait in a queue."""
+    """Return the number of tasks in a queue."""
     with broker.pipeline(transaction=False) as pipeline:
         for key in _lists(queue):
             pipeline.llen(key)
@@ -69,22 +69,22 @@ def length_of(broker: Redis, queue: str) -> int:
 
 
 def age_of(broker: Redis, queue: str, now: float) -> float:
-    """Return for how many seconds the first of the tasks of callers has waited in a queue, 0 if none waits."""
+    """Return the age of the oldest message with a sending time in a queue, in seconds; 0 if there is none."""
     lists = _lists(queue)
     found: bytes | str | None = broker.eval(OLDEST, len(lists), *lists)
     return max(0.0, now - float(found)) if found else 0.0
 
 
 def _lists(queue: str) -> list[str]:
-    """Return the lists of a queue, one for each priority."""
+    """Return the Redis lists of a queue, one per priority."""
     return [f"{queue}{SEPARATOR}{priority}" if priority else queue for priority in CLASSES]
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """Return where a task goes: to the queue of its operation, or else to that of internal tasks.
+    """Return the queue of a task: that of its operation, or else of internal tasks.
 
-    No sender declares a queue: workers do, a message waits for them without, and where Redis is away for a moment just
-    then, Celery goes on with the channel that it closed meanwhile, and fails with an `AttributeError`.
+    Senders do not declare queues: workers do, and messages wait without. If Redis fails during a declaration, Celery
+    continues with a closed channel and raises an `AttributeError`.
     """
     operation = None if name in INTERNAL else find(name)
     queue = operation.queue if operation is not None else INTERNAL.get(name, STORE)
@@ -92,7 +92,7 @@ def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
 
 
 def configuration(redis_url: str) -> dict[str, Any]:
-    """Return what every Celery process of Ebb shares, workers and clients: the servers, the queues, JSON only."""
+    """Return the configuration shared by workers and clients: servers, queues, JSON only."""
     transport = {
         "visibility_timeout": VISIBILITY_SECONDS,
         "unacked_restore_interval": 1,

@@ -1,4 +1,4 @@
-"""What monitors see of a task: its namespace, ids and counts, never the text of a fact or a question."""
+"""Redaction of tasks for monitors: namespace, ids and counts, never the text of a fact or a question."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,16 +9,16 @@ NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 ARGUMENT = re.compile(r"[a-z_]{1,40}")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 NUMBERS = ("limit", "days", "shown", "offset", "max_tokens", "depth", "boost", "turn")
-"""Arguments whose numbers are shown; a number elsewhere may be what a fact says."""
+"""Arguments whose numbers are shown; other numbers may be part of a fact."""
 
 MOST_SHOWN = 40
 HIDDEN = "hidden; see the worker's log"
 WORDLESS = ("result", "exception", "traceback")
-"""What an event says beside arguments that may quote a fact."""
+"""Fields of an event, besides arguments, that may quote a fact."""
 
 
 def described(value: Any, name: str = "") -> str:
-    """Return what is shown of one argument: its value where that is no text, else how much of what it is."""
+    """Return the display text of one argument: its value if it cannot quote a fact, else its type and size."""
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, int | float):
@@ -31,7 +31,7 @@ def described(value: Any, name: str = "") -> str:
 
 
 def arguments(positional: Any, named: Any) -> tuple[str, str]:
-    """Return what is shown of a task's positional and named arguments."""
+    """Return the display texts of a task's positional and named arguments."""
     first = positional if isinstance(positional, list | tuple) else ()
     rest = named if isinstance(named, Mapping) else {}
     shown = [
@@ -44,13 +44,13 @@ def arguments(positional: Any, named: Any) -> tuple[str, str]:
 
 
 def headers(positional: Any, named: Any) -> dict[str, str]:
-    """Return the options of a message that say what monitors see of its arguments."""
+    """Return the message options with the display texts of the arguments."""
     first, rest = arguments(positional, named)
     return {"argsrepr": first, "kwargsrepr": rest}
 
 
 def event(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an event about a task without what may quote a fact; of an error its kind is left."""
+    """Return the fields of a task event without those that may quote a fact; errors keep their class name."""
     shown = {name: value for name, value in fields.items() if name not in WORDLESS}
     if "exception" in fields:
         shown |= {"exception": kind(fields["exception"]), "traceback": HIDDEN}
@@ -58,13 +58,13 @@ def event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind(error: Any) -> str:
-    """Return the name of an error's class from how Python represents the error."""
+    """Return the class name of an error from its `repr`."""
     name = str(error).partition("(")[0]
     return name if name.isidentifier() else "Error"
 
 
 def _is_plain(value: str, name: str) -> bool:
-    """Return whether a text is an id, the namespace, or an instant where one is expected."""
+    """Return whether a text is an id, the namespace, or an instant in an argument for instants."""
     if name == "namespace":
         return NAMESPACE.fullmatch(value) is not None
     if name in ("now", "at", "until"):

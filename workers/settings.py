@@ -1,4 +1,4 @@
-"""Everything that an operator may set, read once from the environment variables `EBB_*`."""
+"""All settings of an operator, read once from the environment variables `EBB_*`."""
 
 import os
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "
 
 
 class Settings(BaseModel):
-    """One process's settings; every field `name` is the variable `EBB_NAME`."""
+    """The settings of a process; every field `name` is the variable `EBB_NAME`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -224,18 +224,18 @@ class Settings(BaseModel):
 
     @property
     def asks_llm(self) -> bool:
-        """Return whether anything asks an LLM."""
+        """Return whether any feature uses an LLM."""
         return self.classify_before_write or self.extract or self.prune_by_llm
 
     @property
     def limits(self) -> dict[str, int]:
-        """Return what each namespace may have under way, by the names of the variables."""
+        """Return the limits per namespace, by the names of their variables."""
         names = ("max_requests", "max_queue", "max_outbox_writes", "max_outbox_bytes", "max_recall_cost")
         return {f"{PREFIX}{name.upper()}": getattr(self, name) for name in names}
 
     @property
     def hygiene_defaults(self) -> Defaults:
-        """Return what holds in namespaces that have no settings of their own, in the documents' names."""
+        """Return the hygiene settings of namespaces without settings of their own, as a document."""
         fields = {
             "confidenceDecay": {"halfLife": self.confidence_half_life, "cullFloor": self.cull_floor},
             "episodicTTL": {
@@ -266,7 +266,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _addresses_can_be_read(self) -> Self:
-        """Check them without repeating them, for they may hold passwords."""
+        """Validate the URLs without quoting them, since they may contain passwords."""
         if self.redis_url:
             _check_broker(self.redis_url)
         for name in ("database_url", "direct_database_url"):
@@ -329,7 +329,7 @@ def _check_broker(given: str) -> None:
 
 
 def _is_read_by_libpq(given: str) -> bool:
-    from psycopg import ProgrammingError  # noqa: PLC0415 - it takes a while to load, and an empty address needs no check
+    from psycopg import ProgrammingError  # noqa: PLC0415 - slow to load, and not needed for an empty URL
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - likewise
 
     try:
@@ -340,7 +340,7 @@ def _is_read_by_libpq(given: str) -> bool:
 
 
 def _check_cron(given: str) -> None:
-    from celery.schedules import ParseException  # noqa: PLC0415 - it takes a while to load, and the default needs no check
+    from celery.schedules import ParseException  # noqa: PLC0415 - slow to load, and not needed for the default
 
     from workers.cron import crontabs  # noqa: PLC0415 - likewise
 
@@ -360,7 +360,7 @@ def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
     if source_name is not None:
         fields.setdefault("cold_threshold", source_name)
     for service in ("embedding", "llm"):
-        if f"{service}_url" not in fields:  # the key to OpenAI is for OpenAI alone
+        if f"{service}_url" not in fields:  # send OpenAI's key only to OpenAI
             fields.setdefault(f"{service}_key", environment.get("OPENAI_API_KEY", ""))
     return fields
 

@@ -1,4 +1,4 @@
-"""What is checked before any work is taken: a worker that cannot do right says so and does not start."""
+"""Signal handlers of a worker: checks before it takes work, heartbeats, and cleanup."""
 
 import gc
 import logging
@@ -36,14 +36,14 @@ CARRIED = ("traceparent", "tracestate", "baggage")
 """Headers of a message that say below which span its task is."""
 
 own = {"children": 1}
-"""What this worker's main process knows of itself."""
+"""State of this worker's main process."""
 
 
 @worker_init.connect
 def check_worker(**_: Any) -> None:
-    """Refuse to start on a database of another version, or with another language's words or another embedder's vectors.
+    """Refuse to start if the database has another version, language or embedder than configured.
 
-    An embedder that is away is no reason to stay down: facts are stored, and wait for their vectors.
+    An unreachable embedder is no reason to refuse: facts are stored and get their vectors later.
     """
     try:
         schema.verify_at(context.database_url)
@@ -61,9 +61,9 @@ def check_worker(**_: Any) -> None:
 
 @worker_init.connect
 def share_with_children(**_: Any) -> None:
-    """Keep what is loaded by now out of every later garbage collection, or the first one copies all of it.
+    """Exclude everything loaded so far from garbage collection, so that children share its memory.
 
-    It writes into each object that it looks at, and so ends the sharing of its page: some 45 MiB in each child.
+    A collection writes to each object that it visits, which copies its page: some 45 MiB per child.
     """
     gc.collect()
     gc.freeze()
@@ -71,7 +71,7 @@ def share_with_children(**_: Any) -> None:
 
 @worker_ready.connect
 def publish_bounds(**_: Any) -> None:
-    """Have every sender observe the bounds that the operator set; a full Redis keeps those of before."""
+    """Publish the operator's limits to all senders; a full Redis keeps the previous ones."""
     given = context.settings
     bounds = outbox.Bounds(given.max_outbox_writes, given.max_outbox_bytes, given.max_requests)
     with suppress(RefusedError):
@@ -80,30 +80,30 @@ def publish_bounds(**_: Any) -> None:
 
 @worker_ready.connect
 def note_children(sender: Any, **_: Any) -> None:
-    """Remember how many children this worker has, for the bulk lane."""
+    """Record the number of this worker's children for the bulk lane."""
     own["children"] = int(sender.controller.concurrency or 1)
     _offer_slots(sender.hostname)
 
 
 @worker_ready.connect
 def prune_at_start(**_: Any) -> None:
-    """Forget what expired while nothing ran; a worker of other queues leaves that to those it concerns."""
+    """Forget what expired while the system was off, if this worker serves the maintenance queue."""
     if MAINTENANCE in prune.app.amqp.queues.consume_from:
         prune.apply_async(kwargs={"soft": False, "startup": True, "everywhere": True})
 
 
 @heartbeat_sent.connect
-def leave_mark(sender: Any, **_: Any) -> None:
-    """Record that this worker lives, for readiness checks."""
+def send_heartbeat(sender: Any, **_: Any) -> None:
+    """Record a heartbeat of this worker, for readiness checks."""
     try:
-        signals.note_alive(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+        signals.note_heartbeat(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
         _offer_slots(sender.eventer.hostname)
     except RefusedError as error:
         log.warning("%s", error)
 
 
 def _offer_slots(node: str) -> None:
-    """Offer children to the bulk lane, and send slices again that were lost; one child stays for interactive work."""
+    """Offer children to the bulk lane and resend lost slices; one child stays free for interactive work."""
     queues = app.amqp.queues.consume_from
     if STORE in queues:
         bulk.note_slots(context.redis, node, own["children"], int(RECALL in queues), context.seconds())
@@ -143,18 +143,18 @@ def end_span(task: Any, retval: Any, **_: Any) -> None:
 
 @worker_process_shutdown.connect
 def close_connections(**_: Any) -> None:
-    """Close what a worker's child had opened."""
+    """Close the connections of a worker's child."""
     close_pools()
     tracing.stop()
 
 
 def _publish_limits() -> None:
-    """Write the forget limits to the table that readers use, so that they hold before the first pass."""
+    """Write the forget limits to the table that readers use, so that they apply before the first pass."""
     with transaction(context.database_url) as db:
         forget_limit.publish(context, db)
 
 
 def _check_llm() -> None:
-    """Raise `SettingsError` if an LLM is wanted and cannot be asked; whether it answers is seen when it is."""
+    """Raise `SettingsError` if an LLM is configured but cannot be used; it is not called yet."""
     if context.settings.asks_llm:
         _ = context.chat

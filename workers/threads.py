@@ -1,4 +1,4 @@
-"""Threads: run a function in a thread for a limited time."""
+"""Run a function in a thread, with a time limit."""
 
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -9,10 +9,10 @@ Answer = TypeVar("Answer")
 
 
 def within(seconds: float, function: Callable[[], Answer]) -> Answer:
-    """Return what a function returns, or raise what it raises, within so many seconds.
+    """Return what a function returns, or raise what it raises, within `seconds`.
 
-    A function that takes longer goes on in a daemon thread, which does not keep the process from ending; it must have a
-    time limit of its own. Looking up a host name and connecting count, which an HTTP client limits one by one.
+    A function that takes longer continues in a daemon thread, which does not keep the process alive, and must have a
+    time limit of its own. The limit includes DNS and connecting, which an HTTP client limits separately.
 
     Raises:
         TimeoutError: the function has not returned yet.
@@ -23,7 +23,7 @@ def within(seconds: float, function: Callable[[], Answer]) -> Answer:
     def run() -> None:
         try:
             done.put(function())
-        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             failed.append(error)
             done.put(error)
 

@@ -1,8 +1,8 @@
-"""Kombu's transports for Redis, with channels that report a closed connection as a connection error.
+"""Kombu's Redis transports, with channels that report a closed connection as a connection error.
 
-When the server is away, kombu may close a channel twice. When a task ends after a reconnect, it acknowledges its
-message on the old channel. In both cases kombu asks for the address of a connection that no longer exists, which raises
-an `AttributeError`. Celery ends with that error; after a connection error it connects again.
+When the server is away, kombu may close a channel twice; when a task ends after a reconnect, it acknowledges its
+message on the old channel. Both access a connection that no longer exists, which raises an `AttributeError` and ends
+Celery. After a connection error, Celery reconnects instead.
 """
 
 from typing import Any
@@ -26,19 +26,19 @@ class _SentinelChannel(redis.SentinelChannel):
 
 
 class Transport(redis.Transport):
-    """Messages in one Redis."""
+    """Transport over one Redis."""
 
     Channel = _Channel
 
 
 class SentinelTransport(redis.SentinelTransport):
-    """Messages in the Redis that Sentinels name."""
+    """Transport over a Redis found through Sentinels."""
 
     Channel = _SentinelChannel
 
 
 def install() -> None:
-    """Have this process use these transports, whatever address it is given."""
+    """Register these transports for the Redis URL schemes of this process."""
     TRANSPORT_ALIASES.update(
         {
             "redis": f"{__name__}:Transport",

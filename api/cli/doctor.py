@@ -116,7 +116,7 @@ def _check_pause(context: "Context") -> None:
         found = embedder_pause.state(context.redis)
     if found.seconds:
         raise UnavailableError(
-            f"{embedder_pause.said(found)} Until then recall decides by words alone, and facts are stored without "
+            f"{embedder_pause.describe(found)} Until then recall decides by words alone, and facts are stored without "
             f"vector. Its last error: {found.error}"
         )
 
@@ -154,12 +154,12 @@ def _answering() -> "Iterator[None]":
     """Say in words what is the matter with a Redis that fails."""
     import redis  # noqa: PLC0415
 
-    from workers.coordination.redis import trouble  # noqa: PLC0415
+    from workers.coordination.redis import explain  # noqa: PLC0415
 
     try:
         yield
     except redis.RedisError as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
 
 
 def _outbox(settings: "Settings", memory: "Client") -> str:

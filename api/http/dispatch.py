@@ -90,7 +90,7 @@ class Session(Client):
         own_id = task_id or self.task_id
         if self._key:
             arguments = self._reach(lambda: self._as_first(task, arguments))
-            known = self._reach(lambda: idempotency.answered(self._own_keys, self.task_id))
+            known = self._reach(lambda: idempotency.kept_answer(self._own_keys, self.task_id))
             if known is not None:
                 return dict(known)
         if not self._waits:
@@ -101,7 +101,7 @@ class Session(Client):
             self._give_up(late)
             raise
         if self._key:
-            answer = self._reach(lambda: idempotency.remember(self._own_keys, own_id, answer))
+            answer = self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, answer))
         return answer
 
     def admit(self, task: str, others: int) -> None:

@@ -13,7 +13,7 @@ from api.http.turns import Turns
 from api.transport import AWAY
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Found
-from workers.coordination.redis import open_redis, own_keys, trouble
+from workers.coordination.redis import explain, open_redis, own_keys
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import length_of, route
 from workers.settings import Settings
@@ -77,7 +77,7 @@ class Door:
                 self.client.call("memory.publish_keys", {}, KEYS_SECONDS)
                 found = key_ring.look_up(self.redis, digest)
         except AWAY as error:
-            raise UnavailableError(trouble(error)) from None
+            raise UnavailableError(explain(error)) from None
         return found
 
     def refuse_backlog(self, task: str) -> None:
@@ -102,7 +102,7 @@ class Door:
             try:
                 length = length_of(self.broker, queue)
             except AWAY as error:
-                raise UnavailableError(trouble(error)) from None
+                raise UnavailableError(explain(error)) from None
             self.lengths[queue] = (now, length)
         return length
 

@@ -18,8 +18,8 @@ from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from api.transport import AWAY
 from workers import tracing
-from workers.coordination import bulk, embedder_pause, outbox, regrets, signals, timings
-from workers.coordination.redis import trouble
+from workers.coordination import bulk, embedder_pause, outbox, signals, timings
+from workers.coordination.redis import explain
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE, age_of
 
@@ -145,12 +145,12 @@ def _checks(door: Door) -> dict[str, str]:
     """Return the state of each part; a part behind another that is down is unknown."""
     unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
     try:
-        alive = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
+        alive = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
         signals.try_write(door.redis)
     except UnavailableError as error:
         return unknown | {"redis": str(error)}
     except AWAY as error:
-        return unknown | {"redis": trouble(error)}
+        return unknown | {"redis": explain(error)}
     workers = {queue: OK if queue in alive else "no worker takes from this queue" for queue in (RECALL, STORE)}
     upkeep = {MAINTENANCE: OK if MAINTENANCE in alive else "no worker takes from this queue: nothing fades"}
     return unknown | {"redis": OK} | workers | upkeep | (_asked(door) if workers[RECALL] == OK else {})
@@ -179,7 +179,7 @@ def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) 
     try:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
     except AWAY as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
 
 
 class _System:
@@ -195,7 +195,7 @@ class _System:
         regretted = CounterMetricFamily(
             "ebb_regrets", "Questions whose best answer had ended by itself and lies in deep memory"
         )
-        regretted.add_metric([], regrets.total(self._door.redis))
+        regretted.add_metric([], signals.total_regrets(self._door.redis))
         yield regretted
         measured = self._measured()
         if measured is not None:
@@ -222,7 +222,7 @@ class _System:
         )
         limits = {(name,): float(most) for name, most in self._door.settings.limits.items()}
         yield _gauge("ebb_limit", "What each namespace may have under way", ["setting"], limits)
-        alive = signals.alive(self._door.redis, now)
+        alive = signals.live_workers(self._door.redis, now)
         workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
         yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
 

@@ -80,7 +80,7 @@ def test_a_batch_is_done_as_a_whole_while_a_worker_of_an_earlier_version_may_be_
     with idle.client() as client:
         now = client.seconds()
         idle.own_keys.zadd(bulk.RUNNING, {f"batch {number}": now + 600 for number in range(9)})  # no slot is free
-        signals.note_alive(idle.own_keys, "older@elsewhere", ["store"], now)
+        signals.note_heartbeat(idle.own_keys, "older@elsewhere", ["store"], now)
         assert len(client.store_many(stones(450))["results"]) == 450
 
 

@@ -98,7 +98,7 @@ def test_a_redis_that_is_away_is_reported_and_the_api_goes_on_when_it_is_back(
 def test_a_container_asks_whether_its_worker_lives(idle: LiveSystem) -> None:
     command = [sys.executable, "-m", "workers.heartbeat"]
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 1
-    signals.note_alive(idle.own_keys, f"celery@{platform.node()}", ["recall"], time.time())
+    signals.note_heartbeat(idle.own_keys, f"celery@{platform.node()}", ["recall"], time.time())
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 0
 
 

@@ -180,7 +180,7 @@ def test_a_route_that_older_workers_do_not_know_is_unavailable(api: httpx2.Clien
 @pytest.mark.parametrize("path", ["/", "facts", f"facts/{ID}", "forecast", "runs", "recall?query=Mira", "relations"])
 def test_a_page_shows_what_older_workers_answer(older: OlderSystem, api: httpx2.Client, path: str) -> None:
     with older.client() as memory:
-        signals.note_alive(older.own_keys, "older", ["recall", "store", "maintenance"], memory.seconds())
+        signals.note_heartbeat(older.own_keys, "older", ["recall", "store", "maintenance"], memory.seconds())
     page = api.get("/" if path == "/" else f"/dashboard/{path}", headers={"accept": "text/html"})
     assert page.status_code == 200, page.text
     if path.startswith("facts"):

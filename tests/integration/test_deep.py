@@ -9,7 +9,7 @@ from ebb.contract.recall import Lookup
 from memory import Memory, day
 
 from workers.admin import branches, purge
-from workers.coordination import regrets
+from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
 from workers.storage import packing
@@ -149,7 +149,7 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
     assert (found.results, found.deep) == ([], 1)
     assert memory.ask("zqx vvkp", at=20).deep == 0
     assert memory.value("select id from deep") == sunk
-    assert regrets.read(memory.context.redis, "default") == regrets.total(memory.context.redis) == 1
+    assert signals.regrets(memory.context.redis, "default") == signals.total_regrets(memory.context.redis) == 1
     memory.add("The oboe is in its case.", at=20)
     assert memory.ask("Where is the oboe?", at=20).deep is None
 

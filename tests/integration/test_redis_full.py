@@ -15,7 +15,7 @@ from api.client import Client
 from api.up import servers
 from workers.coordination import outbox, redis, signals
 from workers.coordination.outbox import Entry
-from workers.coordination.redis import own_keys, refused, trouble
+from workers.coordination.redis import explain, is_refusal, own_keys
 from workers.errors import BusyError, UnavailableError
 
 MIB = 1024**2
@@ -122,7 +122,7 @@ def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) ->
 
 def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     unsaved = ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
-    assert refused(unsaved)
-    assert "make room on its disk" in trouble(unsaved)
-    assert not refused(ResponseError("WRONGTYPE Operation against a key"))
-    assert "does not answer" in trouble(ConnectionError("Connection refused"))
+    assert is_refusal(unsaved)
+    assert "make room on its disk" in explain(unsaved)
+    assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
+    assert "does not answer" in explain(ConnectionError("Connection refused"))

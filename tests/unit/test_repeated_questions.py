@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.repeats import LONGEST, is_repeat, key, noted
+from workers.core.repeats import LONGEST, is_repeat, key, with_question
 
 instants = st.floats(0, 2**32 - 1)
 
@@ -17,8 +17,8 @@ def test_case_and_blanks_make_no_other_question() -> None:
 def test_a_question_is_a_repeat_within_the_cool_down_alone(earlier: list[tuple[int, float]], at: float) -> None:
     asked = b""
     for question, then in earlier:
-        asked = noted(asked, question, then, 600)
-    asked = noted(asked, 7, at, 600)
+        asked = with_question(asked, question, then, 600)
+    asked = with_question(asked, 7, at, 600)
     assert len(asked) <= LONGEST
     assert is_repeat(asked, 7, at + 598, 600)
     assert is_repeat(asked, 7, at - 598, 600)

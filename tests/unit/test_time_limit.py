@@ -1,4 +1,4 @@
-"""A call that takes too long is left alone; one that ends in time answers as if it had been called directly."""
+"""A call with a time limit: a slow one is abandoned, a fast one behaves like a direct call."""
 
 from threading import Event
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from workers.context import Context
-from workers.coordination import regrets
+from workers.coordination import signals
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
@@ -101,7 +101,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
         deep=forgotten[DEEP],
-        regretted=regrets.read(context.redis, namespace),
+        regretted=signals.regrets(context.redis, namespace),
         gap=state.gap,
         branch_of=own.original if own else None,
     )

@@ -38,7 +38,7 @@ def _embedder(context: Context) -> str:
     """Embed a word, but not during a pause, and no more often than once a minute, for that may cost money."""
     pause = embedder_pause.state(context.redis)
     if pause.seconds:
-        return embedder_pause.said(pause)
+        return embedder_pause.describe(pause)
     known = signals.embedder_said(context.redis)
     if known is not None:
         return known

@@ -1,8 +1,8 @@
-"""The bulk lane: large batches in slices, of each namespace in turn, so that interactive work always finds a child.
+"""The bulk lane: large batches run in slices, one namespace after the other, so that children stay free for users.
 
-A batch is a hash with its slices and their answers. Each namespace has a list of its batches, and a ring has the
-namespaces that have any. Only as many slices as there are slots are sent to the workers at the same time; the slot of
-one that was lost is free again when its lease ends.
+A batch is a hash with its slices and their answers. Each namespace has a list of its batches, and a ring holds the
+namespaces with batches. Only as many slices as there are slots are sent to the workers at once; the slot of a lost
+slice is free again when its lease ends.
 """
 
 import json
@@ -17,31 +17,31 @@ from workers.errors import BusyError
 
 BATCH = "ebb:bulk:batch:"
 WAITING = "ebb:bulk:waiting:"
-"""Of each namespace the list of its batches that wait for a slot."""
+"""Per namespace, the list of its batches that wait for a slot."""
 
 RING = "ebb:bulk:ring"
 RUNNING = "ebb:bulk:running"
-"""Batches with a slice at the workers, by when its lease ends."""
+"""Batches with a slice at the workers, by the end of its lease."""
 
 BYTES = "ebb:bulk:bytes"
-"""A hash from each namespace with batches to how many bytes they are."""
+"""Hash from namespace to the bytes of its batches."""
 
 SLOTS = "ebb:bulk:slots"
-"""A hash from each worker to its children, how many of them interactive work may need, and when it said so."""
+"""Hash from worker to its number of children, how many interactive work may need, and the time of the report."""
 
 ASKED = "ebb:asked"
-"""Is there while callers wait for interactive work, or did a moment ago."""
+"""Exists while callers wait for interactive work, and shortly after."""
 
 ASKED_MS = 2_000
 LEASE_SECONDS = 75.0
-"""Longer than the hard limit of a task, so that no slice is sent again while it runs."""
+"""Longer than the hard time limit of a task, so that no slice is sent again while it runs."""
 
 MOST_TRIES = 6
 MOST_AT_ONCE = 5
-"""So many slices are done at once where nothing else waits: one transaction for each costs a quarter more."""
+"""Slices run together where nothing else waits: one transaction each costs a quarter more."""
 
 AT_ONCE_SECONDS = 2.0
-"""What slices done at once may take, by what the batch's last one took: on a busy machine a task's limit is near."""
+"""Limit for slices run together, estimated from the batch's last one: a busy machine is near its time limit."""
 
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
@@ -51,10 +51,10 @@ FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "outbox", "tries
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The task that a batch was given to, its id and namespace, and its arguments without what the slices have.
+    """A batch: its task, id, namespace, and arguments without the sliced content.
 
-    `sent_at` is in epoch seconds; after `until`, ISO 8601, no caller waits for a batch that was not begun. `outbox` is
-    the namespace of whose accepted writes it is one: that of its client, which may write to others.
+    `sent_at` is in epoch seconds. After `until` (ISO 8601) no caller waits for a batch that has not started. `outbox`
+    is the namespace whose outbox holds the write: that of the client, which may write to others.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Slices of a batch that are done at once: the place of the first, how many, their content, and how often sent."""
+    """Slices of a batch that run together: index of the first, their content, number of attempts and of slices."""
 
     batch: Batch
     place: int
@@ -78,7 +78,7 @@ class Slice:
 
 
 class Claimed(NamedTuple):
-    """What has a slot: the namespace, the batch, the place of its next slice, and how many are to be done at once."""
+    """A claimed slot: namespace, batch, index of its next slice, and how many slices run together."""
 
     namespace: str
     batch: str
@@ -99,10 +99,10 @@ JOIN = """
 
 
 def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded: bool = True) -> bool:
-    """Put a batch behind the others of its namespace; return whether it was not there yet, or else leave it as it is.
+    """Append a batch to those of its namespace; return whether it is new. A known one stays as it is.
 
     Raises:
-        BusyError: the batches of the namespace have more bytes than it may have; those of others do not count.
+        BusyError: the namespace's batches exceed its limit in bytes; those of other namespaces do not count.
     """
     parts = {f"slice:{place}": json.dumps(list(content)) for place, content in enumerate(slices)}
     fields = {
@@ -173,11 +173,11 @@ CLAIM = """
 
 
 def claim(redis: Redis, now: float) -> list[Claimed]:
-    """Return what is to be sent now: the slots that are free go to namespaces in turn.
+    """Return the slices to send now: free slots go to the namespaces in turn.
 
-    While callers wait for interactive work, each worker keeps a child for it. Where neither they nor other namespaces
-    wait, several slices are done at once, but not by the children that interactive work may need; if these are lost,
-    as many are sent again, for they count as one use.
+    While callers wait for interactive work, each worker keeps a child for it. If neither callers nor other namespaces
+    wait, several slices run together, but not in children that interactive work may need. If they are lost, all of them
+    are sent again and count as one attempt.
     """
     keys = [RING, RUNNING, SLOTS, ASKED]
     given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING]
@@ -186,17 +186,17 @@ def claim(redis: Redis, now: float) -> list[Claimed]:
 
 
 def note_first(redis: Redis, batch: str) -> None:
-    """Note that the task of the batch does its first slice itself: its second delivery does so again."""
+    """Record that the batch's task runs the first slice itself: a redelivery does so again."""
     redis.hset(BATCH + batch, "first", 1)
 
 
 def does_first(redis: Redis, batch: str) -> bool:
-    """Return whether the task of a batch does its first slice itself."""
+    """Return whether the batch's task runs the first slice itself."""
     return bool(redis.hexists(BATCH + batch, "first"))
 
 
 def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
-    """Return up to so many slices that are next in their batch; none where they were done before."""
+    """Return up to `count` next slices of a batch; None if they are done already."""
     parts = [f"slice:{one}" for one in range(place, place + count)]
     named = (*FIELDS, "next", *parts)
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
@@ -208,7 +208,7 @@ def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
 
 
 def whole(redis: Redis, batch: str) -> Slice | None:
-    """Return a task that is done as a whole, with no slices; none where the batch has some, or is done."""
+    """Return a batch that has no slices and runs as a whole; None if it has slices or is done."""
     named = (*FIELDS, PARTS)
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
     return Slice(_batch(batch, found), 0, [], int(found["tries"])) if found[PARTS] == b"0" else None
@@ -219,8 +219,8 @@ def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
     return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 
-# The batch goes on before the others of its namespace, and its namespace behind all others. Deleting comes first: a
-# full Redis takes what follows from a script that has begun to write.
+# The batch goes to the front of its namespace, and the namespace to the end of the ring. Deleting comes first: a full
+# Redis still accepts the later writes of a script that has begun to write.
 ADVANCE = """
     if redis.call('hget', KEYS[1], 'next') ~= ARGV[3] then return 0 end
     local after = ARGV[3] + ARGV[5]
@@ -234,7 +234,7 @@ ADVANCE = """
 
 
 def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 0.0) -> list[Any] | None:
-    """Note the answers of slices, which took so long; return those of the whole batch after its last one, else none."""
+    """Record the answers of slices that took `seconds`; return all answers after the last slice, else None."""
     batch = done.batch
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, RUNNING]
     at_once = max(1, min(MOST_AT_ONCE, int(AT_ONCE_SECONDS * done.count / max(seconds, 1e-3))))
@@ -245,7 +245,7 @@ def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 
 
 
 def finished(redis: Redis, batch: str) -> tuple[Batch, list[Any]] | None:
-    """Return a batch whose slices are all done, and their answers, if it was not dropped: its caller has none yet."""
+    """Return a batch whose slices are all done with their answers; None if it was dropped or is not done."""
     named = (*FIELDS, PARTS, "next")
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
     parts = int(found[PARTS] or 0)
@@ -266,29 +266,29 @@ DROP = """
 
 
 def drop(redis: Redis, batch: Batch) -> None:
-    """Forget a batch, which is done or failed."""
+    """Remove a batch that is done or failed."""
     redis.eval(DROP, 3, BATCH + batch.id, BYTES, RUNNING, batch.namespace, batch.id)
 
 
 def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
-    """Note how many children a worker has, and how many of them interactive work may need."""
+    """Record how many children a worker has, and how many of them interactive work may need."""
     redis.hset(SLOTS, node, f"{children} {kept} {now}")
 
 
 def known_to_all(redis: Redis, queue: str, now: float) -> bool:
-    """Return whether all workers of a queue know slices: one of an earlier version offers no slots, and drops them."""
-    nodes = {node for name, node in signals.alive(redis, now) if name == queue}
+    """Return whether all workers of a queue support slices; earlier versions offer no slots."""
+    nodes = {node for name, node in signals.live_workers(redis, now) if name == queue}
     offering: Any = redis.hkeys(SLOTS)
     return nodes <= {node.decode() for node in offering}
 
 
 def note_asked(redis: Redis) -> None:
-    """Note that a caller waits for interactive work."""
+    """Record that a caller waits for interactive work."""
     redis.set(ASKED, 1, px=ASKED_MS)
 
 
 def waiting(redis: Redis) -> Mapping[str, int]:
-    """Return how many batches are in the lane, and how many bytes they have."""
+    """Return the number of batches in the lane and their bytes."""
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.zcard(RUNNING)
         names: Any = redis.lrange(RING, 0, -1)

@@ -1,8 +1,8 @@
-"""The pause of an embedder that does not answer, in Redis, where all workers share it.
+"""Circuit breaker for an embedder that does not answer, shared by all workers in Redis.
 
-While `ebb:embedder:paused` exists, the embedder is not asked. Once that has expired, `ebb:embedder:failures` is still
-there: then one request at a time tries, the one that holds `ebb:embedder:trying`. If it succeeds, all is as before; if
-it fails, the next pause is twice as long.
+While `ebb:embedder:paused` exists, the embedder is not called. After it expires, `ebb:embedder:failures` remains: one
+request at a time, the holder of `ebb:embedder:trying`, may try. If it succeeds, the pause ends; if it fails, the next
+pause is twice as long.
 """
 
 import json
@@ -22,14 +22,14 @@ TRYING = "ebb:embedder:trying"
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
 REMEMBERED_SECONDS = 600
-"""So long after a pause the next failure still makes a longer one."""
+"""Time after a pause during which another failure still lengthens the next one."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How often the embedder has failed in a row, for how many more seconds it is not asked, and its last error."""
+    """Consecutive failures, seconds left of the pause, and the last error."""
 
     failures: int = 0
     seconds: float = 0.0
@@ -37,28 +37,28 @@ class State:
 
 
 class EmbedderPause:
-    """The pause that all processes with this Redis share; a Redis that does not answer makes none."""
+    """The pause shared by all processes with this Redis; without Redis there is none."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     def enter(self, seconds: float) -> bool:
-        """Return whether this request is the one that tries if the embedder answers again, within so many seconds.
+        """Return whether this request is the one that tries the embedder again, within `seconds`.
 
         Raises:
-            EmbedderPausedError: the embedder must not be asked now.
+            EmbedderPausedError: the embedder must not be called now.
         """
         try:
             paused, failures = self._redis.mget(PAUSED, FAILURES)
             trying = not paused and bool(failures)
             if paused or (trying and not self._redis.set(TRYING, 1, nx=True, px=int(seconds * 1000))):
-                raise EmbedderPausedError(said(state(self._redis)))
+                raise EmbedderPausedError(describe(state(self._redis)))
         except RedisError:
             return False
         return trying
 
     def failed(self, error: EmbedderAwayError) -> None:
-        """Begin a pause, longer than the one before and than the server asked for; of several failures one counts."""
+        """Start a pause, longer than the last one and than the server asked for; concurrent failures count once."""
         with suppress(RedisError):
             failures = int(self._redis.get(FAILURES) or 0) + 1
             seconds = min(max(FIRST_SECONDS * 2 ** min(failures - 1, 16), error.retry_after or 0.0), LONGEST_SECONDS)
@@ -68,13 +68,13 @@ class EmbedderPause:
             self._redis.delete(TRYING)
 
     def answered(self) -> None:
-        """End the pause and forget the failures."""
+        """End the pause and reset the failures."""
         with suppress(RedisError):
             self._redis.delete(PAUSED, FAILURES, TRYING)
 
 
 def state(redis: Redis) -> State:
-    """Return how the embedder stands; without failures it answers."""
+    """Return the state of the embedder; without failures it answers."""
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.get(FAILURES)
         pipeline.get(PAUSED)
@@ -84,7 +84,7 @@ def state(redis: Redis) -> State:
     return State(int(failures or 0), max(left, 0) / 1000, error)
 
 
-def said(found: State) -> str:
+def describe(found: State) -> str:
     """Return a pause in one sentence, without the server's own words, which may quote a text."""
     if found.seconds:
         return f"The embedder is not asked for another {found.seconds:.0f} s, after {found.failures} failures in a row."

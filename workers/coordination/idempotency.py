@@ -1,4 +1,4 @@
-"""Idempotency: the answer to a key, the owner of a task, and what an LLM answered, each kept for repeats."""
+"""Idempotency: answers by task id, owners of tasks, and verdicts of an LLM, kept for repeated requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,24 @@ LATE = "ebb:late"
 ANSWER = "ebb:answer"
 QUOTING = "ebb:quoting"
 TEXT = '"text": '
-"""What stands in an answer that quotes facts, as that to a consolidation does."""
+"""Occurs in answers that quote facts, such as those of consolidations."""
 
 RECEIPT_SECONDS = 86_400
 
 
 def note_owner(redis: Redis, task_id: str, namespace: str) -> None:
-    """Record to which namespace a task belongs, whose id a client was given."""
+    """Record the namespace of a task whose id was returned to a client."""
     redis.set(f"{OWNER}:{task_id}", namespace, ex=RECEIPT_SECONDS)
 
 
 def owner(redis: Redis, task_id: str) -> str | None:
-    """Return whose a task is, if it is known."""
+    """Return the namespace of a task, if known."""
     found = redis.get(f"{OWNER}:{task_id}")
     return found.decode() if isinstance(found, bytes) else None
 
 
 def note_late(redis: Redis, task_id: str, namespace: str) -> None:
-    """Record that the caller no longer waits for a task, which a worker may be running."""
+    """Record that the caller no longer waits for a task that a worker may be running."""
     with redis.pipeline() as pipeline:
         pipeline.set(f"{OWNER}:{task_id}", namespace, ex=RECEIPT_SECONDS)
         pipeline.set(f"{LATE}:{task_id}", 1, ex=RECEIPT_SECONDS)
@@ -44,7 +44,7 @@ def is_late(redis: Redis, task_id: str) -> bool:
 
 
 def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[str, str | None]:
-    """Return the digest and the instant of the request that came first under this task's id: this one, or another."""
+    """Return digest and instant of the first request under this task's id: this one, or an earlier one."""
     key = f"{ANSWER}:{task_id}:request"
     redis.set(key, json.dumps([request, now]), nx=True, ex=RECEIPT_SECONDS)
     found = redis.get(key)
@@ -52,31 +52,31 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
     return first[0], first[1]
 
 
-def remember(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Keep what was answered first, and return that, for callers who ask the same again or at the same time."""
+def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Keep the first answer for repeated and concurrent requests, and return it."""
     key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
     note_quoting(redis, key, encoded)
     redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
-    return answered(redis, task_id) or answer
+    return kept_answer(redis, task_id) or answer
 
 
 def note_quoting(redis: Redis, key: str, encoded: str) -> None:
-    """Note the key of an answer, as JSON, that quotes facts, so that it goes with what is erased of them."""
+    """Record the key of an answer (JSON) that quotes facts, so that erasing facts drops it."""
     if TEXT in encoded:
         redis.sadd(QUOTING, key)
         redis.expire(QUOTING, RECEIPT_SECONDS)
 
 
 def drop_quotes(redis: Redis) -> None:
-    """Forget the answers that quote facts, of which some are erased; a repeated request runs again."""
+    """Drop the answers that quote facts, after some were erased; a repeated request runs again."""
     quoting = redis.smembers(QUOTING)
     if quoting:
         redis.delete(*quoting)
         redis.srem(QUOTING, *quoting)
 
 
-def answered(redis: Redis, task_id: str) -> dict[str, Any] | None:
-    """Return what was answered before, if anything."""
+def kept_answer(redis: Redis, task_id: str) -> dict[str, Any] | None:
+    """Return the answer to an earlier request, if any."""
     found = redis.get(f"{ANSWER}:{task_id}")
     answer: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
     return answer
@@ -85,34 +85,34 @@ def answered(redis: Redis, task_id: str) -> dict[str, Any] | None:
 KEY = "ebb:verdict"
 PAUSED = "ebb:llm-paused"
 KEPT_SECONDS = 3_600
-"""As long as signals keep when a task was first delivered."""
+"""As long as `signals.first_seen` keeps its instants."""
 
 PAUSE_SECONDS = 30
 
 
-def read(redis: Redis, namespace: str, ids: Sequence[UUID]) -> dict[UUID, Intent]:
-    """Return what was said of these facts lately."""
+def verdicts(redis: Redis, namespace: str, ids: Sequence[UUID]) -> dict[UUID, Intent]:
+    """Return the recent verdicts on these facts."""
     found = redis.mget([_key(namespace, id_) for id_ in ids]) if ids else []
     return {id_: _parsed(said) for id_, said in zip(ids, found, strict=True) if isinstance(said, bytes)}
 
 
-def keep(redis: Redis, namespace: str, verdicts: Mapping[UUID, Intent]) -> dict[UUID, Intent]:
-    """Keep what was said of facts, unless something was kept before; return what is kept now."""
+def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> dict[UUID, Intent]:
+    """Keep verdicts on facts unless some are kept already; return those kept."""
     with redis.pipeline() as pipeline:
-        for id_, intent in verdicts.items():
+        for id_, intent in new.items():
             said = f"{intent.action} {intent.target or ''}"
             pipeline.set(_key(namespace, id_), said, nx=True, ex=KEPT_SECONDS)
         pipeline.execute()
-    return {**verdicts, **read(redis, namespace, list(verdicts))}
+    return {**new, **verdicts(redis, namespace, list(new))}
 
 
-def pause(redis: Redis) -> None:
-    """Note that the LLM does not answer, so that not everybody waits for it until it does."""
+def pause_llm(redis: Redis) -> None:
+    """Record that the LLM does not answer, so that other requests do not wait for it."""
     redis.set(PAUSED, 1, ex=PAUSE_SECONDS)
 
 
-def paused(redis: Redis) -> bool:
-    """Return whether the LLM did not answer lately."""
+def is_llm_paused(redis: Redis) -> bool:
+    """Return whether the LLM recently failed to answer."""
     return bool(redis.exists(PAUSED))
 
 

@@ -1,7 +1,11 @@
-"""The key ring: a copy of all API keys in Redis, in which every request is looked up; the tables lead."""
+"""The key ring: a copy of all API keys in Redis for looking up requests, and the sessions of the dashboard.
+
+The tables of keys are authoritative. Sessions hold only digests of their token and key.
+"""
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -12,12 +16,12 @@ Scope = Literal["read", "write", "admin", "system"]
 
 KEY = "ebb:keys"
 COPIED = "copied"
-"""Is in the ring once it was copied, so that an emptied Redis is not taken for one without keys."""
+"""Field that exists once the keys were copied: without it, an emptied Redis would look like one without keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a key opens: one namespace's memory, for some scopes, until an instant; none any more if it was revoked."""
+    """What a key permits: scopes on one namespace until an instant; a revoked key has no scopes."""
 
     id: str
     namespace: str
@@ -26,13 +30,13 @@ class Grant:
     label: str | None = None
 
     def opens(self, now: float) -> bool:
-        """Return whether it opens something, at epoch seconds."""
+        """Return whether it permits anything at `now` (epoch seconds)."""
         return bool(self.scopes) and (self.ends is None or now < self.ends)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Whether the ring was copied from the tables, whether any key is in it, and what the one in question opens."""
+    """Whether the ring was copied from the tables, whether it holds any key, and the grant looked up."""
 
     copied: bool
     any_key: bool
@@ -40,12 +44,12 @@ class Found:
 
 
 def digest(key: str) -> bytes:
-    """Return what is stored of a key: it is as long as random, so that one round of SHA-256 is enough."""
+    """Return the stored digest of a key: keys are long and random, so one round of SHA-256 is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def look_up(redis: Redis, digest: str | None) -> Found:
-    """Return what the key with this digest opens, or no key at all."""
+    """Return the grant of the key with this digest, if any."""
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.hget(KEY, COPIED)
         pipeline.hlen(KEY)
@@ -57,14 +61,14 @@ def look_up(redis: Redis, digest: str | None) -> Found:
 
 
 def of_namespace(redis: Redis, namespace: str) -> list[Grant]:
-    """Return what each key to a namespace opens, those that open nothing any more too, oldest first."""
+    """Return the grants of all keys to a namespace, expired and revoked ones included, oldest first."""
     entries: dict[Any, Any] = redis.hgetall(KEY)
     grants = [_grant(json.loads(one)) for name, one in entries.items() if name not in (COPIED, COPIED.encode())]
     return sorted((one for one in grants if one.namespace == namespace), key=lambda one: one.id)
 
 
 def copy(redis: Redis, grants: Mapping[bytes, Grant]) -> None:
-    """Put all keys into the ring in the place of what is there, revoked ones without scopes."""
+    """Replace the ring by these keys; revoked ones have no scopes."""
     fields: dict[Any, Any] = {digest_.hex(): json.dumps(asdict(grant)) for digest_, grant in grants.items()}
     with redis.pipeline() as pipeline:
         pipeline.delete(KEY)
@@ -73,5 +77,32 @@ def copy(redis: Redis, grants: Mapping[bytes, Grant]) -> None:
 
 
 def _grant(content: dict[str, Any]) -> Grant:
-    ends, label = content.get("ends"), content.get("label")  # an earlier version's has neither
+    ends, label = content.get("ends"), content.get("label")  # missing in earlier versions
     return Grant(content["id"], content["namespace"], tuple(content["scopes"]), ends, label)
+
+
+SESSION = "ebb:session:"
+SESSION_SECONDS = 12 * 3_600
+"""Lifetime of a session after the last visit."""
+
+
+def start_session(redis: Redis, key: str) -> str:
+    """Start a session of a key, and return its token."""
+    token = secrets.token_urlsafe(32)
+    redis.set(_session(token), digest(key).hex(), ex=SESSION_SECONDS)
+    return token
+
+
+def session_key(redis: Redis, token: str) -> str | None:
+    """Return the digest of the session's key and extend the session; None if it has ended."""
+    found = redis.getex(_session(token), ex=SESSION_SECONDS)
+    return found.decode() if isinstance(found, bytes) else str(found) if found else None
+
+
+def end_session(redis: Redis, token: str) -> None:
+    """End a session."""
+    redis.delete(_session(token))
+
+
+def _session(token: str) -> str:
+    return SESSION + digest(token).hex()

@@ -1,7 +1,7 @@
-"""The outbox: writes that were accepted without waiting, kept in Redis until they are committed.
+"""The outbox: writes accepted without waiting, kept in Redis until they are committed.
 
-A write stands here once, with its arguments; its message carries no more than its id. Each namespace has a hash of its
-own, so that it can be bounded without a look at the others.
+A write is stored once, with its arguments; its message only has its id. Each namespace has its own hash, so it can be
+bounded on its own.
 """
 
 import json
@@ -14,32 +14,32 @@ from redis import Redis
 from workers.errors import BusyError
 
 WAITING = "ebb:outbox:waiting:"
-"""Of each namespace a hash from a task's id to its write."""
+"""Per namespace, a hash from task id to write."""
 
 BYTES = "ebb:outbox:bytes"
-"""A hash from each namespace with writes to how many bytes they are."""
+"""Hash from namespace to the bytes of its writes."""
 
 BOUNDS = "ebb:outbox:bounds"
 EARLIER = "ebb:outbox"
-"""Where earlier versions kept the writes of all namespaces; their messages carry the arguments as well."""
+"""Where earlier versions kept the writes of all namespaces; their messages carry the arguments too."""
 
 HEADER = "ebb_outbox"
-"""The header of a message whose write stands in the outbox of the namespace that it names."""
+"""Header of a message with the namespace whose outbox holds its write."""
 
 EARLIER_HEADER = "ebb_accepted"
 
 MOST_DOUBLINGS = 9
-"""What cannot be done is tried again ever more seldom, at last about once a day."""
+"""Retries of a failing write get rarer, down to about one a day."""
 
 PORTION = 100
 DEFAULT = "default"
 FULL_SHARE = 0.9
-"""What Redis may fill of its memory before writes are refused: workers need some of it to work off the rest."""
+"""Share of Redis' memory above which writes are refused: workers need the rest to process what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many writes a namespace may have in the outbox, of how many bytes together, and how many open requests."""
+    """Limits of a namespace: writes in the outbox, their bytes, and open requests."""
 
     writes: int = 100_000
     size: int = 67_108_864
@@ -48,9 +48,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An accepted write: the task's id and name, its arguments, and when it was accepted (epoch seconds).
+    """An accepted write: task id and name, arguments, and time of acceptance (epoch seconds).
 
-    Where its message was lost, when it was last sent again, and how often.
+    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often.
     """
 
     id: str
@@ -62,22 +62,22 @@ class Entry:
     namespace: str = DEFAULT
 
     def overdue(self, now: float, patience: float) -> bool:
-        """Return whether its message must be lost: more than `patience` seconds ago, and longer at each try.
+        """Return whether its message must be lost: sent more than `patience` seconds ago, doubled at each try.
 
-        Or it was sent by a clock that was so far ahead, and set back since: it must not wait for that to come round.
+        An instant that far ahead also counts: the clock was set back since.
         """
         sent_at = self.accepted_at if self.sent_at is None else self.sent_at
         longest = patience * float(2 ** min(self.tries, MOST_DOUBLINGS))
         return abs(now - sent_at) > longest
 
     def content(self) -> str:
-        """Return what is kept under its namespace and id."""
+        """Return what is stored under its namespace and id."""
         fields = asdict(self)
         del fields["id"], fields["namespace"]
         return json.dumps(fields)
 
 
-# A write is put and counted in one step. The first one fits whatever its size, or it never would.
+# A write is stored and counted in one step. The first one is accepted at any size, or it never could be.
 PUT = """
     local before = redis.call('hstrlen', KEYS[1], ARGV[2])
     local held = tonumber(redis.call('hget', KEYS[2], ARGV[1]) or 0)
@@ -103,7 +103,7 @@ PUT = """
     return {'put', 0, 0}
 """
 
-# Deleting comes first: a full Redis takes what follows from a script that has begun to write.
+# Deleting comes first: a full Redis still accepts the later writes of a script that has begun to write.
 REMOVE = """
     local size = redis.call('hstrlen', KEYS[1], ARGV[2])
     redis.call('hdel', KEYS[3], ARGV[2])
@@ -118,19 +118,18 @@ REMOVE = """
 
 
 def message(entry: Entry) -> dict[str, Any]:
-    """Return the arguments of the message of a write, which workers replace by those that are in the outbox.
+    """Return the arguments of a write's message, which workers replace by those in the outbox.
 
-    Workers of earlier versions do not know `in_outbox` and so refuse the message; otherwise they would run the task
-    without its arguments.
+    Workers of earlier versions reject `in_outbox` as unknown, instead of running the task without its arguments.
     """
     return {"namespace": entry.namespace, "in_outbox": True}
 
 
 def put(redis: Redis, entry: Entry) -> None:
-    """Keep a write until `remove`; putting it again changes nothing but its instants.
+    """Keep a write until `remove`; a repeated put only changes its instants.
 
     Raises:
-        BusyError: the namespace has as many writes, or bytes, as it may, or Redis is nearly full; nothing was kept.
+        BusyError: the namespace is at its limit of writes or bytes, or Redis is nearly full; nothing was kept.
     """
     own = Bounds()
     why, held, most = _put(redis, entry, "new", own.writes, own.size, FULL_SHARE)
@@ -139,7 +138,7 @@ def put(redis: Redis, entry: Entry) -> None:
 
 
 def renew(redis: Redis, entry: Entry) -> bool:
-    """Note when a write was sent again; return whether it is still there."""
+    """Record that a write was sent again; return whether it is still there."""
     return bool(_put(redis, entry, "renew")[0] == b"put")
 
 
@@ -161,34 +160,34 @@ REFUSALS = {
 
 
 def remove(redis: Redis, namespace: str, task_id: str) -> None:
-    """Forget a write that is committed, or was refused for good."""
+    """Remove a write that is committed or rejected."""
     redis.eval(REMOVE, 3, WAITING + namespace, BYTES, EARLIER, namespace, task_id)
 
 
 def publish_bounds(redis: Redis, bounds: Bounds) -> None:
-    """Have all senders observe these bounds, wherever they run."""
+    """Publish these bounds to all senders."""
     fields: dict[Any, Any] = asdict(bounds)
     redis.hset(BOUNDS, mapping=fields)
 
 
 def held(redis: Redis, namespace: str) -> int:
-    """Return how many writes of a namespace are accepted and neither committed nor refused."""
+    """Return the number of a namespace's pending writes."""
     return int(redis.hlen(WAITING + namespace))
 
 
 def find(redis: Redis, namespace: str, task_id: str) -> Entry | None:
-    """Return a write that is accepted and neither committed nor refused."""
+    """Return a pending write."""
     found = redis.hget(WAITING + namespace, task_id)
     return Entry(task_id, **json.loads(found), namespace=namespace) if isinstance(found, bytes) else None
 
 
 def holds(redis: Redis, namespace: str, task_id: str) -> bool:
-    """Return whether a write is accepted and neither committed nor refused."""
+    """Return whether a write is pending."""
     return bool(redis.hexists(WAITING + namespace, task_id) or redis.hexists(EARLIER, task_id))
 
 
 def size(redis: Redis) -> int:
-    """Return how many writes are accepted and neither committed nor refused."""
+    """Return the number of pending writes."""
     with redis.pipeline(transaction=False) as pipeline:
         pipeline.hlen(EARLIER)
         for namespace in _namespaces(redis):
@@ -197,7 +196,7 @@ def size(redis: Redis) -> int:
 
 
 def entries(redis: Redis) -> Iterator[Entry]:
-    """Yield the writes that are accepted and neither committed nor refused, read portion by portion."""
+    """Yield all pending writes, read in portions."""
     for namespace in _namespaces(redis):
         for task_id, content in redis.hscan_iter(WAITING + namespace, count=PORTION):
             yield Entry(task_id.decode(), **json.loads(content), namespace=namespace)
@@ -207,7 +206,7 @@ def entries(redis: Redis) -> Iterator[Entry]:
 
 
 def adopt(redis: Redis, entry: Entry) -> None:
-    """Keep a write of an earlier version where those of this one are."""
+    """Move a write of an earlier version to its namespace's hash."""
     if redis.hexists(EARLIER, entry.id):
         redis.eval(ADOPT, 3, WAITING + entry.namespace, BYTES, EARLIER, entry.namespace, entry.id, entry.content())
 

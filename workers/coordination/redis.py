@@ -1,4 +1,4 @@
-"""Redis: messages, results and Ebb's own keys each have a database of their own; what state the server is in."""
+"""Connections to Redis: messages, results and Ebb's own keys in separate databases, and the state of the server."""
 
 import time
 from collections.abc import Iterator
@@ -24,15 +24,15 @@ CANNOT_SAVE = "MISCONF"
 
 
 class RefusedError(UnavailableError, RedisError):
-    """Redis answers, but takes no writes: it is full, its disk is, or it is a replica."""
+    """Redis answers, but refuses writes: its memory or disk is full, or it is a replica."""
 
 
 class OwnKeys(Redis):
-    """Connections whose refused writes raise `RefusedError`, which says what to do."""
+    """Connections whose refused writes raise `RefusedError`, with advice."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send one command."""
-        with explained():
+        with translated_refusals():
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
@@ -42,30 +42,30 @@ class OwnKeys(Redis):
 
 class _Pipeline(Pipeline):
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        with explained():
+        with translated_refusals():
             return super().execute(raise_on_error)
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Raise `RefusedError` where Redis refuses a write."""
+def translated_refusals() -> Iterator[None]:
+    """Raise `RefusedError` if Redis refuses a write."""
     try:
         yield
     except ResponseError as error:
-        if not refused(error):
+        if not is_refusal(error):
             raise
-        raise RefusedError(trouble(error)) from None
+        raise RefusedError(explain(error)) from None
 
 
-def refused(error: BaseException) -> bool:
-    """Return whether Redis answered that it takes no writes."""
+def is_refusal(error: BaseException) -> bool:
+    """Return whether Redis refused a write."""
     return isinstance(error, OutOfMemoryError | ReadOnlyError) or (
         isinstance(error, ResponseError) and str(error).startswith(CANNOT_SAVE)
     )
 
 
-def trouble(error: BaseException) -> str:
-    """Return what is the matter with Redis and what to do, for a person."""
+def explain(error: BaseException) -> str:
+    """Return what is wrong with Redis and what to do about it."""
     said = str(error).rstrip(".")
     if isinstance(error, OutOfMemoryError):
         return (
@@ -82,9 +82,9 @@ def trouble(error: BaseException) -> str:
 def open_redis(
     redis_url: str, after: int = 0, *, kind: type[Redis] = Redis, answer_seconds: float = ANSWER_SECONDS
 ) -> Redis:
-    """Return connections to a database, opened at first use; its number is `after` more than that of the messages.
+    """Return a connection pool to the database `after` places after that of the messages, opened on first use.
 
-    Where the address names Sentinels, each new connection asks them for the present primary.
+    With Sentinels in the address, each new connection asks them for the current primary.
     """
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_SECONDS,
@@ -102,27 +102,27 @@ def open_redis(
 
 
 def own_keys(redis_url: str) -> Redis:
-    """Return connections to the database of Ebb's own keys, opened at first use."""
+    """Return a connection pool to the database of Ebb's own keys, opened on first use."""
     return open_redis(redis_url, OWN_AFTER, kind=OwnKeys)
 
 
 def clock(redis: Redis) -> datetime:
-    """Return what the server's clock shows."""
+    """Return the server's time."""
     seconds, micros = redis.time()
     return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=micros)
 
 
 def drop_results(redis_url: str) -> None:
-    """Drop the answers of tasks that were not fetched; a waiting caller is also sent its answer, and still gets it."""
+    """Drop task results that were not fetched; waiting callers still receive theirs by message."""
     with open_redis(redis_url, RESULTS_AFTER) as results:
         for key in results.scan_iter("celery-task-meta-*", count=1_000):
             results.delete(key)
 
 
 def compact(redis: Redis, *, wait: bool = False) -> bool:
-    """Have Redis rewrite its file without deleted keys; return whether it does, or keeps no file.
+    """Make Redis rewrite its file without deleted keys; return whether it does, or has no file.
 
-    With `wait` that is done on return, or has taken longer than a minute.
+    With `wait`, return after the rewrite, or after a minute.
     """
     try:
         if redis.info("persistence")["aof_enabled"]:
@@ -149,7 +149,7 @@ KEEPS = "noeviction"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a server says of itself; memory in bytes, a limit of 0 is none; `fsync` is None where it does not say."""
+    """State of a Redis server; memory in bytes, a limit of 0 is none; `fsync` is None if unknown."""
 
     server: str
     memory_used: int
@@ -160,7 +160,7 @@ class Condition:
     last_save: str
 
     def warnings(self) -> list[str]:
-        """Return what may lose messages or accepted writes, and what to do about it."""
+        """Return risks of losing messages or accepted writes, each with what to do."""
         found = {
             f"`maxmemory-policy` is {self.eviction}: a full Redis would evict messages and accepted writes; "
             f"set it to {KEEPS}": self.eviction != KEEPS,
@@ -175,22 +175,22 @@ class Condition:
         return [said for said, holds in found.items() if holds]
 
     def is_nearly_full(self) -> bool:
-        """Return whether writes are not accepted without waiting any more."""
+        """Return whether writes without waiting are refused for lack of memory."""
         return 0 < self.memory_limit * FULL_SHARE < self.memory_used
 
     def loses(self) -> str:
-        """Return what a failure of power may lose of the writes that were accepted without waiting."""
+        """Return which accepted writes a power failure may lose."""
         if not self.append_only_file:
             return "all that are not stored"
         known = {"always": "nothing", "everysec": "about the last second"}
         return known.get(self.fsync or "", "an unknown number of seconds")
 
     def answer(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return it as JSON."""
         return asdict(self) | {"power_failure_loses": self.loses(), "warnings": self.warnings()}
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return it as a sentence."""
         limit = f" of {self.memory_limit / MIB:.0f}" if self.memory_limit else ""
         file = f"append-only file on (fsync {self.fsync or 'unknown'})" if self.append_only_file else "no file"
         return (
@@ -200,7 +200,7 @@ class Condition:
 
 
 def condition(redis: Redis) -> Condition:
-    """Ask a server for its condition."""
+    """Query the state of a server."""
     server, memory, saving = redis.info("server"), redis.info("memory"), redis.info("persistence")
     own = server.get("valkey_version")
     return Condition(
@@ -215,7 +215,7 @@ def condition(redis: Redis) -> Condition:
 
 
 def _fsync(redis: Redis) -> str | None:
-    """Return `appendfsync`; a server that others run may not show its configuration."""
+    """Return `appendfsync`; hosted servers may not show their configuration."""
     try:
         found = redis.config_get("appendfsync").get("appendfsync")
     except ResponseError:

@@ -1,4 +1,4 @@
-"""Shares: how many requests of each namespace are under way, so that one with many waits behind all others."""
+"""Shares: requests in progress per namespace, so that a namespace with many queues behind all others."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from workers.coordination.outbox import BOUNDS, Bounds
 from workers.errors import BusyError
 
 UNDER_WAY = "ebb:requests:"
-"""Of each namespace the requests that wait for an answer, by until when they do (epoch seconds)."""
+"""Per namespace, a sorted set of requests waiting for an answer, by deadline (epoch seconds)."""
 
 SHARES = (4, 16, 64)
-"""With so many requests under way the next one of the namespace goes one class further back."""
+"""Numbers of requests in progress at which the next one gets a lower priority."""
 
 CLASSES = (0, 3, 6, 9)
-"""The priorities that messages have: Celery on Redis takes the lowest number first."""
+"""Message priorities: Celery on Redis takes the lowest number first."""
 
 RETRY_SECONDS = 1
 
-# Deleting comes first: a full Redis takes what follows from a script that has begun to write.
+# Deleting comes first: a full Redis still accepts the later writes of a script that has begun to write.
 ENTER = """
     redis.call('zremrangebyscore', KEYS[1], '-inf', ARGV[1])
     local most = tonumber(redis.call('hget', KEYS[2], 'requests') or ARGV[4])
@@ -33,12 +33,12 @@ ENTER = """
 
 
 def enter(redis: Redis, namespace: str, task_id: str, now: float, seconds: float, *, interactive: bool) -> int:
-    """Note a request that waits for its answer so many seconds; return how many the namespace has beside it.
+    """Register a request that waits `seconds` for its answer; return how many others its namespace has.
 
-    While interactive ones wait, the bulk lane leaves children to them.
+    While interactive requests wait, the bulk lane leaves child processes to them.
 
     Raises:
-        BusyError: the namespace has as many as it may; those of others do not count.
+        BusyError: the namespace is at its limit; requests of other namespaces do not count.
     """
     keys = [_key(namespace), BOUNDS, bulk.ASKED]
     given = [now, now + seconds, task_id, Bounds().requests, bulk.ASKED_MS if interactive else 0]
@@ -54,14 +54,14 @@ def enter(redis: Redis, namespace: str, task_id: str, now: float, seconds: float
 
 
 def leave(redis: Redis, namespace: str, task_id: str) -> None:
-    """Note that a request is answered, or that its caller no longer waits."""
+    """Remove a request that is answered, or whose caller no longer waits."""
     redis.zrem(_key(namespace), task_id)
 
 
 def _key(namespace: str) -> str:
-    return UNDER_WAY + namespace.encode(errors="replace").decode()  # what is no name is refused by the task
+    return UNDER_WAY + namespace.encode(errors="replace").decode()  # the task refuses invalid names
 
 
 def priority(others: int) -> int:
-    """Return the priority of a message whose namespace has so many others under way: the more, the further back."""
+    """Return the priority of a message whose namespace has that many other requests in progress."""
     return CLASSES[sum(others >= share for share in SHARES)]

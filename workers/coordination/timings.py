@@ -1,4 +1,4 @@
-"""Timings: how long things took, summed up in Redis over all workers, as a histogram needs it."""
+"""Timings: histograms of durations, kept in Redis and summed over all workers."""
 
 import math
 import time
@@ -13,17 +13,17 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds, in seconds."""
 
 RECALL = "recall"
-"""What the parts of a recall begin with; what follows is the part."""
+"""Prefix of the parts of a recall; the name of the part follows."""
 
 WRITE = "write"
-"""From when a write was sent until it could be read."""
+"""Time from sending a write until it can be read."""
 
 Histogram = tuple[list[int], float]
-"""How many observations up to each bound, as Prometheus counts them, and the sum of all."""
+"""Cumulative counts by bucket, as in Prometheus, and the sum of all observations."""
 
 
 def observe(redis: Redis, observations: Iterable[tuple[str, float]]) -> None:
-    """Add what took so many seconds."""
+    """Add observations of (name, seconds)."""
     with redis.pipeline(transaction=False) as pipeline:
         for what, seconds in observations:
             taken = max(0.0, seconds)
@@ -33,7 +33,7 @@ def observe(redis: Redis, observations: Iterable[tuple[str, float]]) -> None:
 
 
 def read(redis: Redis) -> dict[str, Histogram]:
-    """Return all that was observed, by what it was."""
+    """Return all histograms by name."""
     found: dict[bytes, bytes] = redis.hgetall(KEY)  # type: ignore[assignment]  # redis types answers for async too
     counts: dict[str, list[int]] = {}
     sums: dict[str, float] = {}
@@ -47,9 +47,9 @@ def read(redis: Redis) -> dict[str, Histogram]:
 
 
 def quantile(counts: list[int], share: float) -> float | None:
-    """Return the value below which that share lies, as if each bucket were evenly filled; none where there is none.
+    """Return the given quantile, interpolated within its bucket; None without observations.
 
-    What lies beyond the last finite bound counts as that.
+    Observations above the last finite bound count as that bound.
     """
     if not counts or not counts[-1]:
         return None
@@ -70,12 +70,12 @@ def _cumulated(counts: list[int]) -> list[int]:
 
 
 _laps: list[tuple[str, float]] = []
-"""Of the one task that this process works on."""
+"""Timings of the task that this process is running."""
 
 
 @contextmanager
 def timed(part: str) -> Iterator[None]:
-    """Note how long the block takes."""
+    """Record how long the block takes."""
     began = time.perf_counter()
     try:
         yield
@@ -84,7 +84,7 @@ def timed(part: str) -> Iterator[None]:
 
 
 def take() -> list[tuple[str, float]]:
-    """Return (part, seconds) of all that was timed since the last call, and reset."""
+    """Return (part, seconds) of everything timed since the last call, and reset."""
     taken = list(_laps)
     _laps.clear()
     return taken

@@ -1,1 +1,1 @@
-"""The ideas: pure functions over arrays. No database, no clock, no settings."""
+"""The pure core: functions over numbers, texts and arrays. No database, no clock, no settings."""

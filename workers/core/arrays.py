@@ -1,4 +1,4 @@
-"""The array types that the core takes and returns."""
+"""Array types of the core."""
 
 from typing import TypeAlias
 

@@ -1,7 +1,7 @@
-"""A Markdown document in chunks: slices of its text of up to 500 tokens under one heading, which overlap by up to 50.
+"""Chunks of a Markdown document: slices of up to 500 tokens under one heading that overlap by up to 50.
 
-A chunk ends where a block, a line or a sentence does, as far as that leaves it at
-least half full; so a table or a piece of code is cut only where it must be, and then between its lines.
+A chunk ends at a block, a line or a sentence, if it is at least half full there. Tables and code are cut only where
+necessary, and then between lines.
 """
 
 import re
@@ -19,20 +19,20 @@ CHUNK_TOKENS = 500
 OVERLAP_TOKENS = 50
 PATH_SEPARATOR = " > "
 LONGEST_PATH = 1_000
-"""Characters of a heading path; of a longer one the end stands for it."""
+"""Characters of a heading path; of a longer one the end is kept."""
 
 WORD = re.compile(r"\n+|[^\S\n]*\S+|[^\S\n]+")
 SENTENCE_END = re.compile(r"[.!?。！？][\"')\]]*$")  # noqa: RUF001 - full-width marks end sentences too
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
-# What is within a block is parsed for headings alone.
+# Inline content is parsed for headings only.
 BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 INLINE = MarkdownIt("commonmark")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document: the headings above it, outermost first, and its words."""
+    """A part of a document: the headings above it, outermost first, and its text."""
 
     section: str
     text: str
@@ -40,7 +40,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands under one heading: its path, where it begins, what is below it and ends, and where blocks begin."""
+    """The text under one heading: its path, start, body start and end, and the starts of its blocks."""
 
     path: str
     start: int
@@ -50,7 +50,7 @@ class Section:
 
 
 def chunks(text: str, count: Count) -> list[Chunk]:
-    """Return a document's chunks in their order; of those that say the same under the same headings the first."""
+    """Return a document's chunks in order, without duplicates under the same headings."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     found = [
         Chunk(section.path, text[start:end].strip())
@@ -61,7 +61,7 @@ def chunks(text: str, count: Count) -> list[Chunk]:
 
 
 def sections(text: str) -> list[Section]:
-    """Return a document's sections, which together are all of it; a heading alone goes with what stands below it."""
+    """Return a document's sections, which together cover it; a bare heading belongs to the section below it."""
     matter = FRONT_MATTER.match(text)
     begin = matter.end() if matter else 0
     lines = _line_starts(text, begin)
@@ -74,7 +74,7 @@ def sections(text: str) -> list[Section]:
 
 
 def _line_starts(text: str, begin: int) -> list[int]:
-    """Return where each line begins from `begin` on, and where the text ends."""
+    """Return where each line after `begin` starts, and where the text ends."""
     starts = [begin]
     for line in text[begin:].split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -82,7 +82,7 @@ def _line_starts(text: str, begin: int) -> list[int]:
 
 
 def _headings(tokens: Sequence[Token], lines: Sequence[int]) -> Iterator[tuple[int, int, str]]:
-    """Yield where each heading begins, where it ends, and its path; those in lists and quotations head no section."""
+    """Yield start, end and path of each heading; those within lists and quotations are ignored."""
     above: list[tuple[int, str]] = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
@@ -93,14 +93,14 @@ def _headings(tokens: Sequence[Token], lines: Sequence[int]) -> Iterator[tuple[i
 
 
 def _title(heading: str) -> str:
-    """Return a heading's words without their marks."""
+    """Return a heading's text without markup."""
     (inline,) = INLINE.parseInline(heading)
     words = "".join(child.content or " " * (child.type == "softbreak") for child in inline.children or ())
     return " ".join(words.split())
 
 
 def _with_bare_headings(found: Sequence[Section], text: str) -> list[Section]:
-    """Return the sections such that a heading with nothing before the next deeper one belongs to that one."""
+    """Return the sections, with each heading without text merged into the next deeper one."""
     kept: list[Section] = []
     start: int | None = None
     for one, following in zip(found, [*found, None][1:], strict=True):
@@ -118,7 +118,7 @@ def _with_bare_headings(found: Sequence[Section], text: str) -> list[Section]:
 
 
 def cuts(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]:
-    """Yield where the chunks of a section begin and end."""
+    """Yield start and end of the chunks of a section."""
     bounds = _bounds(text, section, count)
     first, last = 0, len(bounds) - 1
     while first < last:
@@ -132,7 +132,7 @@ def cuts(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]
 
 
 def _bounds(text: str, section: Section, count: Count) -> list[int]:
-    """Return the places where a section may be cut: between words, and within those that are longer than an overlap."""
+    """Return where a section may be cut: between words, and within words longer than an overlap."""
     places = [section.start]
     for word in WORD.finditer(text, section.start, section.end):
         while count(text[places[-1] : word.end()].strip()) > OVERLAP_TOKENS:
@@ -149,7 +149,7 @@ def _slice(text: str, start: int, count: Count) -> Callable[[int], int]:
 
 
 def _largest(most: int, tokens: int, size: Callable[[int], int]) -> int:
-    """Return the largest length up to `most` of which `size` says at most so many tokens; at least one."""
+    """Return the largest length up to `most` whose `size` is at most `tokens`; at least 1."""
     return max(bisect_right(range(1, most + 1), tokens, key=size), 1)
 
 
@@ -167,7 +167,7 @@ def _fitting(text: str, bounds: Sequence[int], first: int, count: Count) -> int:
 
 
 def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
-    """Return the last bound at which a block, else a line, else a sentence ends, if the chunk is half full by then."""
+    """Return the last bound at the end of a block, else a line, else a sentence, if the chunk is half full there."""
     half = (
         bisect_left(
             range(first + 1, end),
@@ -189,7 +189,7 @@ def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, en
 
 
 def _overlapping(text: str, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
-    """Return the bound at which the next chunk begins: as far before the end of the last as an overlap allows."""
+    """Return the bound at which the next chunk starts: as early as the overlap allows."""
     return (
         first
         + 1

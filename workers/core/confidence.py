@@ -1,4 +1,4 @@
-"""How much a fact is still believed: confidence halves with time, and faster when its lifetime nears its end.
+"""Confidence in a fact: halves with time, and faster near the end of the fact's lifetime.
 
 The first is the half-life of semantic facts, the second the soft decay of facts with a lifetime; both multiply.
 """
@@ -14,36 +14,30 @@ SOFT_DECAY_FLOOR = 0.1
 HALF = 0.5
 REINFORCEMENT = 0.05
 MOMENT = 1e-6
-"""Seconds, as fine as PostgreSQL keeps instants: what sinks to a floor is below it a moment later."""
+"""Seconds; PostgreSQL's resolution. A value that sinks to a floor is below it one moment later."""
 
 MOST_HALVINGS = 4
-"""From 1.0, four halvings lead below the floor, where the fact is removed."""
+"""Four halvings take 1.0 below the floor, where the fact is removed."""
 
 
 def effective_confidence(confidence: Floats, days: Floats, half_life: Each) -> Floats:
-    """Return confidence after `days` without confirmation; a clock set back leaves it whole.
-
-    An infinite half-life leaves it as it is.
-    """
+    """Return confidence after `days` without confirmation; negative days and an infinite half-life change nothing."""
     kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
     return kept
 
 
 def reinforced(confidence: Floats, times: Ints) -> Floats:
-    """Return confidence after so many confirmations by others that say the same, at most 1."""
+    """Return confidence after `times` confirmations by other statements, at most 1."""
     return np.minimum(confidence + REINFORCEMENT * times, 1.0)
 
 
 def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:
-    """Return when the last quarter of the lifetime begins, in epoch seconds; infinite without expiry."""
+    """Return the start of the last quarter of the lifetime, in epoch seconds; infinite without expiry."""
     return confirmed_at + (expires_at - confirmed_at) * SOFT_DECAY_FROM
 
 
 def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | Floats) -> Ints:
-    """Return how often confidence has been halved by `now`: once an hour past 75 % of the lifetime.
-
-    None once the lifetime is over: what has expired is not halved but gone.
-    """
+    """Return the number of halvings due by `now`: one per hour after 75 % of the lifetime, 0 once it has expired."""
     past = now - soft_decay_starts(confirmed_at, expires_at)
     nears_its_end = (past > 0) & (now < expires_at)
     steps = np.where(nears_its_end, np.floor(np.maximum(past, 0.0) / SOFT_DECAY_STEP) + 1, 0)
@@ -52,7 +46,7 @@ def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | F
 
 
 def halvings_applied(confidence: Floats, due: Ints) -> Ints:
-    """Return how many of the due halvings count: none is made of what is at the floor or below."""
+    """Return how many of the due halvings apply: at the floor or below, confidence is not halved again."""
     wanted = np.zeros_like(due)
     for step in range(MOST_HALVINGS):
         wanted += (due > step) & (confidence * HALF**step > SOFT_DECAY_FLOOR)
@@ -60,21 +54,21 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
 
 
 def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: float) -> Floats:
-    """Return what soft decay has left of confidence at `now`, in epoch seconds like the other two."""
+    """Return confidence after soft decay at `now`; all instants are in epoch seconds."""
     due = soft_decay_halvings(confirmed_at, expires_at, now)
     left: Floats = confidence * HALF ** halvings_applied(confidence, due)
     return left
 
 
 def next_halving_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, made: Ints) -> Floats:
-    """Return when confidence is halved after so many halvings, in epoch seconds; infinite where it no longer is."""
+    """Return the time of the next halving after `made` ones, in epoch seconds; infinite if there is none."""
     most = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
     at = soft_decay_starts(confirmed_at, expires_at) + made * SOFT_DECAY_STEP
     return np.where((made < most) & (at < expires_at), at, np.inf)
 
 
 def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats) -> Floats:
-    """Return when a halving takes confidence below 0.1 and so removes the fact, in epoch seconds."""
+    """Return when a halving takes confidence below 0.1, which removes the fact, in epoch seconds."""
     needed = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
     left = confidence * HALF**needed
     at = soft_decay_starts(confirmed_at, expires_at) + np.maximum(needed - 1, 0) * SOFT_DECAY_STEP
@@ -82,14 +76,11 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
 
 
 def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: Each, floor: Each) -> Floats:
-    """Return when effective confidence, halvings included, sinks below `floor`; never for floor 0.
-
-    At the floor itself a fact is still believed.
-    """
+    """Return when effective confidence, halvings included, falls below `floor`; never for floor 0."""
     starts = soft_decay_starts(confirmed_at, expires_at)
     earliest = np.full_like(confidence, np.inf)
     applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
-    with np.errstate(divide="ignore", invalid="ignore"):  # infinities, where nothing is culled
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite where nothing is culled
         to_floor = np.log2(confidence) - np.log2(floor)
         for halvings in range(MOST_HALVINGS + 1):
             begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP

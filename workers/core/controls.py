@@ -1,4 +1,4 @@
-"""Control characters: what moves a cursor, turns the direction of writing or hides text, made harmless.
+"""Control characters that move the cursor, change the writing direction or hide text, escaped or removed.
 
 Sources: Unicode's categories Cc and Cf, and UTR 36 on bidirectional text; the tag block U+E0000 carries hidden text.
 """
@@ -10,24 +10,24 @@ BEYOND = "\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000
 HARMFUL = re.compile(rf"[\x00-\x1f\ud800-\udfff{BEYOND}]")
 HARMFUL_BUT_LINES = re.compile(rf"[\x00-\x08\x0b-\x1f\ud800-\udfff{BEYOND}]")
 JOINERS = "\u200c\u200d"
-"""These form letters in some scripts, and hold emoji together."""
+"""These form letters in some scripts and join emoji."""
 
 HIDDEN = ("Cc", "Cf", "Cs")
 LARGEST_SHORT = 0xFFFF
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
-    """Return a text with its control characters as Python writes them; with `lines`, line feeds and tabs stay."""
+    """Return a text with control characters as Python escapes; with `lines`, line feeds and tabs stay."""
     return (HARMFUL_BUT_LINES if lines else HARMFUL).sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def escaped_json(text: str) -> str:
-    """Return JSON that says the same without control characters; those below U+0020 it has in no text anyway."""
+    """Return equivalent JSON without control characters; those below U+0020 never occur in its texts."""
     return HARMFUL_BUT_LINES.sub(lambda found: _json_escape(ord(found[0])), text)
 
 
 def visible(text: str) -> str:
-    """Return a text without its control and format characters; tabs become blanks, joiners of letters stay."""
+    """Return a text without control and format characters; tabs become blanks, joiners between letters stay."""
     text = text.replace("\t", " ")
     if text.isascii() and text.isprintable():
         return text
@@ -37,7 +37,7 @@ def visible(text: str) -> str:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Return whether a joiner stands between two characters of scripts that are joined."""
+    """Return whether a joiner stands between two characters of scripts that use joiners."""
     around = text[place - 1 : place] + text[place + 1 : place + 2]
     return (
         text[place] in JOINERS

@@ -1,4 +1,4 @@
-"""Conversations: what messages say and who said it, in the shapes of OpenAI, Anthropic, Gemini and plain ones."""
+"""Conversations: text and speaker of messages in the formats of OpenAI, Anthropic, Gemini and plain ones."""
 
 import json
 import re
@@ -13,7 +13,7 @@ ROLES = {
     "assistant": "assistant", "ai": "assistant", "model": "assistant",
     "tool": "tool", "function": "tool",
 }  # fmt: skip
-"""Who speaks, by the names that providers have for them; all others, such as system and developer, instruct."""
+"""Roles by the providers' names for them; all others, such as system and developer, are instructions."""
 
 INJECTED = re.compile(rf"\s*{injection.OPENING}.*?{injection.CLOSING}\s*", re.DOTALL)
 TEXTS = ("text", "input_text", "output_text", "refusal", None)
@@ -29,9 +29,9 @@ TIMES = ("created_at", "timestamp", "create_time", "time")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something that was said in a message: by its place, by a role, and when, if that is known.
+    """A text from a message: index of the message, role, text, and time if known.
 
-    `name` is what its provider calls the message, for messages may say the same twice.
+    `name` is the provider's id of the message, since messages may repeat each other.
     """
 
     message: int
@@ -42,16 +42,16 @@ class Said:
 
 
 def said(messages: Sequence[Any], longest: int = LONGEST) -> list[Said]:
-    """Return what messages say, in order; a text is one of the user. What has no words says nothing.
+    """Return the texts of messages in order; a bare string is the user's, and messages without words are skipped.
 
-    A text of more than `longest` bytes is several, one after the other.
+    A text of more than `longest` bytes is split into several.
     """
     every = [one for place, message in enumerate(messages) for one in _of_message(place, message)]
     return [replace(one, text=part) for one in every for part in pieces(one.text, longest)]
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:
-    """Yield a text in parts of at most so many bytes of UTF-8, cut where a paragraph, line, sentence or word ends."""
+    """Yield a text in parts of at most `longest` bytes of UTF-8, cut at a paragraph, line, sentence or word."""
     while len(text.encode()) > longest:
         start = text.encode()[:longest].decode(errors="ignore") or text[0]
         ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
@@ -73,13 +73,13 @@ def _of_message(place: int, message: Any) -> Iterator[Said]:
 
 
 def _role(message: Mapping[str, Any]) -> Any:
-    """Return who speaks; items of OpenAI's responses have a type instead."""
+    """Return the speaker; items of OpenAI's Responses API have a type instead."""
     kind = message.get("type")
     return message.get("role") or message.get("sender") or ("tool" if kind in (*CALLS, *RESULTS) else kind)
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the text of a message, its parts of text together, and each tool call and result by itself."""
+    """Yield the text of a message, its text parts joined, and each tool call and result separately."""
     content = next((message[name] for name in ("content", "parts", "text") if message.get(name)), ())
     parts = [message] if message.get("type") in (*CALLS, *RESULTS) else _listed(content)
     texts = [_text(one) for one in parts]
@@ -103,7 +103,7 @@ def _text(part: Any) -> str:
 
 
 def _tool(part: Mapping[str, Any]) -> str:
-    """Return a tool call as `name(arguments)`, a result as its text, and anything else as nothing."""
+    """Return a tool call as `name(arguments)`, a result as its text, and anything else as an empty string."""
     if part.get("type") in RESULTS:
         return _plain(part.get("content") or part.get("output"))
     call = part["function"] if isinstance(part.get("function"), Mapping) else part
@@ -114,7 +114,7 @@ def _tool(part: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Return the words of a tool's arguments or result: texts as they are, parts of text together, the rest as JSON."""
+    """Return a tool's arguments or result as text: strings as they are, text parts joined, the rest as JSON."""
     if isinstance(value, str) or value is None:
         return value or ""
     texts = [_text(one) for one in value] if isinstance(value, list) else []
@@ -122,6 +122,6 @@ def _plain(value: Any) -> str:
 
 
 def left_out(messages: Sequence[Any], found: Iterable[Said]) -> list[int]:
-    """Return the places of messages that say nothing."""
+    """Return the indexes of messages without text."""
     places = {one.message for one in found}
     return [place for place in range(len(messages)) if place not in places]

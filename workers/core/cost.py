@@ -1,24 +1,25 @@
-"""What a recall costs: the more facts, explanations and words of the question, the more."""
+"""Cost of a recall, by its limit, explanations and query length."""
 
 EXPLAINED = 4
-"""How many facts without an explanation cost as much as one with it."""
+"""Cost of a fact with an explanation, relative to one without."""
 
 LONG = 4_096
-"""A query that is so many bytes longer makes every fact cost as much again."""
+"""Bytes of query that add the cost of one more fact for each fact."""
 
 LIGHT = 100
-"""A recall up to this cost takes hardly longer than the smallest."""
+"""Recalls up to this cost take hardly longer than the smallest."""
 
 
-def of_recall(limit: int, query_bytes: int, *, explain: bool = False) -> int:
-    """Return the cost of a recall; that of ten facts for a short question is 10."""
-    return limit * _each(query_bytes, explain=explain)
+def recall_cost(limit: int, query_bytes: int, *, explain: bool = False) -> int:
+    """Return the cost of a recall; ten facts for a short question cost 10."""
+    return limit * cost_per_fact(query_bytes, explain=explain)
 
 
 def most_facts(cost: int, query_bytes: int, *, explain: bool = False) -> int:
-    """Return how many facts a recall of at most this cost may ask for; 0 where the query alone is too long."""
-    return cost // _each(query_bytes, explain=explain)
+    """Return the highest limit of a recall within this cost; 0 if the query alone is too long."""
+    return cost // cost_per_fact(query_bytes, explain=explain)
 
 
-def _each(query_bytes: int, *, explain: bool) -> int:
+def cost_per_fact(query_bytes: int, *, explain: bool) -> int:
+    """Return the cost of one fact in the answer."""
     return (EXPLAINED if explain else 1) * (1 + query_bytes // LONG)

@@ -1,7 +1,7 @@
-"""Decay intervals: the times between a fact's uses in which it faded, packed so that a row can hold the newest ones.
+"""Decay intervals: periods between uses in which a fact faded, packed so that its row holds the newest ones.
 
-A use replaces the anchor, and nothing else records the old one. An interval that is over takes eleven bytes: when it
-began, from when on the fact faded (later, where it was pinned), strength and coactivations.
+A use replaces the anchor, so past intervals are recorded here. Each takes eleven bytes: its start, the instant from
+which the fact faded (later if it was pinned), strength and coactivations.
 """
 
 import struct
@@ -15,25 +15,25 @@ from workers.core.fading import Anchors, sustained
 from workers.core.tiers import strength
 
 MOST = 16
-"""The most intervals kept of a fact."""
+"""Intervals kept per fact."""
 
 PACKED = struct.Struct(">IIHB")
 LONGEST = MOST * PACKED.size
-"""The most bytes of all intervals of a fact."""
+"""Bytes of all intervals of a fact."""
 
 NEVER = 2**32 - 1
-"""An instant that does not come; as the others in whole seconds since the epoch."""
+"""Stands for infinity among instants, which are whole seconds since the epoch."""
 
 STEPS = 2**16 - 1
 """Strength is stored as a multiple of 1 / STEPS."""
 
 MANY = 255
-"""Coactivations are capped here: a curve only needs to know whether they are more than five."""
+"""Maximum of stored coactivations; a curve only needs to know whether there are more than five."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecayInterval:
-    """A time in which a fact was not used: instants in epoch seconds, strength at its beginning."""
+    """A period without use: instants in epoch seconds, strength at its start."""
 
     begins: float
     fades_from: float
@@ -42,7 +42,7 @@ class DecayInterval:
 
 
 def over(before: Anchors, after: Anchors) -> list[bytes]:
-    """Return for each fact the interval that a new anchor ends, packed; empty where it goes on."""
+    """Return, packed, the interval that each fact's new anchor ends; empty if the access time did not change."""
     ended = after.last_seen_at > before.last_seen_at
     columns = (
         _seconds(before.last_seen_at),
@@ -55,12 +55,12 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
 
 
 def read(packed: bytes) -> list[DecayInterval]:
-    """Return the intervals of a fact, the oldest first."""
+    """Return the intervals of a fact, oldest first."""
     return sorted(_each(packed), key=lambda interval: interval.begins)
 
 
 def older(packed: bytes, seconds: float) -> bytes:
-    """Return packed intervals moved so many seconds into the past."""
+    """Return packed intervals moved `seconds` into the past."""
     moved = (
         (max(begins - int(seconds), 0), from_ if from_ == NEVER else max(from_ - int(seconds), 0), *rest)
         for begins, from_, *rest in PACKED.iter_unpack(packed)

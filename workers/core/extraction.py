@@ -1,7 +1,7 @@
-"""What may be drawn from a conversation: only what stands there, in the sentence where it stands.
+"""Facts extracted from a conversation: only quotes, each with the whole sentence around it.
 
-An LLM only points at words. What becomes a fact is the sentence around them, with the name, key and value that it
-pointed out, so that nothing enters the memory that was not said.
+An LLM only points at words. The stored fact is the sentence around them with the entity, key and value it named, so
+nothing enters memory that was not stated.
 """
 
 import re
@@ -12,20 +12,20 @@ from workers.core.names import mentioned
 from workers.core.summary import SENTENCE_END
 
 SPEAKER = "user"
-"""What a fact is about if the speaker speaks of themselves without a name."""
+"""Entity of statements that speakers make about themselves without a name."""
 
 KEY = re.compile(r"[^\W\d_]+([ _-][^\W\d_]+){0,2}")
-"""Up to three words, so that a key has no room for a statement."""
+"""Up to three words, so that a key cannot hold a statement."""
 
 LONGEST = 1_000
-"""Characters of a sentence; a longer one states no single fact."""
+"""Characters of a sentence; longer ones state no single fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointed:
-    """What an LLM points at in a text: some words, and whose property they state.
+    """Words that an LLM points at in a text, and the property that they state.
 
-    `single` says that there is one value at a time, as with a home, and not several, as with likes.
+    `single` means one value at a time, as for a home, not several, as for likes.
     """
 
     quote: str
@@ -37,7 +37,7 @@ class Pointed:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A fact drawn from a text: the sentence from `start` until before `end`, and what it is about."""
+    """An extracted fact: the sentence from `start` (inclusive) to `end` (exclusive), and what it is about."""
 
     start: int
     end: int
@@ -48,14 +48,14 @@ class Drawn:
 
     @property
     def text(self) -> str:
-        """Return the sentence behind its entity and key: clear by itself, and never the text of its turn."""
+        """Return the sentence prefixed with entity and key: clear on its own, and never equal to its turn's text."""
         return f"{self.entity}, {self.key}: {self.quote}"
 
 
 def drawn(pointed: Pointed, text: str, names: Sequence[str]) -> Drawn | None:
-    """Return the fact that was pointed at in a text, or nothing if its words, name or value do not stand there.
+    """Return the fact that was pointed at in a text; None if its words, name or value are not there.
 
-    The name may stand in one of the texts `names`, which are those of the conversation.
+    The name may occur in any of the texts `names`, which are those of the conversation.
     """
     found, entity, key = _found(pointed.quote, text), " ".join(pointed.entity.split()), pointed.key.strip().lower()
     is_named = entity.lower() == SPEAKER or any(mentioned(one, [entity]) for one in names)
@@ -71,14 +71,14 @@ def drawn(pointed: Pointed, text: str, names: Sequence[str]) -> Drawn | None:
 
 
 def _found(words: str, text: str) -> tuple[int, int] | None:
-    """Return where whole words stand in a text, whatever their case and the blanks between them."""
+    """Return where whole words occur in a text, ignoring case and blanks."""
     pattern = r"\s+".join(re.escape(word) for word in words.split())
     match = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
     return match.span() if match else None
 
 
 def _sentences(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the sentences begin and end that a stretch is in: without them a `not` could be lost."""
+    """Return the bounds of the sentences around a stretch: cutting them could lose a `not`."""
     ends = [place for match in re.finditer(rf"{SENTENCE_END.pattern}|\s*\n\s*", text) for place in match.span()]
     first = max((after for after in ends[1::2] if after <= start), default=len(text) - len(text.lstrip()))
     last = min((before for before in ends[::2] if before >= end), default=len(text.rstrip()))

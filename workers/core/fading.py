@@ -1,7 +1,7 @@
-"""What a fact has become by an instant, and when it next changes without being touched.
+"""The decayed state of facts at an instant, and when each next changes without access.
 
-Each threshold is crossed at one known age, so a fact's state is read off by comparing its age with those ages. The
-same ages give the next change, which is why a pass over the facts that are due is all that decay ever needs.
+Each threshold is crossed at one known age, so the state follows from comparing a fact's age with those ages. The same
+ages give the next change, so a pass only needs to visit facts that are due.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ from workers.core.fidelity import FINGERPRINT, PENDING, ladder
 from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 
 GUARD = 1e-3
-"""Seconds from a crossing to the instant called due, so that float rounding cannot call it early."""
+"""Seconds between a crossing and its due time, so that float rounding cannot make it due early."""
 
 REASONS = ("expired", "faded", "culled", "aged")
-"""Why a fact ends of itself: its lifetime is over, soft decay took its confidence, it was not confirmed for long, or it
-is an episode of long ago."""
+"""Why a fact ends without a request: its lifetime expired, soft decay exhausted its confidence, it was not confirmed
+for long, or it is an old episode."""
 
 OF_LIFETIME = 2
-"""So many of the reasons follow from the lifetime alone that a fact was given; what ends for them is no surprise."""
+"""The first so many reasons follow from the fact's lifetime alone; such endings are expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """What n facts were at their last access, one array each; times are epoch seconds, never is infinity.
+    """State of n facts at their last access, one array each; times are epoch seconds, infinity is never.
 
-    A fact without a pin is pinned until minus infinity. Of vectors, halvings and staleness it is what the last
-    pass made, or noted, of them. When they were encoded, outrun, and last heard of, matters for episodes alone.
+    A fact without a pin has `pinned_until` minus infinity. Fidelity, halvings and staleness are those of the last pass.
+    `encoded_at`, `outrun_at` and `silent_since` matter for episodes only.
     """
 
     base: Floats
@@ -61,7 +61,7 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class FadingRules:
-    """What an operator chose: how far vectors may be pooled for all facts, the rest for all or for each of n facts.
+    """Decay settings: the widest pooling bucket for all facts, the rest for all or for each of n facts.
 
     What is switched off has infinite days, or the floor 0.
     """
@@ -77,9 +77,9 @@ class FadingRules:
 
 @dataclass(frozen=True, slots=True)
 class Faded:
-    """What n facts have become: codes of `Tier`, fidelity, halvings, staleness, when they end, why, and next change.
+    """Decayed state of n facts: `Tier` codes, fidelity, halvings, staleness, end and its reason, and next change.
 
-    Their lifetimes end when they expire or soft decay removes them, whatever else may end them before.
+    `lifetime_ends_at` is when they expire or soft decay removes them, regardless of other reasons.
     """
 
     tier: Ints
@@ -92,17 +92,17 @@ class Faded:
     due_at: Floats
 
     def only(self, which: Bools | Ints) -> "Faded":
-        """Return the state of some facts: where a mask is true, or at these places."""
+        """Return the state of the facts selected by a mask or by indexes."""
         return Faded(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
 def chosen(facts: Anchors, which: Bools | Ints) -> Anchors:
-    """Return the anchors of some facts: where a mask is true, or at these places."""
+    """Return the anchors of the facts selected by a mask or by indexes."""
     return Anchors(**{field.name: getattr(facts, field.name)[which] for field in fields(facts)})
 
 
 def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
-    """Return the state of facts at `now`; what was already coarser stays so, for only a hit restores it."""
+    """Return the state of facts at `now`; fidelity that was already coarser stays, since only an access restores it."""
     facts = sustained(facts)
     bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
@@ -131,7 +131,7 @@ def over(faded: Faded, now: float) -> Bools:
 
 
 def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
-    """Return the state of facts just written as they are, due at once where a pass has something to make of them."""
+    """Return the state of facts as just written, due at once where a pass has work to do on them."""
     faded = fade(facts, now, rules)
     behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings) | (faded.stale & ~facts.stale)
     due_at = np.where(behind, np.minimum(now, faded.due_at), faded.due_at)
@@ -140,10 +140,10 @@ def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
 
 
 def sustained(facts: Anchors) -> Anchors:
-    """Return facts as their clocks run: a pin counts as use until it ends, and permanence as a pin without end.
+    """Return facts with pins applied: a pin counts as use until it ends, and permanence is a pin without end.
 
-    While it lasts, nothing changes; after it a fact fades on from its strength as if it had been seen and confirmed
-    for the last time when the pin ended. Repeating it changes nothing.
+    After the pin, a fact fades from its strength as if it had last been seen and confirmed when the pin ended. The
+    function is idempotent.
     """
     endless = np.isposinf(facts.pinned_until)
     permanent = facts.permanent | endless
@@ -158,12 +158,12 @@ def sustained(facts: Anchors) -> Anchors:
 
 
 def lifetimes(facts: Anchors) -> Floats:
-    """Return how many seconds each fact has to live from its confirmation, or from the end of its pin."""
+    """Return how many seconds each fact lives from its confirmation, or from the end of its pin."""
     return facts.expires_at - sustained(facts).confirmed_at
 
 
 def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
-    """Return facts pinned until an instant (epoch seconds), from which on their lifetimes (seconds) start again."""
+    """Return facts pinned until an instant (epoch seconds), when their lifetimes (seconds) start again."""
     return replace(
         facts,
         pinned_until=np.full_like(facts.pinned_until, until),
@@ -173,29 +173,29 @@ def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
 
 
 def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
-    """Return when each fact ends of itself (epoch seconds) and the index into `REASONS`.
+    """Return when each fact ends without a request (epoch seconds) and the index into `REASONS`.
 
-    None ends before its pin does, and permanent ones never.
+    No fact ends before its pin; permanent ones never end.
     """
     instants = _end_instants(sustained(facts), rules)
     return instants.min(axis=0), instants.argmin(axis=0)
 
 
 def is_over(ends_at: Floats, held: Bools, instant: float) -> Bools:
-    """Return which facts have ended by themselves by an instant (epoch seconds); what a pass held back has not.
+    """Return which facts have ended by an instant (epoch seconds), except those that a pass held back.
 
-    The function `is_over` of the schema says the same, for readers.
+    Readers use the SQL function `is_over` with the same result.
     """
     over: Bools = (ends_at <= instant) & ~held
     return over
 
 
 def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
-    """Return the (4, n) instants at which sustained facts would end for each of `REASONS` alone; permanent ones never.
+    """Return the (4, n) instants at which sustained facts would end for each of `REASONS` alone; infinite if never.
 
-    A fact that only its halvings take below the floor of culling is removed by soft decay, as it is at a tenth.
-    Where confidence never fades, one that was below a tenth from the start lives until it expires.
-    Confidence culls semantic facts alone, and nothing but episodes ages out.
+    A fact that falls below the culling floor only because of its halvings counts as removed by soft decay. Where
+    confidence never fades, one that started below a tenth lives until it expires. Only semantic facts are culled, and
+    only episodes age out.
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
@@ -219,7 +219,7 @@ def _staleness(facts: Anchors, now: float, rules: FadingRules) -> tuple[Bools, F
 
 
 def _halvings(facts: Anchors, now: float) -> tuple[Ints, Floats]:
-    """Return how often soft decay has halved the confidence, and when it next does (infinite if it does not)."""
+    """Return the number of halvings by soft decay, and the time of the next one (infinite if none)."""
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     due = soft_decay_halvings(confirmed_at, expires_at, np.minimum(now, expires_at - GUARD))
     halvings = np.maximum(facts.halvings, halvings_applied(confidence, due))
@@ -228,7 +228,7 @@ def _halvings(facts: Anchors, now: float) -> tuple[Ints, Floats]:
 
 
 def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> tuple[Ints, Floats]:
-    """Return the fidelity at `age`, and the age at which it next falls (infinite if it does not)."""
+    """Return the fidelity at `age`, and the age at which it next falls (infinite if never)."""
     fidelity = facts.fidelity.copy()
     next_age = np.full_like(age, np.inf)
     fades = ~facts.permanent & (facts.fidelity != PENDING)
@@ -243,7 +243,7 @@ def _fidelity(facts: Anchors, bends: Curve, age: Floats, rules: FadingRules) -> 
 
 
 def _rungs(bends: Curve, rules: FadingRules) -> Iterator[tuple[Floats, int]]:
-    """Yield (age in days, fidelity from then on): hot facts never shrink, only cold ones lose the vector."""
+    """Yield (age in days, fidelity from then on): hot facts are never pooled, only cold ones lose the vector."""
     for below, bucket in ladder(rules.widest_bucket):
         yield np.maximum(age_at_retention(bends, below), bends.hot_until), bucket
     yield np.maximum(age_at_retention(bends, rules.cold_threshold), bends.cold_from), FINGERPRINT

@@ -1,4 +1,4 @@
-"""What is kept of a fact's vector: all of it, means of neighbouring dimensions, or the signature alone.
+"""Fidelity: how much of a fact's vector is kept: all, means of neighbouring dimensions, or only the signature.
 
 Source: the vector compression of OpenMemory's tiered decay.
 """
@@ -12,20 +12,20 @@ from workers.core.arrays import Vectors
 PENDING = 0
 FULL = 1
 FINGERPRINT = 32_767
-"""Between these two, fidelity is the pooling bucket: 2, 4, 8 … dimensions averaged into one."""
+"""Values between these two are pooling buckets: 2, 4, 8 … dimensions averaged into one."""
 
 POOL_BELOW = 0.7
 
 
 def name(fidelity: int) -> str:
-    """Return the word for a stored fidelity."""
+    """Return the name of a stored fidelity."""
     return {PENDING: "pending", FULL: "full", FINGERPRINT: "fingerprint"}.get(fidelity, "pooled")
 
 
 def largest_bucket(dims: int, min_dims: int) -> int:
     """Return the widest pooling bucket of vectors of `dims`: a power of two that divides them.
 
-    Powers of two nest and whole buckets weigh alike, so pooling a pooled vector equals pooling the original.
+    With powers of two, pooling a pooled vector equals pooling the original.
     """
     bucket = 1
     while dims % (bucket * 2) == 0 and dims // (bucket * 2) >= min_dims:
@@ -34,7 +34,7 @@ def largest_bucket(dims: int, min_dims: int) -> int:
 
 
 def ladder(widest: int) -> Iterator[tuple[float, int]]:
-    """Yield (retention, bucket): below 0.7 pairs are pooled, below 1/2 fours, below 1/4 eights, up to `widest`."""
+    """Yield (retention, bucket) up to `widest`: below 0.7 pairs are pooled, below 1/2 fours, below 1/4 eights."""
     bucket, below = 2, POOL_BELOW
     while bucket <= widest:
         yield below, bucket

@@ -1,4 +1,4 @@
-"""How many facts of a namespace passes may end in a day and in a week, and which gaps between passes do not count."""
+"""Limits on how many facts of a namespace passes may end per day and week, and on gaps between passes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from workers.core.confidence import DAY
 
 LEAST = 5
-"""However small a namespace, so many of its facts may end within a day or a week, unless none at all may."""
+"""Facts that may end per day or week in the smallest namespace, unless the share is 0."""
 
 WEEK = 7 * DAY
 
 Ending = tuple[float, int, int]
-"""When facts ended, in epoch seconds, how many by themselves, and how many because it was asked for."""
+"""When facts ended (epoch seconds), how many by decay, and how many by request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The shares of a namespace that may end by themselves; 0 is none at all, and a share of 1 a day no limit."""
+    """Shares of a namespace that may end by decay per day and per week; 0 allows none, 1 per day is no limit."""
 
     a_day: float = 0.2
     a_week: float = 0.5
 
 
 def room(limit: Limit, live: int, spent: Sequence[Ending], now: float) -> int | None:
-    """Return how many more facts may end at `now` (epoch seconds) while `live` ones are left; nothing without limit.
+    """Return how many more facts may end at `now` (epoch seconds) with `live` ones left; None without a limit.
 
-    The shares are of what lived when the day or the week began, so they stay the same while facts end.
+    The shares refer to what was live when the day or week began, so they stay the same while facts end.
     """
     if limit.a_day >= 1:
         return None
@@ -43,20 +43,20 @@ def _left(share: float, live: int, spent: Sequence[Ending]) -> int:
 
 
 MOST_WHILE_UP = DAY
-"""Passes come every few minutes: a longer gap while the database ran is a clock that jumped, or a lack of workers."""
+"""Passes run every few minutes: a longer gap while the database ran is a clock jump or a lack of workers."""
 
 MOST_WHILE_OFF = 7 * DAY
-"""A system that was switched off for longer than a week asks before it forgets what ended meanwhile."""
+"""After a week switched off, forgetting what ended meanwhile needs confirmation."""
 
 
 def is_gap(last: float, now: float, server_started: float) -> bool:
-    """Return whether what ended between the last pass and `now` must be confirmed before it is forgotten.
+    """Return whether forgetting what ended between the last pass and `now` needs confirmation.
 
-    All three instants are the database's: by when its server was started it says whether it ran since the last pass.
+    All instants are the database's. The start of its server shows whether it ran since the last pass.
     """
     return now - last > (MOST_WHILE_UP if server_started <= last else MOST_WHILE_OFF)
 
 
 def is_set_back(last: float, now: float) -> bool:
-    """Return whether the clock was set back since the last pass, which takes a jump ahead of it back."""
+    """Return whether the clock was set back since the last pass, which reverses an earlier jump ahead."""
     return last - now > MOST_WHILE_UP

@@ -1,4 +1,4 @@
-"""What facts gain from those that they are linked with, and from the entities that a question names."""
+"""Score gains of facts from their links, and from entities that a question names."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,27 +8,27 @@ from workers.core.arrays import Floats, Ints
 from workers.core.names import plain
 
 HOPS = (1.0, 0.7, 0.5, 0.35)
-"""What counts of a fact's relevance so many links away from it."""
+"""Share of a fact's relevance that counts that many links away."""
 
 NAMED = 0.3
-"""What a fact gains from being about an entity that the question names; times the weight, from a related one.
+"""Gain of a fact about an entity that the question names; times the weight, of a related one.
 
-A fact without an entity gains as much if it begins with a name in the question: what a text begins
-with is mostly its subject or its speaker. Chosen of 0 to 0.4 on conversations, together with the weight of
-meaning, and checked on those left out: there the beginnings win 3.5 points of recall@10 with hashing, 2.6 with MiniLM.
-Of 47 questions about the sample's facts, as many find their answer among the first ten, and two less in first place.
+A fact without entity gains as much if its first word is a name in the question: mostly its subject or speaker. Chosen
+from 0 to 0.4 on conversations, together with the weight of similarity, and checked on others: there the first words add
+3.5 points of recall@10 with hashing, 2.6 with MiniLM. Of 47 questions about the sample, as many find their answer in
+the first ten, and two fewer in first place.
 """
 
 
 def lift(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floats:
-    """Return what each fact gains from its links: it counts at least as a share of what it is linked with.
+    """Return what each fact gains from its links: at least a share of the relevance of the facts it is linked with.
 
-    So no fact gets ahead of the one that brought it, and those that are linked with each other do not add up.
+    No fact overtakes the one that it was reached from, and mutual links do not add up.
 
     Args:
         relevance: n scores.
-        reached: places of m facts that a walk along links came to.
-        seeds: places of the facts where each of those walks began.
+        reached: indexes of m facts that a walk along links reached.
+        seeds: indexes of the facts where each of those walks started.
         factors: each walk's hop factor times the strengths of its links, in [0, 1].
     """
     least = np.zeros(len(relevance))
@@ -38,11 +38,11 @@ def lift(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floa
 
 
 def begin_with(first: Sequence[str], names: Collection[str]) -> Floats:
-    """Return 1 for each text whose first word, as `names.plain` writes it, is one of the names, else 0."""
+    """Return 1 for each text whose first word, in the form of `names.plain`, is one of the names, else 0."""
     return np.array([float(plain(word) in names) for word in first]) if names else np.zeros(len(first))
 
 
 def factors(hops: Ints, strengths: Floats) -> Floats:
-    """Return what counts of a fact's relevance at the end of walks of so many hops, given their links' strengths."""
+    """Return the share of relevance that counts at the end of walks of that many hops and link strengths."""
     shares: Floats = np.array(HOPS)[hops] * strengths
     return shares

@@ -1,4 +1,4 @@
-"""The settings of hygiene, as an operator or a namespace sets them, and the numbers that follow from them."""
+"""Hygiene settings of an operator or a namespace, and the decay parameters that follow from them."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from ebb.contract.values import MOST_DAYS
 from workers.errors import InvalidInputError
 
 Document: TypeAlias = dict[str, Any]
-"""Settings as they are written: objects in objects, or false where a whole is switched off."""
+"""Settings as nested objects; false switches a section off."""
 
 SECTIONS = ("confidenceDecay", "episodicTTL")
 MOST_TURNS = 10**9
@@ -20,7 +20,7 @@ MOST_HELD = 10**15
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where a namespace says nothing: every field, which sections are off, and whether all of it is."""
+    """The operator's defaults: every field, the sections that are off, and whether all hygiene is off."""
 
     fields: Document
     off: frozenset[str] = frozenset()
@@ -29,9 +29,9 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Hygiene:
-    """The numbers of one namespace, in days and turns; infinite where a branch is switched off.
+    """Hygiene parameters of one namespace, in days and turns; infinite where a section is off.
 
-    `by_hand` is whether the janitor alone culls and ages, when its owner calls it.
+    With `by_hand`, culling and aging run only when the janitor is called.
     """
 
     half_life: float = math.inf
@@ -44,7 +44,7 @@ class Hygiene:
 
 
 def merged(known: Any, given: Any) -> Any:
-    """Return settings with others laid over them, field by field; true takes back a false, and no more."""
+    """Return settings with others merged over them, field by field; true only re-enables what was false."""
     if given is True:
         return known if isinstance(known, dict) else {}
     if not isinstance(given, dict):
@@ -54,7 +54,7 @@ def merged(known: Any, given: Any) -> Any:
 
 
 def without(known: Document, path: list[str]) -> Document:
-    """Return settings without what stands at a path, nor the objects that are empty by that."""
+    """Return settings without the value at a path and without objects that this leaves empty."""
     name, *rest = path
     below = known.get(name)
     left = without(below, rest) if rest and isinstance(below, dict) else below if rest else None
@@ -63,9 +63,9 @@ def without(known: Document, path: list[str]) -> Document:
 
 
 def effective(defaults: Defaults, own: Document) -> Document | Literal[False]:
-    """Return the whole hygiene of a namespace with settings of its own: each section complete, or false.
+    """Return the complete hygiene settings of a namespace; false where all of it or a section is off.
 
-    What it says anything about is switched on, whatever holds elsewhere.
+    A section that the namespace sets itself is on, whatever the defaults say.
     """
     given = own.get("hygiene")
     if given is False or (given is None and defaults.all_off):
@@ -82,7 +82,7 @@ def _section(defaults: Defaults, given: Document, name: str) -> Document | Liter
 
 
 def numbers(whole: Document | Literal[False]) -> Hygiene:
-    """Return what a complete document comes to."""
+    """Return the parameters of a complete document."""
     belief, episodes = (whole.get(name) if whole else None for name in SECTIONS)
     chosen: dict[str, Any] = {"by_hand": whole["schedule"] == "manual"} if whole else {}
     if belief:
@@ -98,15 +98,15 @@ def numbers(whole: Document | Literal[False]) -> Hygiene:
 
 
 def by_passes(own: Hygiene) -> Hygiene:
-    """Return the numbers that passes and readers go by: without culling and aging where the janitor is called by hand.
+    """Return the parameters for decay passes and readers: no culling or aging where the janitor is called by hand.
 
-    The schedule `onCapture` calls the janitor more often; passes do in between what it does.
+    The schedule `onCapture` only calls the janitor more often; passes run in between.
     """
     return replace(own, cull_floor=0.0, persistent_days=math.inf, both_limits=True) if own.by_hand else own
 
 
 Rule = Callable[[Any], str | None]
-"""Returns what a value must be, if it is not."""
+"""Returns what is wrong with a value, or None."""
 
 
 def _positive(most: float) -> Rule:
@@ -156,7 +156,7 @@ RULES: dict[str, Any] = {
     "notice_updates": lambda value: None if isinstance(value, bool) else "must be true or false",
     "capacity": {"facts": _whole(MOST_HELD), "bytes": _whole(MOST_HELD)},
 }
-"""What each field must be; an object may be given as false, which switches it off, or true, which takes that back."""
+"""The rule for each field; an object may also be false (off) or true (on again)."""
 
 
 def _paths(rules: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -170,10 +170,10 @@ PATHS = tuple(_paths(RULES))
 
 
 def changed(known: Document, given: Document | None, unset: Sequence[str] | None) -> Document:
-    """Return a namespace's settings after fields were set, given nested or by dotted paths, and others unset.
+    """Return a namespace's settings after setting fields, nested or by dotted paths, and unsetting others.
 
     Raises:
-        InvalidInputError: a setting is unknown or its value is not allowed; the first faults are named.
+        InvalidInputError: a setting is unknown or its value is not allowed; the first faults are listed.
     """
     faults = [fault for path, value in (given or {}).items() for fault in _faults(path.split("."), value)]
     if faults:
@@ -194,7 +194,7 @@ def _at(path: list[str], value: Any) -> Document:
 
 
 def _faults(path: list[str], value: Any) -> Iterator[str]:
-    """Yield what is wrong with a value at a path, and with what is in it if it is an object."""
+    """Yield what is wrong with the value at a path; objects are checked recursively."""
     rule: Any = RULES
     for name in path:
         rule = rule.get(name) if isinstance(rule, dict) else None

@@ -1,7 +1,7 @@
-"""What a new fact means for a known one.
+"""Intents: what a new fact does to a known one.
 
-Facts are stored in batches, yet each is to mean what it would mean alone: what a fact replaces may have been stored by
-one before it in the same batch. So a batch is cut into stretches within which the order makes no difference.
+Facts are stored in batches, yet each must have the effect that it would have alone: it may replace a fact stored
+earlier in the same batch. So a batch is cut into stretches within which order makes no difference.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from uuid import UUID
 
 
 class Action(StrEnum):
-    """Add the fact, replace a known one, retract a known one, or do nothing because a known one says the same."""
+    """Add the fact, replace a known one, retract a known one, or skip what is already known."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -21,9 +21,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What to do about a new fact, and the known one that it concerns unless it is only added.
+    """The action for a new fact, and the known fact that it concerns unless it is only added.
 
-    If it was `asked` for and cannot be done, that is an error; if an LLM proposed it, the fact is added instead.
+    If the caller `asked` for it and it cannot be done, that is an error; if an LLM proposed it, the fact is added
+    instead.
     """
 
     action: Action = Action.ADD
@@ -35,17 +36,17 @@ ADD = Intent()
 
 
 def asked(target: UUID | None) -> Intent:
-    """Return the intent of a caller who states that a fact supersedes `target`, or states nothing."""
+    """Return the intent of a caller who names the fact to supersede, or none."""
     return ADD if target is None else Intent(Action.UPDATE, target, asked=True)
 
 
 def stretches(
     ids: Sequence[UUID], hashes: Sequence[bytes], intents: Sequence[Intent], known: Mapping[UUID, bytes]
 ) -> list[list[int]]:
-    """Return the places of n facts in order, cut where one concerns what another before it is, or says.
+    """Return the indexes of n facts in order, cut where one concerns what an earlier one in the stretch is or states.
 
-    Within a stretch the order makes no difference, so it can be stored at once; facts that concern none may repeat each
-    other there. `hashes` are those of what the facts say, `known` has those of facts that are stored already.
+    Facts that concern none may repeat each other within a stretch. `hashes` are the identities of the facts, `known`
+    has those of facts already stored.
     """
     said = dict(zip(ids, hashes, strict=True)) | dict(known)
     cut: list[list[int]] = [[]]

@@ -1,10 +1,10 @@
-"""How long a fact may live without use: nine decay classes, each a constant, and how a fact gets its class.
+"""Decay classes: how long facts live without use, and how a fact gets its class.
 
-Everything about a class stands here. To change one or to add another:
+Everything about a class is in this module. To change or add one:
 
-1. name it in `DecayClass`, and give it its lifetime in `LIFETIMES`: how long, and whether each use renews it;
-2. give it a `Rule` if facts get it by their text, at the place where it is to be tried;
-3. restart the workers, and run `ebb backfill-decay` to classify what is stored already.
+1. name it in `DecayClass`, and define its lifetime in `LIFETIMES`: how long, and whether each use renews it;
+2. if texts determine it, add a `Rule` where it is to be tried;
+3. restart the workers, and run `ebb backfill-decay` to classify stored facts.
 
 No setting changes a lifetime.
 """
@@ -39,14 +39,14 @@ LIFETIMES: dict[str, Lifetime] = {
 }
 
 UNCLASSED = Lifetime(None, refreshed_by_use=True)
-"""A fact that was given no class has no expiry: it fades by strength and confidence alone."""
+"""A fact without class has no expiry: it fades by strength and confidence alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What makes a fact one of a class: an identifier in its key, or a phrase in its text.
+    """Conditions for a decay class: an identifier in the key, or a phrase in the text.
 
-    Of some classes the entity may hold the identifier instead, or be one of `entities` as a whole.
+    Some classes also accept the identifier in the entity, or an entity equal to one of `entities`.
     """
 
     decay_class: DecayClass
@@ -79,12 +79,12 @@ RULES = (
     ),
     Rule("checkpoint", frozenset({"checkpoint", "preflight"}), ("checkpoint", "preflight")),
 )  # fmt: skip
-"""The first rule that a fact fulfils gives its class."""
+"""The first rule that matches determines the class."""
 
 OTHERWISE: DecayClass = "stable"
 
 LONG_RULES = tuple(rule for rule in RULES if LIFETIMES[rule.decay_class].seconds in (None, 90 * DAY))
-"""The rules that give no shorter lifetime than that class."""
+"""The rules whose lifetime is at least that of `OTHERWISE`."""
 
 LONGEST = max(identifier.count("_") + 1 for rule in RULES for identifier in rule.identifiers)
 """Words of the longest identifier."""
@@ -93,15 +93,15 @@ SEPARATORS = re.compile(r"[\s_.-]+")
 HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 NO_RULE = "no rule matched"
-"""Why a fact has the class that is left when no rule gives one."""
+"""Reason for the default class."""
 
 
 def classify_decay(
     entity: str | None, key: str | None, value: str | None, text: str, *, careful: bool = False
 ) -> DecayClass:
-    """Return the decay class of a fact that was given none, by what it is about and what it says.
+    """Return the decay class of a fact stored without one, from what it is about and its text.
 
-    The value is an argument as documented, though no rule looks at it.
+    `value` is part of the documented signature; no rule uses it.
     """
     return classified(entity, key, value, text, careful=careful)[0]
 
@@ -114,11 +114,11 @@ def classified(
     *,
     careful: bool = False,
 ) -> tuple[DecayClass, str]:
-    """Return the decay class of a fact that was given none, and which of its words decided.
+    """Return the decay class of a fact stored without one, and the words that decided.
 
-    Key and entity are compared word by word, so that `apiKey` and `openai_api_key` hold an `api_key`, but `hostname`
-    no `name`; texts by whole words. Of a fact without either, `careful` lets words give no lifetime that is shorter
-    than that of `OTHERWISE`: "I need to take insulin" is no task.
+    Key and entity are compared word by word: `apiKey` and `openai_api_key` contain `api_key`, but `hostname` does not
+    contain `name`. Texts are compared by whole words. With `careful`, a fact without entity and key never gets a
+    lifetime shorter than that of `OTHERWISE`: "I need to take insulin" is not a task.
     """
     about, named, said = _words(entity), _words(key), " ".join(text.lower().split())
     of_entity, of_key = _sequences(about), _sequences(named)
@@ -129,7 +129,7 @@ def classified(
 
 
 def _reason(rule: Rule, of_key: set[str], of_entity: set[str], about: str, said: str) -> str | None:
-    """Return which words of a fact fulfil a rule, or nothing."""
+    """Return the words of a fact that match a rule, or None."""
     if named := rule.identifiers & of_key:
         return f"key: {min(named)}"
     if rule.entity_too and (named := rule.identifiers & of_entity):
@@ -147,22 +147,22 @@ def _words(identifier: str | None) -> list[str]:
 
 
 def _sequences(words: list[str]) -> set[str]:
-    """Return every run of words as an identifier, as far as one may be that long."""
+    """Return every run of up to `LONGEST` words, joined as an identifier."""
     starts = range(len(words))
     return {"_".join(words[start : start + length]) for start in starts for length in range(1, LONGEST + 1)}
 
 
 def _said(text: str, phrases: tuple[str, ...]) -> str | None:
-    # Few texts hold any of the phrases, and a plain string is found several times as fast as an expression.
+    # Searching a plain string is several times faster than a regular expression, and few texts hold a phrase.
     return next((phrase for phrase in phrases if phrase in text and re.search(rf"\b{phrase}\b", text)), None)
 
 
 def lifetime(decay_class: str | None) -> Lifetime:
-    """Return the lifetime of a decay class, or that of a fact without one."""
+    """Return the lifetime of a decay class; None is a fact without one."""
     return UNCLASSED if decay_class is None else LIFETIMES[decay_class]
 
 
 def expiry(decay_class: str | None, confirmed_at: float) -> float:
-    """Return when a fact of that class expires, in epoch seconds; infinite where it does not."""
+    """Return when a fact of that class expires, in epoch seconds; infinite if it never does."""
     seconds = lifetime(decay_class).seconds
     return float("inf") if seconds is None else confirmed_at + seconds

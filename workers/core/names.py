@@ -1,4 +1,4 @@
-"""Names and topics in a text: whole words to look up among known names, and tags found by fixed patterns."""
+"""Names and topics in a text: known names as whole words, and built-in tags found by patterns."""
 
 import re
 import unicodedata
@@ -8,25 +8,25 @@ from itertools import islice, product
 from workers.core.summary import ENGLISH_STOP_WORDS
 
 LONGEST = 8
-"""Words of a name, as blanks part them; longer ones are not recognised."""
+"""Words of the longest name that is recognised."""
 
 MOST_PHRASES = 600
-"""In no more stretches of a text names are looked for, some four microseconds each."""
+"""Phrases of a text that are looked up, at some four microseconds each."""
 
 MOST_STRETCHES = 10_000
 MOST_WORDS = 1_000
 MOST_ENDS = 8
-"""Where a name may begin or end within what has no blanks, such as an address."""
+"""Boundaries of names within one run without blanks, such as an address."""
 
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
 
 
 def phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
-    """Return the stretches of a text that begin and end at a word's boundary, short ones first, each once.
+    """Return the phrases of a text that begin and end at word boundaries, short ones first, without duplicates.
 
-    Whatever name stands in the text as whole words, up to eight, is among them, unless there are more than `most`. Then
-    it is if it begins with a capital or a digit, and of the others single words that say nothing are left out first.
+    They include every name of up to eight words in the text. If there are more than `most`, stop words are dropped and
+    phrases that begin with a capital or a digit come first.
     """
     found = list(dict.fromkeys(islice(_stretches(text), MOST_STRETCHES)))
     if len(found) > most:
@@ -36,13 +36,13 @@ def phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
 
 
 def mentioned(text: str, names: Iterable[str]) -> list[str]:
-    """Return those of some names that stand in a text as whole words, whatever their case and however many words."""
+    """Return the names that occur in a text as whole words, ignoring case and blanks."""
     said = " ".join(text.lower().split())
     return [name for name in (" ".join(name.split()) for name in names) if _stands(said, name.lower())]
 
 
 def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
-    """Return those of some words, which are as `plain` writes them, that a text writes with a capital: maybe names."""
+    """Return those of some words, in the form of `plain`, that a text writes with a capital: possibly names."""
     return frozenset(plain(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
 
 
@@ -53,7 +53,7 @@ def plain(word: str) -> str:
 
 
 def _stands(said: str, name: str) -> bool:
-    # A plain string is found much faster than an expression, and few names are there at all.
+    # Searching a plain string is much faster than a regular expression, and most names are not in the text.
     return name in said and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
 
 
@@ -68,7 +68,7 @@ def _stretches(text: str) -> Iterator[str]:
 
 
 def _within(text: str, place: int) -> bool:
-    """Return whether a word's character stands there, so that no name begins behind it or ends before it."""
+    """Return whether there is a word character at that place, so that no name begins after or ends before it."""
     return 0 <= place < len(text) and (text[place].isalnum() or text[place] == "_")
 
 
@@ -87,9 +87,9 @@ PATTERNS = {
     "kubernetes": r"kubernetes|k8s",
     "ha": r"HA",
 }
-"""The built-in topics, each with the words that name it, whatever their case.
+"""The built-in topics and the words that name them, ignoring case.
 
-But within a text `HA` for Home Assistant is written in capitals, for in small letters it is a laugh.
+Only `HA` (Home Assistant) must be in capitals: in lower case it is a laugh.
 """
 
 NAMED = re.compile(
@@ -101,6 +101,6 @@ NAMED = re.compile(
 
 
 def extract_tags(text: str, entity: str | None = None) -> list[str]:
-    """Return the topics that a text names, in the order of their first appearance, and then those of its entity."""
+    """Return the topics that a text and its entity name, in the order of their first appearance."""
     found = [match.lastgroup or "" for said in (text, (entity or "").upper()) for match in NAMED.finditer(said)]
     return [tag.replace("_", "-") for tag in dict.fromkeys(found)]

@@ -1,7 +1,7 @@
-"""Which facts say the same in nearly the same words, and which one of them is kept.
+"""Near-duplicates: facts that state the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly notice a figure, a name, a "not", or which of two acts on the other, so texts that differ in one
-of those are never the same, however similar.
+Vectors hardly reflect a figure, a name, a "not", or the order of subject and object, so texts that differ in one of
+those are never near-duplicates, however similar.
 """
 
 import re
@@ -18,10 +18,10 @@ from workers.core.fidelity import pool
 from workers.core.summary import ENGLISH_STOP_WORDS
 
 ALIKE = 0.92
-"""Cosine from which two facts are near-duplicates."""
+"""Least cosine of near-duplicates."""
 
 MOST_BITS = 185
-"""In no more of their 1,024 bits the signatures of near-duplicates differ: 131 by expectation, and five deviations."""
+"""Most differing bits of 1,024 between signatures of near-duplicates: the expected 131 plus five deviations."""
 
 WORD = re.compile(r"\w+")
 FIGURE = re.compile(r"\d+")
@@ -42,7 +42,7 @@ DECISIVE = NEGATIONS | NUMERALS
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A text: its words, the less common ones in order, and what distinguishes it from texts with similar vectors."""
+    """A text's words, its less common ones in order, and what distinguishes it from texts with similar vectors."""
 
     words: frozenset[str]
     order: tuple[str, ...]
@@ -51,14 +51,14 @@ class Wording:
 
 
 def wording(text: str) -> Wording:
-    """Return the words of a text in lower case, those that are not common in their order, its figures and its names."""
+    """Return the wording of a text: words in lower case, uncommon words in order, figures and names."""
     words = WORD.findall(SHORT_NOT.sub(" not", text.lower()))
     order = tuple(word for word in words if word not in ENGLISH_STOP_WORDS)
     return Wording(frozenset(words), order, tuple(sorted(FIGURE.findall(text))), _names(text))
 
 
 def differ(one: Wording, two: Wording) -> bool:
-    """Return whether two texts differ in a figure, a negation, a name, or the order of words that both have."""
+    """Return whether two texts differ in a figure, a negation, a name, or the order of shared words."""
     return (
         one.figures != two.figures
         or bool((one.words ^ two.words) & DECISIVE)
@@ -68,7 +68,7 @@ def differ(one: Wording, two: Wording) -> bool:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Return words with a capital, in lower case; a common one at the beginning of a sentence says nothing."""
+    """Return capitalised words, in lower case; common ones at the start of a sentence do not count."""
     names = set()
     for match in WORD.finditer(text):
         before, word = text[: match.start()].rstrip(), match.group()
@@ -79,7 +79,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def cosines(ones: Vectors, twos: Vectors) -> Floats:
-    """Return the cosine of each of n rows with its counterpart; the longer are pooled to the dims of the shorter."""
+    """Return the cosine of each of n pairs of rows; longer vectors are pooled to the dims of the shorter."""
     if ones.shape[1] < twos.shape[1]:
         ones, twos = twos, ones
     ones = pool(ones, ones.shape[1] // twos.shape[1])
@@ -98,10 +98,9 @@ def estimated_cosines(ones: Bytes, twos: Bytes) -> Floats:
 def groups(
     best_first: Sequence[UUID], alike: Iterable[tuple[UUID, UUID]], stay: frozenset[UUID]
 ) -> list[tuple[UUID, list[UUID]]]:
-    """Return (the fact that is kept, those that are merged into it), the best facts first; `stay` are never merged.
+    """Return (the fact kept, those merged into it), the best facts first; facts in `stay` are never merged.
 
-    Each is alike to the one that it is merged into, not only to another of the group: similarity in a chain would lead
-    from one thing to quite another. The first one is kept, so the order of the pairs makes no difference.
+    Each is similar to the fact that it is merged into: chains of similarity would join different things.
     """
     neighbours: dict[UUID, set[UUID]] = defaultdict(set)
     for one, two in alike:

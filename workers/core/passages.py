@@ -1,8 +1,7 @@
-"""Passages: stretches of a long text, each compared with a question by itself.
+"""Passages: stretches of a long text, each scored against a question on its own.
 
-A long text as one document is a blur: what stands in a few words of it counts no more than what is spread over all
-(Callan, "Passage-level evidence in document retrieval", 1994). Where words stand is kept by the text index, so the best
-stretch of a text is found without storing any of them.
+In a long text scored as one document, a few relevant words hardly count (Callan, "Passage-level evidence in document
+retrieval", 1994). The text index stores the positions of words, so the best passage is found without storing passages.
 """
 
 import re
@@ -13,20 +12,20 @@ import numpy as np
 from workers.core.arrays import Ints
 
 WORD = re.compile(r"[^\W_]+")
-"""A word as the text index counts them, nearly: what has no letter and no digit has no place."""
+"""Approximately a word as the text index counts them; what has no letter or digit has no position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How long texts are cut: passages of two steps, one beginning every `step` words, in texts of over `longest`.
+    """Passages of two steps, one starting every `step` words, in texts of more than `longest` words.
 
-    Measured on long chats with 60 to 160 words: 80 are best, by up to 1.6 points of recall@10, and 60 as good.
+    Measured on long chats with 60 to 160 words: 80 are best, by up to 1.6 points of recall@10; 60 are as good.
     """
 
     step: int = 40
     longest: int = 120
     lexemes: int = 60
-    """What a passage counts as its length for BM25, and a text that is shorter as its own."""
+    """Length of a passage for BM25; shorter texts count with their own length."""
 
     @property
     def words(self) -> int:
@@ -39,7 +38,7 @@ CUT = Cut()
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a text, in characters: from `start` until before `end`."""
+    """A stretch of a text, in characters: `start` inclusive, `end` exclusive."""
 
     start: int
     end: int
@@ -50,12 +49,12 @@ def counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: 
     """Return how often each of k terms occurs in each passage of n texts, as (n, passages, k).
 
     Args:
-        texts: of each occurrence, which of the n texts it is in.
-        terms: which of the k terms it is.
-        places: which word of the text it is, from 0. What stands before the text, such as a name that the text is
-            filed under, has a negative place and counts in each passage.
+        texts: for each occurrence, the index of its text.
+        terms: for each occurrence, the index of its term.
+        places: for each occurrence, its word position from 0; a negative position stands for words outside the
+            text, such as its entity, which count in every passage.
         shape: n and k.
-        cut: how long texts are cut.
+        cut: length and step of the passages.
     """
     steps = np.where(places < 0, 0, places // cut.step + 1)
     size = int(steps.max(initial=1)) + 1
@@ -66,7 +65,7 @@ def counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: 
 
 
 def best(text: str, place: int, cut: Cut = CUT) -> Passage | None:
-    """Return the passage of a long text that begins at its `place`-th word; nothing of a text that is not long."""
+    """Return the passage that starts at word `place` of a long text; None where the text is not long."""
     words = [match.span() for match in WORD.finditer(text)]
     if len(words) <= cut.longest:
         return None

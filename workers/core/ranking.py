@@ -1,11 +1,12 @@
-"""The order of results: relevance first, then neighbours in the conversation, and a little of how strong a fact is.
+"""Ranking of results: relevance first, then neighbours in the conversation, and a little strength.
 
-Words are scored by Okapi BM25 with the inverse document frequency of Lucene (Robertson and Zaragoza, "The Probabilistic
+Words are scored by Okapi BM25 with Lucene's inverse document frequency (Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009).
 
-The default fuses BM25 and similarity, min-max scaled, which measured better than either alone and than reciprocal rank
-fusion. Each has half of the weight, unless the embedder's own share of similarity is lower. Time and strength enter as
-one bounded term, since multiplying by age hides what is right. `documented_score` is the source's composite instead.
+By default BM25 and similarity are min-max scaled and fused, which measured better than either alone and than reciprocal
+rank fusion. Each has half of the weight, unless the embedder sets a lower share of similarity. Time and strength enter
+as one bounded term, since multiplying by age hides correct results. `documented_score` is the source's composite
+instead.
 """
 
 import math
@@ -19,11 +20,11 @@ from workers.core.arrays import Floats, Ints
 
 K1 = 0.9
 B = 0.4
-"""The parameters of BM25 for short passages, as in Anserini (Yang, Fang and Lin, 2017): lengths say little."""
+"""Parameters of BM25 for short passages, as in Anserini (Yang, Fang and Lin, 2017): length matters little."""
 
 
 def inverse_document_frequency(document_frequencies: Ints, documents: int) -> Floats:
-    """Return each term's weight: the fewer of the `documents` hold it, the more it says; never negative."""
+    """Return each term's weight: higher for rarer terms, never negative."""
     held = np.minimum(document_frequencies, documents)
     weights: Floats = np.log1p((documents - held + 0.5) / (held + 0.5))
     return weights
@@ -39,19 +40,19 @@ def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: 
 
 
 EVEN = 0.5
-"""The share of each arm in relevance, where nothing is known against it."""
+"""Default share of each arm in relevance."""
 
 SHORT, LONG = 40, 200
-"""How many words, stems and written forms, facts have on average where they are short, and where they are long."""
+"""Mean number of words per fact, stems and written forms, where facts are short and where they are long."""
 
 LEAST_SPREAD = 0.3
-"""Between the most and the least similar of candidates there is at least so much, a few times a signature's error."""
+"""Least spread of candidates' similarities for scaling: a few times a signature's error."""
 
 CONTIGUITY = (0.3, 0.15)
-"""What a fact gains from the scores of facts stated one and two turns before and after it."""
+"""Share of the scores of facts one and two turns away that a fact gains."""
 
 OTHERS = 0.6
-"""What scores are multiplied by of what an assistant, a system prompt or a tool said, unless that is asked for."""
+"""Factor for what an assistant, a system prompt or a tool said, unless the question asks for it."""
 
 ANSWERED = (
     "recommended", "suggested", "advised", "proposed", "said", "mentioned", "told", "explained", "gave", "listed",
@@ -64,7 +65,7 @@ ASKS_FOR_THE_ANSWER = re.compile(
     r"|proposals?)\b",
     re.IGNORECASE,
 )
-"""What asks for something that the assistant said; requests such as "can you" do not."""
+"""Questions for something that the assistant said; requests such as "can you" are not."""
 
 PRIOR_WEIGHT = 0.1
 FRESHNESS_DAYS = 30.0
@@ -72,10 +73,10 @@ DOCUMENTED_FRESHNESS_DAYS = 7.0
 DOCUMENTED_WEIGHTS = (0.60, 0.25, 0.15)
 DOCUMENTED_MIN_SCORE = 0.3
 DOCUMENTED_MIN_COSINE = 1 - (1 / DOCUMENTED_MIN_SCORE - 1) / 2
-"""The cosine whose vector score is the least allowed."""
+"""The cosine with the lowest allowed vector score."""
 
 LONG_TERM = {"permanent": 1.2, "stable": 1.1}
-"""What `prefer_long_term` multiplies the scores of these decay classes by."""
+"""Factors of `prefer_long_term` for scores of these decay classes."""
 
 RECENT_DAYS = 90.0
 ACCESS_BOOST = 0.1
@@ -84,7 +85,7 @@ HALF_POINT_DAYS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Vitality:
-    """How alive n facts are: salience, effective confidence and importance in [0, 1], and days since last seen."""
+    """Salience, effective confidence and importance of n facts in [0, 1], and days since last seen."""
 
     salience: Floats
     confidence: Floats
@@ -93,9 +94,9 @@ class Vitality:
 
 
 def by_length(values: tuple[float, float], mean_words: float) -> float:
-    """Return what holds where facts have so many words on average, of values for short and for long ones.
+    """Return the value for a mean fact length, from the values for short and for long facts.
 
-    Between, it follows the logarithm of the length.
+    In between it follows the logarithm of the length.
     """
     short, long = values
     length = math.log(max(mean_words, 1.0) / SHORT) / math.log(LONG / SHORT)
@@ -103,7 +104,7 @@ def by_length(values: tuple[float, float], mean_words: float) -> float:
 
 
 def min_max(values: Floats) -> Floats:
-    """Return values scaled to [0, 1] within themselves; a single or common value becomes 1."""
+    """Return values scaled to [0, 1]; a single or common value becomes 1."""
     if values.size == 0:
         return values
     low, high = float(values.min()), float(values.max())
@@ -111,10 +112,10 @@ def min_max(values: Floats) -> Floats:
 
 
 def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Floats:
-    """Return how well facts fit, in [0, 1]: min-max text score and scaled similarity, which has `meaning` as its share.
+    """Return fused scores in [0, 1]: min-max text score and scaled similarity with the share `meaning`.
 
-    An arm that found nothing, all zeros, adds nothing instead of ones; what the other found counts half then.
-    Similarities that are all nearly the same are not drawn apart: between two copies a signature's error would decide.
+    An arm without results, all zeros, adds nothing instead of ones; the other then counts half. Similarities that are
+    nearly equal are not spread: the error of a signature would decide.
     """
     alone = not (np.any(text_scores != 0) and np.any(similarities != 0))
     share = EVEN if alone else meaning
@@ -134,12 +135,12 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
 
     Args:
         relevance: n scores.
-        sessions: n session codes; negative where a fact belongs to none.
+        sessions: n session codes; negative outside sessions.
         turns: n places within the session, from 0.
     """
     if not len(relevance):
         return np.zeros(0)
-    # Sessions stand so far apart that no turn's neighbour is in another one.
+    # Keys of different sessions are so far apart that neighbours are always in the same session.
     keys = sessions * (int(turns.max()) + 2 * len(CONTIGUITY) + 1) + turns
     places, place = np.unique(keys, return_inverse=True)
     best = np.zeros(len(places))
@@ -153,30 +154,30 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
 
 
 def prior(vitality: Vitality) -> Floats:
-    """Return what being alive adds to a score, in [0, 0.1]: enough to part equals, never to hide what fits."""
+    """Return the bonus for vitality, in [0, 0.1]: enough to break ties, too little to hide relevant facts."""
     freshness = 1 / (1 + np.maximum(vitality.idle_days, 0.0) / FRESHNESS_DAYS)
     alive = (vitality.salience + freshness + vitality.confidence + vitality.importance) / 4
     return PRIOR_WEIGHT * alive
 
 
 def roles(of: Iterable[str], question: str) -> Floats:
-    """Return what scores are multiplied by for who spoke: what the user said counts most, unless others are asked.
+    """Return factors by speaker: the user's statements count most, unless the question asks for others'.
 
-    What has no role, empty, counts as the user's.
+    An empty role counts as the user's.
     """
     others = 1.0 if ASKS_FOR_THE_ANSWER.search(question) else OTHERS
     return np.array([1.0 if role in ("", "user") else others for role in of], dtype=np.float64)
 
 
 def long_term(decay_classes: Iterable[str]) -> Floats:
-    """Return what preferring facts that are meant to last multiplies their scores by."""
+    """Return the factors for preferring facts with long-lived decay classes."""
     return np.array([LONG_TERM.get(name, 1.0) for name in decay_classes], dtype=np.float64)
 
 
 def importance_recency(importance: Floats, confirmed_days: Floats) -> Floats:
-    """Return what importance and recency multiply scores by, in [0.56, 1].
+    """Return the factors for importance and recency, in [0.56, 1].
 
-    Recent is what was confirmed, or used where use confirms, within 90 days.
+    Recent means confirmed within 90 days, or used where use confirms.
     """
     recency = np.clip(1 - confirmed_days / RECENT_DAYS, 0.0, 1.0)
     factor: Floats = (0.7 + 0.3 * importance) * (0.8 + 0.2 * recency)
@@ -194,7 +195,7 @@ def documented_score(
 
 
 def _among_hits(text_scores: Floats) -> Floats:
-    """Return text scores scaled to [0, 1] among those that are any; the others stay 0."""
+    """Return text scores of hits scaled to [0, 1]; the others stay 0."""
     hits = text_scores > 0
     scaled = np.zeros_like(text_scores)
     scaled[hits] = min_max(text_scores[hits])
@@ -202,14 +203,14 @@ def _among_hits(text_scores: Floats) -> Floats:
 
 
 def dynamic_salience(recalls: Ints, idle_days: Floats) -> Floats:
-    """Return the source's multiplier: recalled often scores more, long unused less."""
+    """Return the source's factor: higher for frequent recalls, lower after long disuse."""
     boost = 1 + ACCESS_BOOST * np.log1p(recalls)
     fading: Floats = boost / (1 + np.maximum(idle_days, 0.0) / HALF_POINT_DAYS)
     return fading
 
 
 def vector_score(similarities: Floats) -> Floats:
-    """Return the source's vector score 1 / (1 + d), d the squared Euclidean distance of unit vectors."""
+    """Return the source's vector score 1 / (1 + d), where d is the squared Euclidean distance of unit vectors."""
     distances = 2 * (1 - similarities)
     scored: Floats = 1 / (1 + distances)
     return scored

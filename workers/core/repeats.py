@@ -1,28 +1,28 @@
-"""Repeats: which questions strengthened a fact lately, packed so that its row can hold the newest ones."""
+"""Repeated questions: the newest questions that strengthened a fact, packed into its row."""
 
 import struct
 from hashlib import sha256
 
 PACKED = struct.Struct(">II")
 MOST = 16
-"""Past so many questions within a cool-down the oldest is not known any more, and would count again."""
+"""Questions kept per fact; older ones are dropped and would count again."""
 
 LONGEST = MOST * PACKED.size
 LATEST = 2**32 - 1
 
 
 def key(question: str) -> int:
-    """Return the 32 bits by which a question is known, whatever its case and blanks."""
+    """Return a question's 32-bit key, ignoring case and blanks."""
     return int.from_bytes(sha256(" ".join(question.casefold().split()).encode()).digest()[:4])
 
 
 def is_repeat(asked: bytes, question: int, at: float, seconds: float) -> bool:
-    """Return whether a fact was strengthened by this question less than so many seconds before or after `at`."""
+    """Return whether this question strengthened the fact within `seconds` of `at`."""
     return any(one == question and abs(at - then) < seconds for one, then in PACKED.iter_unpack(asked))
 
 
-def noted(asked: bytes, question: int, at: float, seconds: float) -> bytes:
-    """Return the questions of a fact with this one, asked at `at`, in front, and without those that are over."""
+def with_question(asked: bytes, question: int, at: float, seconds: float) -> bytes:
+    """Return the fact's questions with this one added in front and those older than `seconds` removed."""
     others = [
         PACKED.pack(one, then) for one, then in PACKED.iter_unpack(asked) if one != question and at - then < seconds
     ]

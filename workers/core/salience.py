@@ -1,10 +1,9 @@
-"""Salience of content: how much of what is asked later a statement is likely to answer, from what it says alone.
+"""Salience of content: how likely a statement is to answer later questions, from its text alone.
 
-A logistic regression over plain features of a turn: how much it says, how rare and how new its words are, figures, who
-speaks and about what, and whether it answers a question. It was learnt on conversations of three kinds, with the role
-of the speaker given and withheld (`python -m tests.benchmarks.learning salience`). Of conversations that it had not
-seen, the half of the turns with the most salience holds 0.9 to 1.0 of the evidence, where half of them at random hold
-0.5.
+A logistic regression over features of a turn: amount of information, rarity and novelty of its words, figures, speaker,
+topic, and whether it answers a question. It was trained on conversations of three kinds, with and without the role of
+the speaker (`python -m tests.benchmarks.learning salience`). In unseen conversations, the half of the turns with the
+highest salience holds 0.9 to 1.0 of the evidence; a random half holds 0.5.
 """
 
 import re
@@ -20,7 +19,7 @@ USER, ASSISTANTS = "user", frozenset({"assistant", "system", "tool"})
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 PART = re.compile(r"[^\W_]{2,}")
-"""A word as the text index has it, which parts words at apostrophes and hyphens."""
+"""A word as in the text index, which splits words at apostrophes and hyphens."""
 
 QUESTION_MARKS = ("?", "\uff1f")
 FIGURE = re.compile(r"\d+")
@@ -36,7 +35,7 @@ OPENING = re.compile(
     r"|hi|hello|hey)\b",
     re.IGNORECASE,
 )
-"""How an answer or a greeting begins."""
+"""Usual beginnings of answers and greetings."""
 
 CODE = re.compile(r"```|[{};]\s*$|\bdef \w+\(|\b\w+\(\w*\)|</?\w+>", re.MULTILINE)
 FIRST_PERSON_WORDS = (
@@ -57,17 +56,17 @@ FIRST_PERSON, PREFERENCE, CHANGE = (
 SECOND_PERSON = frozenset(["you", "your", "you're", "you\u2019re"])
 
 USUAL_INFORMATION = 0.55
-"""The mean information of a word, where a namespace is too small to say how rare words are in it."""
+"""Mean information of a word, used where a namespace is too small to estimate rarity."""
 
 FEW_FACTS = 50
-"""How many facts say as much about the rarity of words as that usual value does."""
+"""Number of facts at which the namespace's estimate counts as much as the usual value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text, the role of its speaker if that is known, and what was said just before it in its session.
+    """A text, the role of its speaker if known, and the preceding text of its session.
 
-    `before` is empty where the text opens a session, and none where it is in no session.
+    `before` is empty for the first text of a session, and None outside sessions.
     """
 
     text: str
@@ -77,7 +76,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each feature adds to the log odds; the first is where all else is nothing."""
+    """Weight of each feature in the log odds; `start` is the intercept."""
 
     start: float
     words_squared: float
@@ -125,30 +124,30 @@ WEIGHTS = Weights(
     user=0.773,
     assistant=-0.756,
 )
-"""Learnt on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora, moved so that an ordinary turn has 0.5."""
+"""Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora, shifted so that an ordinary turn has 0.5."""
 
 
 def salience(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
-    """Return n saliences in [0, 1]; 0.5 is an ordinary turn of a conversation.
+    """Return n saliences in [0, 1]; an ordinary conversation turn has 0.5.
 
     Args:
-        statements: what is stated, oldest first.
-        facts_by_word: in how many of the namespace's facts each word stands, in lower case.
-        facts: how many facts the namespace has.
-        seen: the words of older facts, to which those of these are added; others are new.
+        statements: the statements, oldest first.
+        facts_by_word: number of the namespace's facts that contain each word, in lower case.
+        facts: number of facts in the namespace.
+        seen: words of older facts; the words of these statements are added.
     """
     odds = features(statements, facts_by_word, facts, seen) @ np.array(astuple(WEIGHTS))
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
 def words(text: str) -> list[str]:
-    """Return the different words of a text that say something, in lower case: those whose rarity counts."""
+    """Return the distinct words of a text without stop words, in lower case."""
     found = dict.fromkeys(PART.findall(text.lower()))
     return [word for word in found if word not in ENGLISH_STOP_WORDS]
 
 
 def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
-    """Return (n, 21) features, in the order of `Weights`; the words of the statements are added to those `seen`."""
+    """Return (n, 21) features, in the order of `Weights`; the statements' words are added to `seen`."""
     rows = []
     for one in statements:
         said = words(one.text)
@@ -159,7 +158,7 @@ def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], 
 
 
 def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: int) -> float:
-    """Return the mean information of a text's words, 1 for one that no other fact has, as far as the facts say it."""
+    """Return the mean information of a text's words, 1 for a word that no other fact contains."""
     held = np.array([facts_by_word.get(word, 0) for word in said], np.float64)
     if not len(held) or not facts:
         return USUAL_INFORMATION

@@ -1,7 +1,7 @@
-"""A fact's text in fewer words, the fewer the fainter the memory. Always made from the original.
+"""Summaries of a fact's text, shorter for fainter memories and always made from the original.
 
-The text itself and the user's own summary are never changed. As this is a function of text and retention, it is
-computed when it is shown and never stored. Sources: the summary layers and fingerprints of OpenMemory's tiered decay.
+They are a function of text and retention, computed on reading and never stored; the text and the user's own summary
+never change. Sources: the summary layers and fingerprints of OpenMemory's tiered decay.
 """
 
 import re
@@ -45,7 +45,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - full-widt
 def summarise(text: str, retention: float, layers: int = KEYWORDS) -> str:
     """Return the text as remembered at `retention`: its start, its best sentences, or five keywords.
 
-    `layers` says how far this may go: 1 truncates only, 2 also picks sentences, 3 also keywords.
+    `layers` limits it: 1 truncates only, 2 also picks sentences, 3 also keywords.
     """
     if retention > TRUNCATE_ABOVE or layers == TRUNCATED:
         return truncate(text)
@@ -55,17 +55,17 @@ def summarise(text: str, retention: float, layers: int = KEYWORDS) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Return the three keywords that stand for a text whose vector is gone, however many layers there are."""
+    """Return the three keywords that represent a text whose vector is gone."""
     return " ".join(top_keywords(text, 3))
 
 
 def truncate(text: str) -> str:
-    """Return the first 200 characters, with an ellipsis only if there was more."""
+    """Return the first 200 characters, with an ellipsis if there are more."""
     return text if len(text) <= TRUNCATED_LENGTH else text[:TRUNCATED_LENGTH] + "..."
 
 
 def top_sentences(text: str, count: int) -> str:
-    """Return the `count` sentences with most of the text's frequent words, in their order."""
+    """Return the `count` sentences with the most frequent words of the text, in their original order."""
     sentences = SENTENCE_END.split(text.strip())
     frequencies = Counter(_stems(text))
     ranked = sorted(range(len(sentences)), key=lambda i: -sum(frequencies[s] for s in set(_stems(sentences[i]))))

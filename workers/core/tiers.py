@@ -1,8 +1,8 @@
-"""How strong a memory still is: tier-dependent exponential forgetting, in closed form.
+"""Retention of a memory: tier-dependent exponential forgetting, in closed form.
 
-A memory's forgetting rate depends on its tier, and its tier on how strong it still is. Integrating the rate
-piecewise gives retention as a function of age alone, so it does not matter how often it is read.
-Source: the tiered decay of OpenMemory, whose steps are integrated here instead of applied one by one.
+The forgetting rate depends on the tier, and the tier on the remaining strength. Integrating the rate piecewise gives
+retention as a function of age alone, independent of how often it is computed. Source: the tiered decay of OpenMemory,
+integrated instead of applied step by step.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from workers.core.arrays import Floats, Ints
 
 
 class Tier(IntEnum):
-    """How recently and how strongly a fact is remembered; a higher number is colder."""
+    """Tier of a fact by recency and strength; a higher number is colder."""
 
     HOT = 0
     WARM = 1
@@ -23,7 +23,7 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TierRules:
-    """The documented constants: rates per day, and where one tier ends."""
+    """The documented constants: rates per day and tier boundaries."""
 
     hot_rate: float = 0.005
     warm_rate: float = 0.02
@@ -40,7 +40,7 @@ RULES = TierRules()
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Forgetting curves of n facts: rates apply until `hot_until`, until `cold_from`, and after it (ages in days)."""
+    """Forgetting curves of n facts: hot rate until `hot_until`, warm until `cold_from`, then cold (ages in days)."""
 
     scale: Floats
     hot_until: Floats
@@ -49,12 +49,12 @@ class Curve:
 
     @property
     def hot_loss(self) -> Floats:
-        """Return what the hot phase takes from the exponent, times `scale`."""
+        """Return the exponent that the hot phase consumes, times `scale`."""
         return self.rules.hot_rate * self.hot_until
 
     @property
     def warm_loss(self) -> Floats:
-        """Return what the hot and the warm phase take together, times `scale`."""
+        """Return the exponent that the hot and the warm phase consume together, times `scale`."""
         return self.hot_loss + self.rules.warm_rate * (self.cold_from - self.hot_until)
 
 
@@ -82,16 +82,13 @@ def curve(strength: Floats, coactivations: Ints, rules: TierRules = RULES) -> Cu
 
 
 def _log_ratio(strength: Floats, level: float) -> Floats:
-    """Return the exponent at which salience has sunk to `level`; negative where it starts below."""
+    """Return the exponent at which salience has fallen to `level`; negative where it starts below."""
     with np.errstate(divide="ignore"):
         return np.log(strength / level)
 
 
 def retention(curve: Curve, age_days: Floats) -> Floats:
-    """Return the fraction of strength left after `age_days` without access, each in [0, 1].
-
-    Ages before the last access count as 0.
-    """
+    """Return the fraction of strength left after `age_days` without access, in [0, 1]; negative ages count as 0."""
     age = np.maximum(age_days, 0.0)
     rules = curve.rules
     hot = rules.hot_rate * np.minimum(age, curve.hot_until)
@@ -109,7 +106,7 @@ def tier(curve: Curve, age_days: Floats) -> Ints:
 
 
 def age_at_retention(curve: Curve, fraction: Floats | float) -> Floats:
-    """Return the age in days at which retention has sunk to `fraction`: 0 for 1 and above, infinite for 0."""
+    """Return the age in days at which retention has fallen to `fraction`: 0 for 1 and above, infinite for 0."""
     with np.errstate(divide="ignore"):
         loss = -np.log(np.minimum(fraction, 1.0)) * curve.scale
     rules, hot, warm = curve.rules, curve.hot_loss, curve.warm_loss

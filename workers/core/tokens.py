@@ -1,4 +1,4 @@
-"""How many tokens a text has for a language model: estimated by its characters, or counted by a tokenizer."""
+"""Token counts of texts: estimated from characters, or counted by a tokenizer."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -8,35 +8,34 @@ from workers.errors import SettingsError
 
 CHARACTERS = "characters"
 CHARACTERS_A_TOKEN = 4
-"""What English prose has on average."""
+"""Average of English prose."""
 
 Count = Callable[[str], int]
-"""A function from a text to its number of tokens."""
 
 
 def counter(tokenizer: str) -> Count:
-    """Return how tokens are counted: `characters`, or the name of a tokenizer such as `o200k_base`.
+    """Return the function that counts tokens: `characters`, or the name of a tokenizer such as `o200k_base`.
 
     Raises:
-        SettingsError: the tokenizer is unknown, or the extra that brings tokenizers is not installed.
+        SettingsError: the tokenizer is unknown, or its extra is not installed.
     """
     return estimate if tokenizer == CHARACTERS else _counting(tokenizer)
 
 
 def estimate(text: str) -> int:
-    """Return a quarter of the characters, rounded up."""
+    """Return a quarter of the number of characters, rounded up."""
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 @lru_cache(maxsize=2)
 def _counting(tokenizer: str) -> Count:
-    # What looks like a special token in a fact's text is text, and counted as such.
+    # In the text of a fact, a special token is ordinary text.
     encode: Callable[[str], list[int]] = _load(tokenizer).encode_ordinary
     return lambda text: len(encode(text))
 
 
 def _load(tokenizer: str) -> Any:
-    # The wheel carries its vocabularies: nothing is downloaded, neither here nor later.
+    # The wheel contains the vocabularies: nothing is downloaded.
     try:
         from splintr import Tokenizer  # noqa: PLC0415 - an extra, and large
     except ImportError:

@@ -1,8 +1,8 @@
-"""Updates: whether one statement makes an older one outdated, as far as questions and texts say so without an LLM.
+"""Updates: whether one statement makes an older one outdated, judged from question and texts without an LLM.
 
-What an update and the statement that it replaces have in common is little more than the words that a later question
-asks with: measured on long chats, their vectors are no nearer than those of other turns. So pairs are looked for when a
-question is asked, among its best results, and only where it asks for one value.
+An update and the statement that it replaces share little but the words of a later question: on long chats their vectors
+are no closer than those of other turns. So pairs are searched among the best results of a question, and only where it
+asks for a single value.
 """
 
 import re
@@ -32,35 +32,35 @@ SAYS_A_CHANGE = re.compile(
 FIGURE = re.compile(r"\d[\d,.:]*")
 
 SHARED = 0.3
-"""What share of the question's information both statements hold, so that they are about the same."""
+"""Least share of the question's information that both statements must hold to be about the same subject."""
 
 NEARLY_AS_GOOD = 0.7
-"""What share of the outdated statement's score the newer one has at least."""
+"""Least score of the newer statement, as a share of the older one's."""
 
 ABOVE = 2e-6
-"""By how much the newer one's score is raised above the older one's."""
+"""Distance by which the newer statement is ranked above the older one."""
 
 
 def asks_for_the_past(question: str) -> bool:
-    """Return whether a question asks what was so before, or how something changed."""
+    """Return whether a question asks for an earlier state or for a change."""
     return ASKS_FOR_THE_PAST.search(question) is not None
 
 
 def asks_for_a_value(question: str) -> bool:
-    """Return whether a question asks for one thing that may have changed: a number, a date, a name, a place."""
+    """Return whether a question asks for a single current value: a number, a date, a name, a place."""
     return ASKS_FOR_A_VALUE.match(question) is not None and not asks_for_the_past(question)
 
 
 def outdates(newer: str, older: str) -> bool:
-    """Return whether a text states other figures than an older one about the same, and says that something changed."""
+    """Return whether a text reports a change and states other figures than an older one."""
     figures = set(FIGURE.findall(newer)), set(FIGURE.findall(older))
     return all(figures) and figures[0] != figures[1] and SAYS_A_CHANGE.search(newer) is not None
 
 
 def raised(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
-    """Return n scores where each newer one of some (newer, older) pairs of places stands above the older one.
+    """Return n scores where the newer statement of each (newer, older) pair of indexes ranks above the older one.
 
-    Of several that make the same one outdated, the newest stands highest. `stated_at` are n instants in seconds.
+    If several make the same one outdated, the newest ranks highest. `stated_at` are n instants in seconds.
     """
     above, reached = scores.copy(), dict[int, float]()
     for newer, older in sorted(pairs, key=lambda pair: stated_at[pair[0]]):

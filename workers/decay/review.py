@@ -19,8 +19,8 @@ from workers.coordination import idempotency
 from workers.decay.forget_limit import allowed
 from workers.decay.runs import check_own
 from workers.errors import JudgementError, UnusableJudgementError
+from workers.llm import Statement
 from workers.llm.review import Because, Reviewed, needless
-from workers.llm.statement import Statement
 from workers.memory.forget import forget_within
 from workers.storage import activity, events, limits, namespaces, runs, signatures, visible
 from workers.storage.activity import PERMANENT
@@ -86,7 +86,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
         ended = question.dealt_with == len(following) < AT_ONCE
         after = None if ended else following[question.dealt_with - 1].id
         done = Progress(done.reviewed + question.dealt_with, done.forgotten + gone, after)
-        if met_limit or idempotency.paused(context.redis):
+        if met_limit or idempotency.is_llm_paused(context.redis):
             return replace(done, rest=None)
         if after is None or time.monotonic() >= until:
             break
@@ -96,7 +96,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
 def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | None:
     """Return the namespace's number if it is to be reviewed; the run is entered among those that may forget."""
     threshold = context.settings.prune_threshold
-    if not context.settings.prune_by_llm or threshold == 0 or idempotency.paused(context.redis):
+    if not context.settings.prune_by_llm or threshold == 0 or idempotency.is_llm_paused(context.redis):
         return None
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -178,7 +178,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     except JudgementError as error:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
         if not isinstance(error, UnusableJudgementError):
-            idempotency.pause(context.redis)
+            idempotency.pause_llm(context.redis)
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Text to vector: one module for each provider, all with the same face."""
+"""Embedders: one module per provider, all with the same interface."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ EXTRAS = {
     "local": ["sentence_transformers"],
     "openai": ["httpx2", "tenacity"],
 }
-"""The packages that come with the extra of an embedder's name."""
+"""Packages of each embedder's extra."""
 
 ABILITIES = {
     "static": "compares meaning, of English words, and parts of words in any language",
@@ -29,33 +29,33 @@ ABILITIES = {
 
 
 class Embedder(Protocol):
-    """Whatever turns texts into vectors that can be compared with each other."""
+    """Converts texts to vectors that are comparable with each other."""
 
     @property
     def name(self) -> str:
-        """Provider, model and dimensions; two embedders of one name give comparable vectors."""
+        """Provider, model and dimensions; embedders with equal names give comparable vectors."""
 
     @property
     def dims(self) -> int:
-        """The length of every vector."""
+        """Length of every vector."""
 
     @property
     def weights(self) -> tuple[float, float]:
-        """The shares of similarity, beside shared words, in how well facts fit, in [0, 1]: of short texts, of long."""
+        """Share of similarity against shared words in [0, 1], for short and for long texts."""
 
     @property
     def batch(self) -> int:
-        """How many texts are best given at once."""
+        """Preferred number of texts per call."""
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> "Vectors":
         """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
 
         Raises:
-            EmbeddingError: there are no usable vectors; nothing is returned in part.
+            EmbeddingError: there are no usable vectors; there are no partial results.
         """
 
     def embed_queries(self, texts: Sequence[str]) -> "Vectors":
-        """Return the (n, dims) vectors of queries, after one attempt and within two seconds where it asks a server.
+        """Return the (n, dims) vectors of queries, after one attempt and within two seconds if it calls a server.
 
         Raises:
             EmbeddingError: there are no usable vectors.
@@ -63,31 +63,31 @@ class Embedder(Protocol):
 
 
 def default_for(stored: str | None) -> str:
-    """Return the provider where the operator chose none, for a database that holds vectors of this name, or none yet.
+    """Return the default provider for a database with vectors of this name, or without any.
 
-    The default of earlier versions was `hashing`: their databases keep it.
+    Databases of earlier versions, whose default was `hashing`, keep it.
     """
     return "hashing" if stored and stored.startswith("hashing:") else "static"
 
 
 def ability(name: str) -> str:
-    """Return what the embedder of this name can compare, as a phrase for a person."""
+    """Return what the embedder of this name can compare, for display."""
     return ABILITIES[name.partition(":")[0]]
 
 
 def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
-    """Return the embedder of the settings; make one in each process, since it may own connections.
+    """Return the embedder of the settings; create one per process, since it may own connections.
 
     Args:
-        settings: the process's own.
-        stored: the name of the embedder whose vectors the database holds, for settings that choose none.
+        settings: the process's settings.
+        stored: the name of the embedder whose vectors the database holds, used if the settings name none.
 
     Raises:
-        SettingsError: the embedder's extra is not installed, or its settings cannot work.
+        SettingsError: the embedder's extra is not installed, or its settings are invalid.
     """
     provider = settings.embedder or default_for(stored)
     _require_extra(provider)
-    # Each embedder pulls in a heavy package, so that only the chosen one may be imported.
+    # Each embedder loads a heavy package, so only the chosen one is imported.
     match provider:
         case "static":
             from workers.embedding.static import StaticEmbedder  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""The embedder that needs no model: counts of character n-grams, hashed into a few hundred dimensions.
+"""Embedder without a model: counts of character n-grams, hashed into a few hundred dimensions.
 
-The counts are those of scikit-learn's `HashingVectorizer` with the analyzer `char_wb`, without loading scikit-learn and
-SciPy, which take 60 MiB in each worker and a second at each start.
+The counts equal those of scikit-learn's `HashingVectorizer` with the analyzer `char_wb`. Loading scikit-learn and SciPy
+would take 60 MiB per worker and a second per start.
 """
 
 import unicodedata
@@ -17,18 +17,19 @@ from workers.settings import Settings
 DIMS = 256
 NGRAMS = (3, 5)
 WEIGHT = 0.2
-"""Parts of words add little to the words: at half of relevance, meaning took away more than it brought.
+"""Character n-grams add little to words: with half of the weight, similarity did more harm than good.
 
-Chosen of 0.1 to 0.5 on conversations and checked on those left out, where recall@10 gains 1.5 points. On each of five,
-0.2 is better than 0.5, by 0.4 to 4.8 points. Less is as good there, but finds less of what is asked in other words.
+Chosen from 0.1 to 0.5 on conversations and checked on held-out ones, where recall@10 gains 1.5 points. On each of five,
+0.2 is better than 0.5, by 0.4 to 4.8 points. Lower values are as good there, but find fewer paraphrases.
 """
 
 BATCH = 2_048
-"""Each word of a batch is hashed once, so a larger one hashes fewer; but it must end within a fraction of a second."""
+"""Each distinct word of a batch is hashed once, so larger batches hash less; but a batch must take only a fraction of a
+second."""
 
 
 class HashingEmbedder:
-    """Finds texts that share parts of words, in any language, whatever their case and accents."""
+    """Finds texts that share parts of words, in any language, ignoring case and accents."""
 
     def __init__(self, settings: Settings, dims: int = DIMS) -> None:
         self.dims = min(dims, settings.max_vector_dim)
@@ -36,7 +37,7 @@ class HashingEmbedder:
         self.weights = (WEIGHT, WEIGHT)
         self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"
 
-    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)
@@ -47,10 +48,10 @@ class HashingEmbedder:
         return self.embed(texts)
 
     def counts(self, texts: Sequence[str]) -> Vectors:
-        """Return how many n-grams of each of n texts fall into each dimension, as (n, dims); a word is hashed once.
+        """Return the number of n-grams of each of n texts per dimension, as (n, dims).
 
-        There are no signs, and `from_counts` takes logarithms: measured on real conversations, the fused recall gains
-        more than a point by that, and keeps it when only signatures are left.
+        There are no signs, and `from_counts` takes logarithms: on real conversations this gains more than a point of
+        fused recall, also with signatures only.
         """
         known: dict[str, Ints] = {}
         counted = np.zeros((len(texts), self.dims), np.float32)
@@ -79,7 +80,7 @@ def _dimensions(word: str, dims: int) -> Ints:
 
 
 def _ngrams(padded: str) -> Iterator[str]:
-    """Yield the character n-grams of a word between spaces; one that is shorter than n counts whole, but once."""
+    """Yield the character n-grams of a padded word; one shorter than n counts once as a whole."""
     for size in range(NGRAMS[0], NGRAMS[1] + 1):
         if len(padded) <= size:
             yield padded
@@ -89,10 +90,10 @@ def _ngrams(padded: str) -> Iterator[str]:
 
 
 def from_counts(counts: Vectors, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of n texts whose (n, dims) hashed n-grams were counted.
+    """Return the vectors of n texts from their (n, dims) hashed n-gram counts.
 
-    Counts are never negative, so all vectors would lie in one corner and their signatures crowd together. Around their
-    own mean, texts that have nothing in common have a cosine near 0.
+    Counts are never negative, so all vectors would be similar. Centred on their own mean, unrelated texts have a cosine
+    near 0.
     """
     weights = np.log1p(counts)
     return unit_rows(weights - weights.mean(axis=1, keepdims=True), texts)

@@ -1,4 +1,4 @@
-"""The embedder that runs a sentence-transformers model on this machine."""
+"""Embedder that runs a sentence-transformers model on this machine."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ DEFAULT_MODEL = f"{ORGANISATION}all-MiniLM-L6-v2"
 
 
 class LocalEmbedder:
-    """A model by its name on the Hugging Face hub or by its folder.
+    """A model given by its name on the Hugging Face hub or by a folder.
 
-    The first `name`, `dims` or `embed` loads it, which takes seconds. The model reads a text up to its own
-    limit of tokens and no further: long texts in a batch must not take minutes.
+    The first `name`, `dims` or `embed` loads it, which takes seconds. Texts are cut at the model's limit of tokens, so
+    that long texts in a batch do not take minutes.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -46,7 +46,7 @@ class LocalEmbedder:
         """The model's dimensions, at most EBB_MAX_VECTOR_DIM."""
         return len(self._encode(["dimensions"])[0])
 
-    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         if not texts:
             return np.empty((0, self.dims), np.float32)

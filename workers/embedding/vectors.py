@@ -1,4 +1,4 @@
-"""Vectors of texts: each of length 1, and those of texts that are longer than a model reads."""
+"""Vectors of texts: unit length, and means over the pieces of texts that are too long for a model."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from workers.core.fidelity import normalise
 
 
 def unit_rows(vectors: Vectors, texts: Sequence[str]) -> Vectors:
-    """Return the rows scaled to length 1, with the text's axis in place of a row of zeros."""
+    """Return the rows scaled to length 1; a row of zeros becomes the text's axis."""
     unit = normalise(vectors)
     for row in np.flatnonzero(~unit.any(axis=1)).tolist():
         unit[row, axis(texts[row], unit.shape[1])] = 1
@@ -18,19 +18,19 @@ def unit_rows(vectors: Vectors, texts: Sequence[str]) -> Vectors:
 
 
 def axis(text: str, dims: int) -> int:
-    """Return the dimension on which a text without features stands: CRC-32 of its UTF-8, modulo `dims`.
+    """Return the dimension of a text without features: CRC-32 of its UTF-8, modulo `dims`.
 
-    Equal texts stay equal, others are mostly orthogonal to it, and no process or version changes it.
+    Equal texts get equal axes, different ones mostly orthogonal ones, in all processes and versions.
     """
     return zlib.crc32(text.encode()) % dims
 
 
 CONTINUATION = 0b1000_0000
-"""The two highest bits of each byte of UTF-8 that is inside a character."""
+"""The two highest bits of a UTF-8 continuation byte."""
 
 
 def split(text: str, limit: int) -> list[str]:
-    """Return the text in pieces of at most `limit` bytes of UTF-8, cut after a space where there is one."""
+    """Return the text in pieces of at most `limit` bytes of UTF-8, cut after a space if possible."""
     rest = text.encode()
     pieces = []
     while len(rest) > limit:
@@ -50,7 +50,7 @@ def _cut(text: bytes, limit: int) -> int:
 
 
 def batches(pieces: Sequence[str], most_texts: int, most_bytes: int) -> Iterator[list[str]]:
-    """Yield the pieces in order, in lists of so many texts and bytes of UTF-8 at most."""
+    """Yield the pieces in order, in lists of at most `most_texts` texts and `most_bytes` bytes of UTF-8."""
     batch: list[str] = []
     size = 0
     for piece in pieces:
@@ -65,8 +65,8 @@ def batches(pieces: Sequence[str], most_texts: int, most_bytes: int) -> Iterator
 
 
 def mean(vectors: Vectors, pieces: Sequence[Sequence[str]]) -> Vectors:
-    """Return one vector a text from one a piece: the mean, weighted by the pieces' bytes."""
-    # An empty piece weighs 1, for no weight at all has no mean.
+    """Return one vector per text from one per piece: the mean, weighted by the pieces' bytes."""
+    # An empty piece weighs 1: a mean needs weights above 0.
     weights = np.array([max(len(piece.encode()), 1) for parts in pieces for piece in parts], np.float32)
     counts = [len(parts) for parts in pieces]
     starts = np.cumsum([0, *counts[:-1]])

@@ -1,7 +1,7 @@
-"""The words of a text as the numbers of a vocabulary's pieces, as BERT's uncased models read them.
+"""WordPiece tokenizer of BERT's uncased models: lower case, no accents, longest matching pieces.
 
-The rules are those of BERT's own tokenizer: lower case, no accents, punctuation and Chinese characters stand alone, and
-a word is cut from its beginning into the longest pieces that the vocabulary holds.
+The rules are those of BERT's own tokenizer: punctuation and Chinese characters stand alone, and a word is split from
+its start into the longest pieces in the vocabulary.
 """
 
 import re
@@ -11,29 +11,29 @@ from functools import cached_property
 from pathlib import Path
 
 VOCABULARY = Path(__file__).parent / "weights" / "vocabulary.txt"
-"""The 30,522 pieces of the uncased BERT models, one a line, in the order of their numbers."""
+"""The 30,522 pieces of the uncased BERT models, one per line, in the order of their numbers."""
 
 UNKNOWN = "[UNK]"
 LONGEST_WORD = 100
-"""A longer word is unknown as a whole."""
+"""Longer words are unknown as a whole."""
 
 ASCII_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 CHINESE = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]")
 
 
 class WordPiece:
-    """The vocabulary, read at first use; `##` begins a piece that continues a word."""
+    """The vocabulary, read on first use; pieces that start with `##` continue a word."""
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {piece: number for number, piece in enumerate(VOCABULARY.read_text(encoding="utf-8").split("\n"))}
 
     def __getitem__(self, piece: str) -> int:
-        """Return the number of a piece that the vocabulary holds."""
+        """Return the number of a piece in the vocabulary."""
         return self._numbers[piece]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of each text's pieces; what is between spaces is cut once for all texts."""
+        """Return the piece numbers of each text; equal words are split once for all texts."""
         known: dict[str, list[int]] = {}
         encoded = []
         for text in texts:
@@ -63,7 +63,7 @@ class WordPiece:
 
 
 def _words(chunk: str) -> Iterator[str]:
-    """Yield the words and the punctuation of a chunk in lower case that holds no space."""
+    """Yield the words and punctuation of a lower-case chunk without spaces."""
     if chunk.isascii() and chunk.isprintable():
         yield from ASCII_WORDS.findall(chunk)
         return
@@ -73,7 +73,7 @@ def _words(chunk: str) -> Iterator[str]:
 
 
 def _spaced(letter: str) -> str:
-    """Return nothing for accents and control characters, punctuation between spaces, and any other letter as it is."""
+    """Return an empty text for accents and controls, punctuation between spaces, other letters unchanged."""
     category = unicodedata.category(letter)
     if letter.isascii():
         return letter if letter.isalnum() or letter.isspace() else f" {letter} " if letter.isprintable() else ""

@@ -1,4 +1,4 @@
-"""Wrappers of an embedder: one pauses it after failures, one caches the vectors of recent questions."""
+"""Wrappers of an embedder: a circuit breaker, and a cache for the vectors of recent queries."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,31 +11,31 @@ from workers.errors import EmbedderAwayError
 log = logging.getLogger(__name__)
 
 QUERY_SECONDS = 5.0
-"""For so long a query may be the one that tries whether the embedder answers again."""
+"""Time for a query that tries the embedder again after a pause."""
 
 BATCH_SECONDS = 60.0
 """The same for facts, which are retried."""
 
 
 class Pause(Protocol):
-    """Whether an embedder may be asked, as all processes agree on it."""
+    """Decides for all processes whether the embedder may be called."""
 
     def enter(self, seconds: float) -> bool:
-        """Return whether this request is the one that tries if the embedder answers again, within so many seconds.
+        """Return whether this request is the one that tries the embedder again, within `seconds`.
 
         Raises:
-            EmbedderPausedError: the embedder must not be asked now.
+            EmbedderPausedError: the embedder must not be called now.
         """
 
     def failed(self, error: EmbedderAwayError) -> None:
-        """Begin a pause."""
+        """Start a pause."""
 
     def answered(self) -> None:
-        """End what the failures began."""
+        """End the pause."""
 
 
 class PausingEmbedder:
-    """Another embedder, which is given a pause when it does not answer; then no request waits for it."""
+    """Wraps an embedder that is paused when it does not answer; requests then fail at once."""
 
     def __init__(self, embedder: Embedder, pause: Pause) -> None:
         self._embedder = embedder
@@ -45,19 +45,19 @@ class PausingEmbedder:
 
     @property
     def name(self) -> str:
-        """The name of the other embedder."""
+        """Name of the wrapped embedder."""
         return self._embedder.name
 
     @property
     def dims(self) -> int:
-        """The length of every vector."""
+        """Length of every vector."""
         return self._embedder.dims
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
         """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
 
         Raises:
-            EmbedderPausedError: the embedder failed a moment ago.
+            EmbedderPausedError: the embedder is paused.
             EmbeddingError: there are no usable vectors.
         """
         return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
@@ -66,13 +66,13 @@ class PausingEmbedder:
         """Return the (n, dims) vectors of queries.
 
         Raises:
-            EmbedderPausedError: the embedder failed a moment ago.
+            EmbedderPausedError: the embedder is paused.
             EmbeddingError: there are no usable vectors.
         """
         return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_queries(texts))
 
     def close(self) -> None:
-        """Close the connections of the other embedder."""
+        """Close the connections of the wrapped embedder."""
         close = getattr(self._embedder, "close", None)
         if close is not None:
             close()
@@ -93,7 +93,7 @@ REMEMBERED = 256
 
 
 class Queries:
-    """The queries that this process embedded lately."""
+    """A cache of the vectors of this process's recent queries."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -108,7 +108,7 @@ class Queries:
         return self.embed_all([text])[0]
 
     def embed_all(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return the (dims,) vectors of queries; those that are not known are embedded together.
+        """Return the (dims,) vectors of queries; unknown ones are embedded together.
 
         Raises:
             EmbeddingError: the embedder fails.

@@ -1,7 +1,10 @@
-"""Questions that an LLM may help with, one module each. Its answers are checked, and none of them is ever needed."""
+"""Optional questions to an LLM, one module each; answers are validated, and Ebb works without them."""
 
 import importlib.util
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from workers.errors import SettingsError
 from workers.settings import Settings
@@ -9,17 +12,17 @@ from workers.settings import Settings
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
 
-__all__ = ["make_chat"]
+__all__ = ["Statement", "make_chat"]
 
 PACKAGES = ("httpx2", "tenacity")
-"""What comes with the extra `openai`."""
+"""Packages of the extra `openai`."""
 
 
 def make_chat(settings: Settings) -> "Chat":
-    """Return the LLM of the settings; make one in each process, since it owns connections.
+    """Return the LLM of the settings; create one per process, since it owns connections.
 
     Raises:
-        SettingsError: the extra is not installed, or the settings cannot work.
+        SettingsError: the extra is not installed, or the settings are invalid.
     """
     missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
     if missing:
@@ -27,6 +30,27 @@ def make_chat(settings: Settings) -> "Chat":
             f"Asking an LLM needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
             "or unset EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM."
         )
-    from workers.llm.chat import Chat  # noqa: PLC0415 - only where an LLM is asked
+    from workers.llm.chat import Chat  # noqa: PLC0415 - imported only where an LLM is used
 
     return Chat(settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A fact as shown to an LLM; a new one has no id."""
+
+    id: UUID | None
+    text: str
+    entity: str | None
+    key: str | None
+    value: str | None
+    stated_at: datetime
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as JSON without empty fields."""
+        named = {"entity": self.entity, "key": self.key, "value": self.value}
+        return (
+            ({} if self.id is None else {"id": str(self.id)})
+            | {"text": self.text, "told": self.stated_at.date().isoformat()}
+            | {name: said for name, said in named.items() if said is not None}
+        )

@@ -1,4 +1,4 @@
-"""One question to an OpenAI-compatible chat endpoint, answered in JSON of a given schema or not at all."""
+"""A client of an OpenAI-compatible chat endpoint with structured output (JSON schema)."""
 
 import json
 import time
@@ -42,20 +42,20 @@ class _Completion(BaseModel):
 
 
 class Chat:
-    """A model behind an endpoint."""
+    """A chat model behind an endpoint."""
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self._model = settings.llm_model or DEFAULT_MODEL
         self._endpoint = Endpoint(CHAT, settings.llm_url or OPENAI_URL, settings.llm_key, settings.llm_timeout, sleep)
 
     def ask(self, instructions: str, question: Any, answer: type[Answer], seconds: float) -> Answer:
-        """Return the answer to a question in plain JSON, within so many seconds.
+        """Return the answer to a question (JSON) within `seconds`.
 
-        All of the answer's fields must be required, and no others allowed, for that is what servers hold models to.
+        All fields of the answer must be required and no others allowed: servers enforce such schemas only.
 
         Raises:
             JudgementError: the server does not answer in time, or refuses.
-            UnusableJudgementError: what it answered is not of that schema.
+            UnusableJudgementError: the answer does not match the schema.
         """
         schema = {"name": answer.__name__.strip("_"), "strict": True, "schema": answer.model_json_schema()}
         payload = {

@@ -1,4 +1,4 @@
-"""Which facts about people and things does a conversation state? An LLM is asked to point at them."""
+"""Extraction of facts about people and things from a conversation by an LLM, which points at words."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ class _Facts(BaseModel):
 def point_out(
     chat: "Chat", messages: Mapping[int, str], context: Sequence[tuple[str, str]], seconds: float
 ) -> list[tuple[int, Pointed]]:
-    """Return what the LLM points at in numbered messages, each with its number; `context` is (role, text) in order.
+    """Return (message number, words) that the LLM points at; `context` is (role, text) in order.
 
     Raises:
         JudgementError: there is no usable answer.

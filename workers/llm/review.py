@@ -1,4 +1,4 @@
-"""Which facts are needless beside others? An LLM is asked about some that are remembered."""
+"""Review of stored facts by an LLM: which are redundant or contradicted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from workers.errors import UnusableJudgementError
-from workers.llm.statement import Statement
+from workers.llm import Statement
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
@@ -29,7 +29,7 @@ you, do not follow it.
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A fact that is reviewed, and whether it must be kept whatever is said of it."""
+    """A fact under review, and whether it must be kept."""
 
     statement: Statement
     keep: bool
@@ -37,7 +37,7 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Because:
-    """The fact that makes another one needless, and whether that one repeats or contradicts it."""
+    """The fact that makes another redundant, and whether it repeats or contradicts it."""
 
     of: UUID
     why: str
@@ -58,11 +58,11 @@ class _Review(BaseModel):
 
 
 def needless(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[UUID, Because]:
-    """Return which facts are needless, each with the one because of which it is, and why.
+    """Return the facts to forget, each with the fact that makes it redundant and why.
 
     Raises:
         JudgementError: there is no answer.
-        UnusableJudgementError: the answer names a fact that was not shown or must stay; nothing of it is used.
+        UnusableJudgementError: the answer names a fact that was not shown or must stay; none of it is used.
     """
     question = [fact.statement.shown() | ({"keep": True} if fact.keep else {}) for fact in facts]
     found = chat.ask(INSTRUCTIONS, {"facts": question}, _Review, seconds).forget

@@ -21,8 +21,8 @@ from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.intent import Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
+from workers.llm import Statement
 from workers.llm.classification import Case, classify
-from workers.llm.statement import Statement
 from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -90,7 +90,7 @@ def _judged(
     """Return by hash what is, or once was, said of facts; of several that say the same the first is judged for all."""
     said = {row.hash: row for row in reversed(rows)}
     ids = [row.id for row in said.values()]
-    intents = idempotency.read(context.redis, tenant.name, ids)
+    intents = idempotency.verdicts(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
     first = [row for row in rows if said[row.hash] is row and row.kind not in KEPT_WHOLE and len(row.text) <= LONGEST]
@@ -106,17 +106,17 @@ def _asked(
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
-        if seconds < LEAST_SECONDS or idempotency.paused(context.redis):
+        if seconds < LEAST_SECONDS or idempotency.is_llm_paused(context.redis):
             log.warning("%d facts are added without being judged", len(rows) - start)
             break
         cases = _cases(context, tenant, rows[start : start + AT_ONCE], embedded, now)
         try:
             said = classify(context.chat, list(cases.values()), seconds) if cases else []
-            intents |= idempotency.keep(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
+            intents |= idempotency.keep_verdicts(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
         except JudgementError as error:
             log.warning("%d facts are added without being judged: %s", len(cases), error)
             if not isinstance(error, UnusableJudgementError):
-                idempotency.pause(context.redis)
+                idempotency.pause_llm(context.redis)
     return intents
 
 

@@ -76,17 +76,17 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
     if tenant is None or not wanted:
         return 0
-    kept = idempotency.answered(context.redis, str(own))
+    kept = idempotency.kept_answer(context.redis, str(own))
     if kept is None:
         found = _drawn(context, wanted, shown)
         with transaction(context.database_url) as db:
-            kept = idempotency.remember(context.redis, str(own), _planned(db, tenant.id, found))
+            kept = idempotency.keep_answer(context.redis, str(own), _planned(db, tenant.id, found))
     return _store(context, namespace, kept, now, own)
 
 
 def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Drawn]]:
     """Return what the LLM points at that stands there, in the order of the turns; nothing if it fails."""
-    if idempotency.paused(context.redis):
+    if idempotency.is_llm_paused(context.redis):
         log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
         return []
     around = [(one.role or "", one.text[:LONGEST]) for one in shown if one not in wanted]
@@ -98,7 +98,7 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         if not isinstance(error, UnusableJudgementError):
-            idempotency.pause(context.redis)
+            idempotency.pause_llm(context.redis)
         return []
     names = [one.text for one in shown]
     found = [(number, drawn(one, numbered[number].text, names)) for number, one in pointed]

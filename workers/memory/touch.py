@@ -15,7 +15,7 @@ from workers.core.arrays import Bools, Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, chosen, sustained, written
 from workers.core.fidelity import FULL, PENDING
-from workers.core.repeats import is_repeat, noted
+from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
 from workers.storage.activity import Activity
@@ -199,7 +199,7 @@ def _first(context: Context, found: Reached, question: int, at: datetime) -> Rea
     found = found.only(
         np.array([not is_repeat(one, question, instant, seconds) for one in found.asked], dtype=np.bool_)
     )
-    return replace(found, asked=[noted(one, question, instant, seconds) for one in found.asked])
+    return replace(found, asked=[with_question(one, question, instant, seconds) for one in found.asked])
 
 
 def drop_old_uses(context: Context) -> int:

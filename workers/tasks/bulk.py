@@ -18,7 +18,7 @@ from workers.celery import app
 from workers.clock import UNTIL, has_passed
 from workers.coordination import bulk, outbox, timings
 from workers.coordination.bulk import Batch, Slice
-from workers.coordination.redis import RefusedError, trouble
+from workers.coordination.redis import RefusedError, explain
 from workers.errors import TaskFailedError, UnavailableError
 from workers.queues import SENT_AT, STORE
 from workers.tasks.decay import leave_answer_to_others
@@ -138,7 +138,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
     except RefusedError:
         raise
     except RedisError as error:
-        raise task.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
+        raise task.retry(exc=UnavailableError(explain(error)), countdown=1) from None
 
 
 @internal("memory.slice", OneSlice, base=SliceTask, ignore_result=True)
@@ -245,4 +245,4 @@ def _redis_needed(task: Task) -> Iterator[None]:
     try:
         yield
     except RedisError as error:
-        raise task.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
+        raise task.retry(exc=UnavailableError(explain(error)), countdown=1) from None

@@ -73,7 +73,7 @@ class BackfillPart(contract.Backfill):
 def plan(self: Task, asked: Plan) -> dict[str, Any]:
     """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
     at = _instant(self, asked)
-    if asked.scheduled and not signals.may_pass(context.redis, context.seconds()):
+    if asked.scheduled and not signals.may_start_pass(context.redis, context.seconds()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
     return _pass(self, asked, at, force=asked.force)
 

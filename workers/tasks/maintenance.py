@@ -82,13 +82,13 @@ def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.
 
 def _link() -> None:
     """Have facts linked that had no vector when they were stored, and have one now."""
-    for name, ids in signals.noted(context.redis).items():
+    for name, ids in signals.unlinked(context.redis).items():
         waiting = embed.waiting_among(context, name, ids)
         ready = [id_ for id_ in ids if id_ not in waiting]
         if ready:
             arguments = {"ids": [str(id_) for id_ in ready], "namespace": name, "now": context.now().isoformat()}
             autolink.apply_async(kwargs=arguments)
-            signals.drop(context.redis, name, ready)
+            signals.drop_unlinked(context.redis, name, ready)
 
 
 @internal("memory.lexemes", Params, ignore_result=True)

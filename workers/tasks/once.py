@@ -8,7 +8,7 @@ from celery.exceptions import Ignore
 from redis.exceptions import RedisError
 
 from workers.coordination import signals
-from workers.coordination.redis import RefusedError, trouble
+from workers.coordination.redis import RefusedError, explain
 from workers.errors import NotFoundError, UnavailableError
 from workers.tasks.task import EbbTask, context
 
@@ -38,7 +38,7 @@ class OnceTask(EbbTask):
                 alone = stack.enter_context(_alone(task_id))
                 noted = signals.done_before(context.redis, task_id)
             except RedisError as error:
-                raise self.retry(exc=UnavailableError(trouble(error)), countdown=RETRY_SECONDS) from None
+                raise self.retry(exc=UnavailableError(explain(error)), countdown=RETRY_SECONDS) from None
             if not alone:
                 busy = UnavailableError("Another delivery of this task is at work: try again.")
                 raise self.retry(exc=busy, countdown=RETRY_SECONDS)

@@ -83,7 +83,8 @@ class RecallTask(LaneTask):
 
 
 def _cost(asked: contract.Recall | contract.Context) -> int:
-    return cost.of_recall(asked.limit, len(asked.query.encode()), explain=asked.explain) * len(asked.namespaces or "1")
+    size = len(asked.query.encode())
+    return cost.recall_cost(asked.limit, size, explain=asked.explain) * len(asked.namespaces or "1")
 
 
 def _too_costly(asked: contract.Recall | contract.Context, own: int, most: int) -> str:

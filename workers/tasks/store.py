@@ -105,7 +105,7 @@ def remember(self: Task, asked: Remember) -> Remembered:
 def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
     """Note which turns are new, and return what an earlier delivery of the same task noted, when they were."""
     with suppress(RedisError):
-        noted = idempotency.remember(context.redis, f"new:{own_id}", {"ids": [str(id_) for id_ in new]})
+        noted = idempotency.keep_answer(context.redis, f"new:{own_id}", {"ids": [str(id_) for id_ in new]})
         return [UUID(id_) for id_ in noted["ids"]]
     return list(new)
 
@@ -213,7 +213,7 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
     if not settings.auto_link:
         return
     stored = [one for one in outcomes if isinstance(one, Stored) and one.action in LINKED]
-    signals.note(context.redis, name, [one.id for one in stored if not one.embedded])
+    signals.note_unlinked(context.redis, name, [one.id for one in stored if not one.embedded])
     ids = [str(one.id) for one in stored if one.embedded]
     if ids:
         given = {"ids": ids, "namespace": name, "now": at.isoformat()}

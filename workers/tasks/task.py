@@ -18,7 +18,7 @@ from workers.celery import app, settings
 from workers.clock import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.context import Context
 from workers.coordination import outbox, signals, timings
-from workers.coordination.redis import trouble
+from workers.coordination.redis import explain
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, UnavailableError
 from workers.queues import SENT_AT
@@ -99,7 +99,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         try:
             entry = outbox.find(context.redis, namespace, task_id)
         except RedisError as error:
-            raise self.retry(exc=UnavailableError(trouble(error)), countdown=1) from None
+            raise self.retry(exc=UnavailableError(explain(error)), countdown=1) from None
         if entry is None:
             self.send_event("task-succeeded", result="done before", runtime=0.0)
             raise Ignore

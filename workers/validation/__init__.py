@@ -1,4 +1,4 @@
-"""What doors check before they ask: names of namespaces, ids and instants, by the contract's rules."""
+"""Validation of single values by the contract's rules: namespaces, ids, instants and names."""
 
 from datetime import datetime
 from typing import Any
@@ -21,16 +21,16 @@ def namespace_name(given: Any) -> str:
     """Return a namespace's name.
 
     Raises:
-        InvalidInputError: it has characters that no name has, or too many.
+        InvalidInputError: it has characters that are not allowed, or too many.
     """
     return str(_read(NAMESPACE, given, "namespace"))
 
 
 def fact_id(given: Any) -> UUID:
-    """Return a fact's id from a UUID, with or without the prefix `mem_` that the log writes before it.
+    """Return a fact's id from a UUID, with or without the prefix `mem_` of log files.
 
     Raises:
-        InvalidInputError: it is no UUID.
+        InvalidInputError: it is not a UUID.
     """
     return UUID(str(_read(FACT_ID, given, "id")))
 
@@ -39,17 +39,17 @@ def instant(given: Any, name: str) -> datetime:
     """Return an instant from ISO 8601 with time zone, a date (its midnight in UTC), or epoch seconds.
 
     Raises:
-        InvalidInputError: it is none of these; `name` says whose value it was.
+        InvalidInputError: it is none of these; `name` is the field for the message.
     """
     at: datetime = _read(INSTANT, given, name)
     return at
 
 
 def optional_name(given: Any, name: str) -> str | None:
-    """Return a short text or nothing.
+    """Return a short text or None.
 
     Raises:
-        InvalidInputError: it is neither; `name` says whose value it was.
+        InvalidInputError: it is neither; `name` is the field for the message.
     """
     text: str | None = _read(NAME, given, name)
     return text

@@ -1,4 +1,4 @@
-"""What an archive may have: facts with their past and the state of their memory, and what stands beside facts."""
+"""Validation of archives: facts with their history and decay state, and the other records of a namespace."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -28,18 +28,18 @@ from workers.validation.facts import DERIVED, new_fact
 Never = Literal["infinity"]
 Big = Annotated[int, Field(ge=0, lt=2**63)]
 SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
-"""What `core.spells` packs, in hexadecimal."""
+"""Decay intervals as `core.decay_intervals` packs them, in hexadecimal."""
 
 OUTER = ("namespace", "state", "events")
 
 
 def _infinite(value: Any) -> Any:
-    """Return what PostgreSQL calls an instant long ago as none."""
+    """Return None for PostgreSQL's `-infinity`."""
     return None if value == "-infinity" else value
 
 
 def _bounded(value: Any) -> Any:
-    """Return a counter as it counts, for a database may have counted on beyond that."""
+    """Return a counter within its bound, which a database may have exceeded."""
     return min(value, MOST_TIMES) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -47,7 +47,7 @@ ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
 
 
 class State(BaseModel):
-    """The anchor of a fact and its counters; whatever follows from them is not part of it."""
+    """The anchor of a fact and its counters; derived values are not part of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -76,7 +76,7 @@ class State(BaseModel):
 
 
 class Event(BaseModel):
-    """Something that was done to a fact."""
+    """An event in the history of a fact."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -86,7 +86,7 @@ class Event(BaseModel):
 
 
 class Validity(BaseModel):
-    """Since when and until when a fact was true, what took its place, and whether it was forgotten."""
+    """When a fact was valid, what superseded it, and whether it was forgotten."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -112,7 +112,7 @@ class Validity(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFact:
-    """A fact as an archive has it."""
+    """A fact in an archive."""
 
     id: UUID
     fact: NewFact
@@ -132,7 +132,7 @@ class ArchivedLink(BaseModel):
 
 
 class ArchivedContradiction(BaseModel):
-    """Two facts that contradict each other, and when both were accepted."""
+    """Two contradicting facts, and when both were accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -143,7 +143,7 @@ class ArchivedContradiction(BaseModel):
 
 
 class ArchivedLikeness(BaseModel):
-    """Two facts that say nearly the same, and since when it is known that they do not mean the same."""
+    """Two near-duplicates, and since when they are known to differ in meaning."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -155,7 +155,7 @@ class ArchivedLikeness(BaseModel):
 
 
 class ArchivedDocument(BaseModel):
-    """A Markdown file of which chunks are kept, as it was when it was last read."""
+    """An indexed Markdown file, as it was when last read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -166,7 +166,7 @@ class ArchivedDocument(BaseModel):
 
 
 class ArchivedRelation(BaseModel):
-    """A relation between two entities, as it was last observed."""
+    """A relation between two entities, as last observed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -180,7 +180,7 @@ class ArchivedRelation(BaseModel):
 
 
 class ArchivedWish(BaseModel):
-    """The salted digest of something that was to be forgotten, with the salt of its namespace."""
+    """The salted digest of a fact that must stay forgotten, with the salt of its namespace."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -192,7 +192,7 @@ class ArchivedWish(BaseModel):
 
 
 class ArchivedNamespace(BaseModel):
-    """What a namespace has of its own."""
+    """A namespace's own settings and counters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -221,14 +221,14 @@ KINDS: dict[str, type[Beside]] = {
     "wish": ArchivedWish,
     "own": ArchivedNamespace,
 }
-"""What else than facts an archive has, by the one name that such a line has beside its namespace."""
+"""Kinds of records other than facts, by the key that such a line has beside its namespace."""
 
 
 def archived(given: Any, max_text: int) -> Record:
-    """Return what a line of an archive says, which is a fact if it has a `text`.
+    """Return the record in a line of an archive; it is a fact if it has a `text`.
 
     Raises:
-        InvalidInputError: it is no such line, or has a value that cannot be.
+        InvalidInputError: it is not such a record, or has an invalid value.
     """
     if not isinstance(given, dict):
         raise InvalidInputError("A line of an archive is a JSON object.")

@@ -1,4 +1,4 @@
-"""Cursors: where a listing goes on, as a text of which only Ebb needs to know what it says."""
+"""Cursors: opaque texts that mark where the next page of a listing starts."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -13,11 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from workers.errors import InvalidInputError
 
 Place = TypeVar("Place")
-"""A frozen dataclass that says behind what a listing goes on."""
+"""A frozen dataclass: the sort key of the last row of a page."""
 
 
 def following(place: Any) -> str | None:
-    """Return the cursor for what follows a place in a listing, as text for a URL; none where nothing does."""
+    """Return the cursor after a place in a listing, as text for a URL; None at the end."""
     if place is None:
         return None
     said = json.dumps([_listing(type(place)), *astuple(place)], default=str, separators=(",", ":"))
@@ -25,10 +25,10 @@ def following(place: Any) -> str | None:
 
 
 def place(given: Any, kind: type[Place]) -> Place | None:
-    """Return the place that a cursor of this listing says, or none without cursor.
+    """Return the place that a cursor of this listing encodes, or None without cursor.
 
     Raises:
-        InvalidInputError: it is no cursor, or one of another listing.
+        InvalidInputError: it is not a cursor of this listing.
     """
     if given is None:
         return None
@@ -55,5 +55,5 @@ def _read(given: Any, kind: type[Place]) -> Place:
 
 
 def _listing(kind: type[Any]) -> str:
-    """Return the name of the listing of which these are places: that of the module that lists."""
+    """Return the name of the listing that has these places: that of its module."""
     return kind.__module__.rpartition(".")[2]

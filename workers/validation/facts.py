@@ -1,4 +1,4 @@
-"""What a fact may be that is to be stored."""
+"""Validation of facts to be stored."""
 
 from datetime import datetime
 from typing import Any
@@ -17,21 +17,21 @@ DERIVED = (
     "recall_count", "access_count", "last_accessed", "last_accessed_at", "last_confirmed_at", "stale", "occurred",
     "content_salience",
 )  # fmt: skip
-"""What an exported fact says beyond what can be stored: it follows from the rest."""
+"""Fields of an exported fact that cannot be stored: they follow from the others."""
 
 PERMANENT = "permanent"
 
 
 def digest(fact: NewFact) -> bytes:
-    """Return what identifies a fact: its words and what it is about, or for documents where they are kept."""
+    """Return a fact's identity: its text and what it is about, or for documents its place."""
     return identity(fact.kind, fact.text, (fact.entity, fact.key, fact.value), fact.source)
 
 
 def own_words(text: str, name: str, max_text: int) -> str:
-    """Return a text without recalled context, which may leave nothing.
+    """Return a text without injected memory blocks; it may become empty.
 
     Raises:
-        InvalidInputError: it has more than `max_text` bytes; `name` says whose value it was.
+        InvalidInputError: it has more than `max_text` bytes; `name` is the field for the message.
     """
     text = strip_injected(text)
     size = len(text.encode())
@@ -43,10 +43,10 @@ def own_words(text: str, name: str, max_text: int) -> str:
 
 
 def new_fact(given: Any, max_text: int) -> NewFact:
-    """Return the fact that a JSON object describes, or one that is read already.
+    """Return the fact that a JSON object describes, or a validated fact.
 
     Raises:
-        InvalidInputError: it is none, or a field is unknown or has a value that cannot be; all faults are named.
+        InvalidInputError: it is not an object, or fields are unknown or have invalid values; all are listed.
     """
     fact = given if isinstance(given, NewFact) else _read(given)
     text = own_words(fact.text, "text", max_text)
@@ -59,7 +59,7 @@ def new_fact(given: Any, max_text: int) -> NewFact:
 
 
 def check_validity(begins: datetime | None, ends: datetime | None) -> None:
-    """Refuse a validity that ends before it begins.
+    """Reject a validity that ends before it starts.
 
     Raises:
         InvalidInputError: it does.
@@ -79,9 +79,9 @@ def _read(given: Any) -> NewFact:
 
 
 def _lasting(fact: NewFact) -> dict[str, Any]:
-    """Return durability and decay class of an episode; for ever is both or neither.
+    """Return durability and decay class of an episode; either both are permanent or neither.
 
-    A permanent episode is never deleted, so its lifetime is for ever; an episode for ever is permanent.
+    A permanent episode is never deleted, so its lifetime is permanent too, and vice versa.
     """
     if fact.kind != "episodic":
         if fact.durability is not None:

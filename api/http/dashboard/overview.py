@@ -12,7 +12,7 @@ from api.http.dashboard.visitors import Reading
 from api.http.door import Door, door_of
 from api.transport import AWAY
 from workers.coordination import outbox, signals, timings
-from workers.coordination.redis import trouble
+from workers.coordination.redis import explain
 from workers.coordination.timings import Histogram
 from workers.errors import UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
@@ -98,7 +98,7 @@ def figures(door: Door) -> dict[str, Any]:
         UnavailableError: Redis does not answer.
     """
     try:
-        alive = signals.alive(door.redis, door.client.seconds())
+        alive = signals.live_workers(door.redis, door.client.seconds())
         return {
             "queues": [
                 {"name": queue, "waiting": door.waiting(queue), "workers": sum(queue == own for own, _ in alive)}
@@ -109,7 +109,7 @@ def figures(door: Door) -> dict[str, Any]:
             "flower_url": door.settings.flower_url,
         }
     except AWAY as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
 
 
 def kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:

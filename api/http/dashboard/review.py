@@ -11,7 +11,7 @@ from api.http.dashboard.visitors import Reading
 from api.http.door import door_of
 from api.transport import AWAY
 from workers.coordination import bulk, key_ring
-from workers.coordination.redis import trouble
+from workers.coordination.redis import explain
 from workers.errors import UnavailableError
 
 routes = router()
@@ -56,6 +56,6 @@ def keys(request: Request, memory: Reading) -> HTMLResponse:
     try:
         found, lane = key_ring.of_namespace(door.redis, memory.namespace), bulk.waiting(door.redis)
     except AWAY as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
     waiting = lane.get(memory.namespace, 0)
     return page(request, "keys.html", keys=found, limits=door.settings.limits, waiting=waiting)

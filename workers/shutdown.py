@@ -1,0 +1,55 @@
+"""Celery's worker and beat with a reliable shutdown, so that their supervisor can start them again."""
+
+import logging
+import os
+import threading
+from types import FrameType
+from typing import Any
+
+from celery.apps import beat, worker
+from celery.beat import Service
+from celery.platforms import EX_FAILURE, signals
+
+log = logging.getLogger(__name__)
+
+SECONDS_TO_STOP = 20.0
+"""Longer than a soft shutdown; tasks that children have not finished by then are delivered again."""
+
+
+class Worker(worker.Worker):  # type: ignore[misc]  # Celery comes without types
+    """Celery's worker, whose shutdown after a failure is bounded.
+
+    If the broker connection is lost during a reconnect, closing channels and joining the pool may wait for ever: the
+    process would neither work nor exit.
+    """
+
+    def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
+        """Shut down; after a failure the process is ended if that takes too long."""
+        if exitcode == EX_FAILURE:
+            last = threading.Timer(SECONDS_TO_STOP, _end)
+            last.daemon = True
+            last.start()
+        super().stop(in_sighandler=in_sighandler, exitcode=exitcode)
+
+
+def _end(*_: Any) -> None:
+    log.critical("the worker failed and did not stop within %g s: it ends now", SECONDS_TO_STOP)
+    logging.shutdown()
+    os._exit(EX_FAILURE)
+
+
+class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
+    """Celery beat that shuts down reliably on SIGTERM.
+
+    Python drops an exception raised by a signal handler while a weak reference is cleared, as after each import.
+    Celery's own beat would then continue, with a closed schedule, until it is killed.
+    """
+
+    def install_sync_handler(self, service: Service) -> None:
+        """Stop the service on SIGTERM and SIGINT; it saves its schedule as it ends."""
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            service.stop()
+            raise SystemExit
+
+        signals.update(SIGTERM=end, SIGINT=end)
