@@ -25,47 +25,29 @@ Listings come in pages where they have a `limit`: `next` is what to give as `cur
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from celery.result import AsyncResult
-from ebb.contract import admin, graph, reports, retention
-from ebb.contract import decay as fading
-from ebb.contract.conversation import REMEMBER
-from ebb.contract.documents import DOCUMENTS, DROP_ITEM, ITEM_PATHS, ITEMS, MANY_ITEMS, PUT_ITEM, PUT_ITEMS, UNINDEX
-from ebb.contract.facts import EDIT, STORE, STORE_MANY
-from ebb.contract.operation import Operation
-from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
+from ebb.contract.operation import Operation, operation
+from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
 from api.older_workers import readable
 from api.transport import STORE_SECONDS, Answer, Sender
 
 
-class Method:
-    """A method of a client that has an operation done.
-
-    It takes the operation's parameters by name, or in their order; writes also take `wait`, see `Sender.write`.
-    """
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.__doc__ = operation.params.__doc__
-
-    def __get__(self, client: Sender, _owner: type[Sender]) -> Callable[..., Answer]:
-        """Return the method of one client."""
-
-        def call(*positional: Any, wait: bool = True, **named: Any) -> Answer:
-            return client.perform(self.operation, self.operation.arguments(positional, named), wait=wait)
-
-        return call
-
-
-class Client(Sender):
+class Client(Sender, JsonOperations):
     """One namespace's memory, by way of the workers behind a Redis.
 
     A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
+    Each operation of the contract is a method; those below do more than send what they are given.
     """
+
+    options: ClassVar[tuple[str, ...]] = ("wait",)
+
+    def _perform(self, operation: Operation, given: dict[str, Any], *, wait: bool = True) -> Answer:
+        return self.perform(operation, given, wait=wait)
 
     def store(self, text: str, *, wait: bool = True, **fact: Any) -> Answer:
         """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
@@ -82,7 +64,7 @@ class Client(Sender):
         has ended already. With `wait=False` the answer is `{"id", "task"}`.
         """
         given = {"text": text, "id": str(uuid7()), **_sealed(fact)}
-        done = self.perform(STORE, given, wait=wait)
+        done = self.perform(operation("memory.store"), given, wait=wait)
         return done if wait else {"id": given["id"], **done}
 
     def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
@@ -90,12 +72,12 @@ class Client(Sender):
 
         What cannot be stored is answered by `{"error", "index"}` and does not keep the others out.
         """
-        return self.perform(STORE_MANY, {"facts": _named(facts), **how}, wait=wait)
+        return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
 
     def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
         """Send many facts and return at once; `wait` for the result. Unlike `wait=False` that is not kept safe."""
         arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
-        return self.send(STORE_MANY.name, arguments)
+        return self.send("memory.store_many", arguments)
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
@@ -105,52 +87,6 @@ class Client(Sender):
             "now": None,
         }
         return self.send("memory.bring_back", arguments)
-
-    remember = Method(REMEMBER)
-    recall = Method(RECALL)
-    recall_many = Method(RECALL_MANY)
-    lookup = Method(LOOKUP)
-    context = Method(CONTEXT)
-    fact = Method(reports.FACT)
-    facts = Method(reports.FACTS)
-    curve = Method(reports.CURVE)
-    neighbours = Method(reports.NEIGHBOURS)
-    stats = Method(reports.STATS)
-    course = Method(reports.TIME_SERIES)
-    namespaces = Method(reports.NAMESPACES)
-    forecast = Method(reports.FORECAST)
-    timeline = Method(reports.TIMELINE)
-    contradictions = Method(reports.CONTRADICTIONS)
-    link = Method(graph.LINK)
-    unlink = Method(graph.UNLINK)
-    relate = Method(graph.RELATE)
-    unrelate = Method(graph.UNRELATE)
-    relations = Method(graph.RELATIONS)
-    decay_relations = Method(graph.DECAY_RELATIONS)
-    documents = Method(DOCUMENTS)
-    unindex = Method(UNINDEX)
-    put_items = Method(PUT_ITEMS)
-    items = Method(ITEMS)
-    many_items = Method(MANY_ITEMS)
-    drop_item = Method(DROP_ITEM)
-    item_paths = Method(ITEM_PATHS)
-    decay = Method(fading.DECAY)
-    prune = Method(fading.PRUNE)
-    backfill = Method(fading.BACKFILL)
-    runs = Method(fading.RUNS)
-    consolidate = Method(fading.CONSOLIDATE)
-    janitor = Method(fading.JANITOR)
-    janitor_snapshot = Method(fading.JANITOR_SNAPSHOT)
-    held = Method(fading.HELD)
-    let_go = Method(fading.LET_GO)
-    keep = Method(fading.KEEP)
-    purge = Method(fading.PURGE)
-    doctor = Method(admin.DOCTOR)
-    branch = Method(admin.BRANCH)
-    branches = Method(admin.BRANCHES)
-    drop_branch = Method(admin.DROP_BRANCH)
-    settings = Method(admin.SETTINGS)
-    system_course = Method(admin.SYSTEM_TIME_SERIES)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
         """Return which workers answer within so many seconds, and which queues each serves."""
@@ -173,7 +109,7 @@ class Client(Sender):
         else it stays until it is dropped.
         """
         given = {"path": list(path), "key": key, "document": json.dumps(document), "text": text, "ttl": ttl}
-        return self.perform(PUT_ITEM, given, wait=wait)
+        return self.perform(operation("memory.put_item"), given, wait=wait)
 
     def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
         """Send the chunks of a file, `{"section", "text"}`, and return at once; `wait` for the result.
@@ -182,13 +118,6 @@ class Client(Sender):
         """
         arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
         return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
-
-    reinforce = Method(retention.REINFORCE)
-    used = Method(retention.USED)
-    pin = Method(retention.PIN)
-    forget = Method(retention.FORGET)
-    forgotten = Method(retention.FORGOTTEN)
-    history = Method(retention.HISTORY)
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
         """Restore facts, forgotten or superseded ones by their ids, or what was forgotten by time, reason or run.
@@ -202,7 +131,7 @@ class Client(Sender):
         only if `reason` says so. Repeating it goes on where it was interrupted.
         """
         seconds = STORE_SECONDS if ids is not None or selection.get("dry_run") else None
-        return self.perform(retention.RESTORE, {"ids": ids, **selection}, wait=wait, seconds=seconds)
+        return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
     def edit(self, id: str, *, wait: bool = True, **changes: Any) -> Answer:  # noqa: A002 - the contract's name
         """Change what a fact says beside its text, where None removes; history keeps what it was before.
@@ -214,11 +143,11 @@ class Client(Sender):
             NotFoundError: the namespace has no such live fact.
         """
         arguments = {"id": id, "namespace": self.namespace, "now": None, **_sealed(changes)}
-        return self.write(EDIT.name, arguments, wait=wait)
+        return self.write("memory.edit", arguments, wait=wait)
 
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
-        return self.perform(reports.RESOLVE, {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
+        return self.perform(operation("memory.resolve"), {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
 
 
 def _named(facts: Sequence[Any]) -> list[Any]:

@@ -40,13 +40,16 @@ OWN = {
 
 HEAD = '''"""Every operation of the contract as a method; `python -m tests.write_methods` writes this file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from ebb.contract.operation import Operation
 '''
+
+
+KEY = "idempotency_key: str | None = None"
 
 
 def annotation(kind: Any) -> str:
@@ -73,7 +76,7 @@ def parameters(operation: Operation) -> Iterator[str]:
     for name in by_place:
         yield parameter(operation, name)
     by_name = [parameter(operation, name) for name in operation.over_http if name not in by_place]
-    by_name += ["idempotency_key: str | None = None"] if operation.scope != "read" else []
+    by_name += [KEY] if operation.scope != "read" else []
     yield from ["*", *by_name] if by_name else []
 
 
@@ -101,14 +104,20 @@ def stub() -> str:
     methods = {name: one.operation for name, one in vars(Operations).items() if isinstance(one, Method)}
     classes = [
         "\n".join(
-            [f'\nclass {name}:\n    """Every operation as a method{how}."""\n']
-            + [f"    {kind} _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any: ..."]
+            [head(name, how)]
+            + [f"    {kind} _perform(self, operation: Operation, given: dict[str, Any], {KEY}) -> Any: ..."]
             + [method(own, operation, kind) for own, operation in methods.items()]
         )
         for name, kind, how in (("Operations", "def", ""), ("AsyncOperations", "async def", ", to be awaited"))
     ]
-    body = "\n".join(classes)
+    plain = [f"    {own}: Callable[..., dict[str, Any]]" for own in methods]
+    body = "\n".join([*classes, head("JsonOperations", ", with plain JSON as its answer"), *plain]) + "\n"
     return formatted(HEAD + "".join(imports(body, methods.values())) + body)
+
+
+def head(name: str, how: str) -> str:
+    """Return the first lines of a class."""
+    return f'\nclass {name}:\n    """Every operation as a method{how}."""\n\n    options: ClassVar[tuple[str, ...]]\n'
 
 
 def imports(body: str, operations: Any) -> Iterator[str]:

@@ -12,9 +12,10 @@ from uuid import uuid4
 import psutil
 import pytest
 import redis
+from ebb.methods import Method, Operations
 from live_system import LiveSystem, eventually
 
-from api.client import Client, Method
+from api.client import Client
 from api.transport import UNASKED
 from workers.errors import LateError, NotFoundError
 
@@ -45,12 +46,6 @@ OWN_AFFAIRS = {
 }
 """Tasks that no caller has a use for, each with its reason."""
 
-BY_HAND = {
-    "memory.bring_back", "memory.index", "memory.store", "memory.store_many", "memory.edit", "memory.restore",
-    "memory.resolve", "memory.put_item",
-}  # fmt: skip
-"""Operations whose methods do something of their own."""
-
 
 @pytest.fixture
 def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
@@ -61,7 +56,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}
-    sent = {one.operation.name for one in vars(Client).values() if isinstance(one, Method)} | BY_HAND
+    sent = {one.operation.name for one in vars(Operations).values() if isinstance(one, Method)}
 
     assert len(tasks) >= 20
     assert tasks - sent - OWN_AFFAIRS.keys() == set()

@@ -50,7 +50,7 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
     stats = memory.stats()
     if not stats["facts"] and not stats["forgotten"]:
         return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
-    history = memory.course(days)
+    history = memory.time_series(days)
     course = {**history, "due": {"due": history["due"]}}
     whole = "system" in memory.caller.scopes
     return page(
@@ -62,7 +62,7 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         courses=[_course(name, course) for name in TITLES],
         newest=memory.facts(NEWEST)["facts"],
         system=figures(door_of(request)) if whole else None,
-        kept_up=kept_up(memory.system_course(days)) if whole else [],
+        kept_up=kept_up(memory.system_time_series(days)) if whole else [],
     )
 
 

@@ -84,8 +84,8 @@ class Memory(Operations):
         """Close the connections."""
         self.close()
 
-    def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any:
-        return self._read(call(self._server, operation, given, key), operation.answer)
+    def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any:
+        return self._read(call(self._server, operation, given, idempotency_key), operation.answer)
 
     def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:
@@ -144,8 +144,8 @@ class AsyncMemory(AsyncOperations):
         """Close the connections."""
         await self.close()
 
-    async def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any:
-        return await self._read(call(self._server, operation, given, key), operation.answer)
+    async def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any:
+        return await self._read(call(self._server, operation, given, idempotency_key), operation.answer)
 
     async def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:

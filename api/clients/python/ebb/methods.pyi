@@ -1,8 +1,8 @@
 """Every operation of the contract as a method; `python -m tests.write_methods` writes this file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from ebb.contract.operation import Operation
@@ -77,7 +77,9 @@ from ebb.contract.values import Tier
 class Operations:
     """Every operation as a method."""
 
-    def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any: ...
+    options: ClassVar[tuple[str, ...]]
+
+    def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any: ...
     def store(
         self,
         text: str,
@@ -368,12 +370,6 @@ class Operations:
         If `left` is not 0, call again for the rest.
         """
 
-    def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
-        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
-
-        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
-        """
-
     def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
         """Return pairs of facts with one entity and key but different values, newest pair first."""
 
@@ -452,6 +448,12 @@ class Operations:
         """Return what passes will do on each of the coming days, if nothing is used until then.
 
         With `set` it is what they would do with other settings; nothing is changed.
+        """
+
+    def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
+        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+
+        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
         """
 
     def time_series(self, days: int = 14) -> TimeSeries:
@@ -628,7 +630,11 @@ class Operations:
 class AsyncOperations:
     """Every operation as a method, to be awaited."""
 
-    async def _perform(self, operation: Operation, given: dict[str, Any], key: str | None) -> Any: ...
+    options: ClassVar[tuple[str, ...]]
+
+    async def _perform(
+        self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None
+    ) -> Any: ...
     async def store(
         self,
         text: str,
@@ -919,12 +925,6 @@ class AsyncOperations:
         If `left` is not 0, call again for the rest.
         """
 
-    async def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
-        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
-
-        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
-        """
-
     async def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
         """Return pairs of facts with one entity and key but different values, newest pair first."""
 
@@ -1003,6 +1003,12 @@ class AsyncOperations:
         """Return what passes will do on each of the coming days, if nothing is used until then.
 
         With `set` it is what they would do with other settings; nothing is changed.
+        """
+
+    async def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
+        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+
+        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
         """
 
     async def time_series(self, days: int = 14) -> TimeSeries:
@@ -1181,3 +1187,68 @@ class AsyncOperations:
 
     async def system_time_series(self, days: int = 14, *, idempotency_key: str | None = None) -> SystemTimeSeries:
         """Return how many tasks waited, and how quickly writes could be read, over so many days."""
+
+class JsonOperations:
+    """Every operation as a method, with plain JSON as its answer."""
+
+    options: ClassVar[tuple[str, ...]]
+
+    store: Callable[..., dict[str, Any]]
+    store_many: Callable[..., dict[str, Any]]
+    remember: Callable[..., dict[str, Any]]
+    edit: Callable[..., dict[str, Any]]
+    recall: Callable[..., dict[str, Any]]
+    recall_many: Callable[..., dict[str, Any]]
+    lookup: Callable[..., dict[str, Any]]
+    context: Callable[..., dict[str, Any]]
+    fact: Callable[..., dict[str, Any]]
+    facts: Callable[..., dict[str, Any]]
+    history: Callable[..., dict[str, Any]]
+    used: Callable[..., dict[str, Any]]
+    reinforce: Callable[..., dict[str, Any]]
+    pin: Callable[..., dict[str, Any]]
+    forget: Callable[..., dict[str, Any]]
+    forgotten: Callable[..., dict[str, Any]]
+    restore: Callable[..., dict[str, Any]]
+    held: Callable[..., dict[str, Any]]
+    let_go: Callable[..., dict[str, Any]]
+    keep: Callable[..., dict[str, Any]]
+    contradictions: Callable[..., dict[str, Any]]
+    resolve: Callable[..., dict[str, Any]]
+    link: Callable[..., dict[str, Any]]
+    unlink: Callable[..., dict[str, Any]]
+    relate: Callable[..., dict[str, Any]]
+    unrelate: Callable[..., dict[str, Any]]
+    relations: Callable[..., dict[str, Any]]
+    decay_relations: Callable[..., dict[str, Any]]
+    stats: Callable[..., dict[str, Any]]
+    forecast: Callable[..., dict[str, Any]]
+    timeline: Callable[..., dict[str, Any]]
+    time_series: Callable[..., dict[str, Any]]
+    curve: Callable[..., dict[str, Any]]
+    neighbours: Callable[..., dict[str, Any]]
+    put_item: Callable[..., dict[str, Any]]
+    put_items: Callable[..., dict[str, Any]]
+    items: Callable[..., dict[str, Any]]
+    many_items: Callable[..., dict[str, Any]]
+    drop_item: Callable[..., dict[str, Any]]
+    item_paths: Callable[..., dict[str, Any]]
+    index: Callable[..., dict[str, Any]]
+    unindex: Callable[..., dict[str, Any]]
+    documents: Callable[..., dict[str, Any]]
+    decay: Callable[..., dict[str, Any]]
+    prune: Callable[..., dict[str, Any]]
+    backfill: Callable[..., dict[str, Any]]
+    runs: Callable[..., dict[str, Any]]
+    consolidate: Callable[..., dict[str, Any]]
+    janitor: Callable[..., dict[str, Any]]
+    janitor_snapshot: Callable[..., dict[str, Any]]
+    purge: Callable[..., dict[str, Any]]
+    doctor: Callable[..., dict[str, Any]]
+    branch: Callable[..., dict[str, Any]]
+    branches: Callable[..., dict[str, Any]]
+    drop_branch: Callable[..., dict[str, Any]]
+    settings: Callable[..., dict[str, Any]]
+    import_records: Callable[..., dict[str, Any]]
+    namespaces: Callable[..., dict[str, Any]]
+    system_time_series: Callable[..., dict[str, Any]]

@@ -196,6 +196,15 @@ def find(name: str) -> Operation | None:
     return Operation.registry.get(name) or operations().get(name)
 
 
+def operation(name: str) -> Operation:
+    """Return the operation of a task.
+
+    Raises:
+        KeyError: there is none of this name.
+    """
+    return Operation.registry.get(name) or operations()[name]
+
+
 def of_params(params: type[Params]) -> Operation:
     """Return the operation that takes these parameters."""
     return next(one for one in operations().values() if one.params is params)
