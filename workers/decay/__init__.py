@@ -1,1 +1,1 @@
-"""Decay: what changes or ends facts by itself, and how much of it."""
+"""Decay: passes, clean-ups and reviews that change or end facts without a request, and their limits."""

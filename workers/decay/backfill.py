@@ -1,4 +1,4 @@
-"""Backfill: facts without an explicit decay class get the one that today's rules give them."""
+"""Backfill: classify facts without an explicit decay class again by the current rules."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from workers.storage.connection import Connection, transaction
 BATCH = 1_000
 UNCLASSED = "none"
 SAME_INSTANT = 1e-3
-"""Seconds that two expiries may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
+"""Tolerance in seconds for equal expiries, as PostgreSQL rounds to microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """How many facts were looked at, how many went from which class to which, and how many would be over by it."""
+    """The number of examined facts, of changes by (old class, new class), and of facts that would be over."""
 
     examined: int = 0
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
     overdue: int = 0
 
     def __add__(self, other: "Backfilled") -> "Backfilled":
-        """Return what both did together."""
+        """Return the sum of both."""
         return Backfilled(self.examined + other.examined, self.changes + other.changes, self.overdue + other.overdue)
 
 
@@ -46,11 +46,10 @@ def backfill(
     dry_run: bool = False,
     prune: bool = False,
 ) -> tuple[Position | None, Backfilled]:
-    """Classify the next facts of a namespace, or of all; return where to go on, if anywhere, and what became of them.
+    """Classify the next batch of one namespace, or all; return the position to continue from, if any, and the counts.
 
-    Explicit classes stay. A lifetime begins at the last confirmation, so that no old fact is given a new one. A
-    fact whose lifetime would be over by that keeps what it has, unless `prune` is true: then it is hidden at once, and
-    the next pass forgets it. Repeating it changes nothing.
+    Explicit classes stay. Lifetimes start at the last confirmation. A fact whose new lifetime would be over keeps its
+    class unless `prune` is true; then it is hidden at once, and the next pass forgets it. Idempotent.
     """
     with transaction(context.database_url) as db:
         tenant = None if namespace is None else namespaces.find(db, namespace)
@@ -85,7 +84,7 @@ def _classify(
 
 
 def _with_classes(rows: Activity, chosen: Sequence[DecayClass]) -> Activity:
-    """Return facts with the classes that their words give them, and the lifetimes of those."""
+    """Return facts with new decay classes and the resulting lifetimes."""
     confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()
     was_permanent = np.array([name == PERMANENT for name in rows.decay_classes], dtype=np.bool_)
     is_permanent = np.array([name == PERMANENT for name in chosen], dtype=np.bool_)
@@ -99,7 +98,7 @@ def _with_classes(rows: Activity, chosen: Sequence[DecayClass]) -> Activity:
 
 
 def _differ(rows: Activity, new: Activity) -> Bools:
-    """Return which facts have another class, or another expiry because the class itself has changed."""
+    """Return which facts have another decay class, or another expiry because the definition of the class changed."""
     other = [was != now for was, now in zip(rows.decay_classes, new.decay_classes, strict=True)]
     same_expiry = np.isclose(rows.anchors.expires_at, new.anchors.expires_at, rtol=0.0, atol=SAME_INSTANT)
     return np.array(other, dtype=np.bool_) | ~same_expiry

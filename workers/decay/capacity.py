@@ -1,4 +1,4 @@
-"""Capacity: a namespace that has more than it may have lets the least valuable go, within the forget limit."""
+"""Capacity: forget the least valuable facts of a namespace over its capacity, within the forget limit."""
 
 from uuid import UUID
 
@@ -12,9 +12,9 @@ REASON = "crowded"
 
 
 def let_go(context: Context, db: Connection, run: UUID, part: Part) -> int:
-    """Let the next facts go that are too many, of the first namespace with such; return how many.
+    """Forget a batch of facts in the first namespace over capacity; return how many.
 
-    Nothing is written by a dry run, which counts all at once.
+    A dry run only counts, for all namespaces at once.
     """
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
     for tenant, excess in capacity.over(db, part.namespace, now).items():

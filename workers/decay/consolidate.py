@@ -1,7 +1,7 @@
-"""Consolidate: of facts that say nearly the same one is kept, strengthened by the others, which become tombstones.
+"""Consolidate: merge near-duplicates into one fact, which is strengthened; the others become tombstones.
 
-It is listed first, and done only on request. What is merged can be restored, and is then left alone. No
-model decides: the same facts always lead to the same merges.
+Merging happens only on request, after a list. Merged facts can be restored and are not merged again. The result is
+deterministic; no LLM is involved.
 """
 
 import logging
@@ -35,7 +35,7 @@ from workers.storage.duplicate_pairs import Member
 log = logging.getLogger(__name__)
 
 MOST_PAIRS = 50_000
-"""Pairs looked at together, the most alike first; a namespace with more of them is merged round by round."""
+"""Pairs examined in one round, most similar first; a namespace with more is merged in several rounds."""
 
 AT_ONCE = 200
 """Groups merged in one transaction."""
@@ -45,7 +45,7 @@ REASON = "merged"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The fact that is kept, and those that are merged into it, each with its likeness to the kept one."""
+    """The fact that is kept, and those merged into it, each with its cosine to the kept one."""
 
     keep: Member
     merge: list[tuple[Member, float]]
@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What was merged, how many facts the forget limit keeps, and which of the kept have less than their vector."""
+    """The merged groups, the number of facts held by the forget limit, and kept facts with a reduced vector."""
 
     groups: list[Group] = field(default_factory=list)
     held: int = 0
@@ -62,7 +62,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many facts were compared, what was merged, and whether there is more to do."""
+    """The number of compared facts, the merged groups, and whether there is more to do."""
 
     compared: int = 0
     merged: Merged = Merged()
@@ -72,9 +72,9 @@ class Progress:
 def consolidate(
     context: Context, namespace: str, run: UUID, now: datetime, until: float, *, apply: bool, force: bool = False
 ) -> Progress:
-    """Compare what is new, and merge near-duplicates if `apply` is true, until an instant on the monotonic clock.
+    """Compare new facts, and merge near-duplicates if `apply` is true, until an instant on the monotonic clock.
 
-    Where it stopped, another call goes on; `run` has one forget limit, unless `force` is true.
+    Another call continues where it stopped; `run` has one forget limit, unless `force` is true.
     """
     compared = 0
     while batch := compare(context, namespace, now):
@@ -88,7 +88,7 @@ def consolidate(
 def _merge_all(
     context: Context, namespace: str, run: UUID, now: datetime, until: float, *, force: bool
 ) -> tuple[Merged, bool]:
-    """Merge round by round; return what was merged, and whether there was no time for the rest."""
+    """Merge round by round; return the result, and whether time ran out."""
     done, went_on = Merged(), True
     while went_on and not done.held:
         groups, went_on = near_duplicates(context, namespace, now), False
@@ -102,7 +102,7 @@ def _merge_all(
 
 
 def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Group]:
-    """Return the facts that say nearly the same, as far as they were compared, and which of each group is kept."""
+    """Return the groups of near-duplicates among compared facts."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return [] if tenant is None else _groups(db, tenant.id, now)
@@ -111,10 +111,7 @@ def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Gro
 def merge(
     context: Context, namespace: str, run: UUID, groups: Sequence[Group], now: datetime, *, force: bool = False
 ) -> Merged:
-    """Merge groups in one transaction, as far as they still are as they were; `run` has one forget limit.
-
-    Repeating it changes nothing.
-    """
+    """Merge groups in one transaction, without facts that changed meanwhile; `run` has one forget limit. Idempotent."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None or not groups:
@@ -146,10 +143,9 @@ def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
 
 
 def _worth(member: Member) -> tuple[bool, float, int, datetime, UUID]:
-    """Return by what facts are sorted, the one to keep first.
+    """Return the sort key of facts, the one to keep first.
 
-    What is pinned comes before all others, then whatever lives longer by its class, was confirmed more often, and is
-    older; the id decides between equals.
+    Pinned facts come first, then those with a longer lifetime, more confirmations, and an earlier creation.
     """
     seconds = lifetime.lifetime(member.decay_class or None).seconds
     lives = math.inf if seconds is None else seconds
@@ -165,7 +161,7 @@ def _members(group: Group) -> list[Member]:
 
 
 def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return what is left of groups once their facts are locked: some may have been forgotten or pinned meanwhile."""
+    """Return the groups without facts that were forgotten or pinned before they were locked."""
     there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     left = [
         Group(
@@ -179,7 +175,7 @@ def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: date
 
 
 def _within(groups: Sequence[Group], granted: int) -> list[Group]:
-    """Return as much of the groups as makes so many merged facts."""
+    """Return the groups, cut after `granted` merged facts."""
     going = []
     for group in groups:
         if granted > 0:
@@ -191,7 +187,7 @@ def _within(groups: Sequence[Group], granted: int) -> list[Group]:
 def _merge(
     context: Context, db: Connection, tenant: int, run: UUID, rows: Activity, groups: Sequence[Group], now: datetime
 ) -> list[UUID]:
-    """Write what becomes of all of them; return which of the kept have less than the full vector."""
+    """Merge locked groups; return the kept facts with less than the full vector."""
     _strengthen(context, db, tenant, rows, groups, now)
     gone = [member.id for group in groups for member, _ in group.merge]
     forget_within(db, [tenant] * len(gone), gone, [REASON] * len(gone), now, run)
@@ -212,14 +208,14 @@ def _merge(
 
 
 def _tags(group: Group) -> list[str]:
-    """Return the tags of all of a group, the kept fact's own first, each once."""
+    """Return the union of a group's tags, those of the kept fact first."""
     return list(dict.fromkeys(tag for member in _members(group) for tag in member.tags))[:MOST_TAGS]
 
 
 def _strengthen(
     context: Context, db: Connection, tenant: int, rows: Activity, groups: Sequence[Group], now: datetime
 ) -> None:
-    """Reinforce the kept facts: confirmed now, and as strong, sure and long-lived as the best of the group."""
+    """Confirm the kept facts now, with the highest strength, confidence and expiry of their groups."""
     place = {id_: i for i, id_ in enumerate(rows.ids)}
     groups = sorted(groups, key=lambda group: place[group.keep.id])
     members = [[place[member.id] for member in _members(group)] for group in groups]
@@ -235,7 +231,7 @@ def _strengthen(
 
 
 def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:
-    """Return the anchors of the first of each group's members, with the strength and belief of the best of them."""
+    """Return the anchors of each group's first member, with the highest strength and confidence of the group."""
     alive = salience(facts, now)
     strongest = chosen(facts, np.array([own[int(alive[own].argmax())] for own in members], dtype=np.int64))
     surest = np.array([facts.confidence[own].max() for own in members])

@@ -1,4 +1,4 @@
-"""Endings: which facts end soon if they are not used, and what keeping each is worth."""
+"""Endings: the facts that end soon without use, with their value, and notices to their owners."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class EndingFact:
-    """A fact that ends soon: how its text begins, when and why it ends, and its value in [0, 1]."""
+    """A fact that ends soon: the beginning of its text, its ending, and its value in [0, 1]."""
 
     id: UUID
     text: str
@@ -38,10 +38,9 @@ def ending(
     most: int = MOST,
     after: datetime | None = None,
 ) -> list[EndingFact]:
-    """Return the facts that end by themselves within so many days, first what is worth most, or what ends first.
+    """Return the facts that end within `days`, and later than `after`; most valuable first, or earliest.
 
-    With `after` it is those that end later than that. What is held stays out: it is over already. It reads what is due
-    until then, not what is stored.
+    Held facts, which have ended already, are left out. Its cost depends on the number of due facts.
     """
     until, begin = now + timedelta(days=days), max(now, after or now)
     with snapshot(context.database_url) as db:

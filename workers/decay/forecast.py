@@ -1,4 +1,4 @@
-"""Forecast: what the passes of the days to come will do. The curves are known, so it is computed and not guessed."""
+"""Forecast: compute from the decay curves what the passes of the coming days will do."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,13 +30,12 @@ MINUTE = 60.0
 COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
 ENDS = (*REASONS, CROWDED)
 CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
-"""What can become of a fact: a colder tier, a smaller vector, only the signature, the word that nobody has heard of it
-for long, or its end for one of the reasons."""
+"""The changes of a fact: a colder tier, a smaller vector, only the signature, staleness, or its end for a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A fact that will change: into what, and how its text begins."""
+    """A fact that will change: the change, and the beginning of its text."""
 
     id: UUID
     change: str
@@ -45,7 +44,7 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Facts that are over on one day, one array each: why, their bytes, and what becomes of those that are held."""
+    """Facts that end on one day, with reason, bytes, and the changes of those that are held."""
 
     rows: Activity
     reason: Ints
@@ -60,10 +59,10 @@ class Ended:
 
 @dataclass(slots=True)
 class Day:
-    """What a pass at the end of one day will do, if one came each day until then.
+    """What a pass at the end of one day will do, with daily passes before it.
 
-    Those that are past the forget limit are `held`, and not among those that end. Of those, `recalled` were recalled
-    within `LATELY` before the forecast; `freed` is how many bytes become free, as far as that can be known.
+    `held` are facts beyond the forget limit, which do not end. Of the ending facts, `recalled` were recalled within
+    `LATELY` before the forecast; `freed` is an estimate in bytes.
     """
 
     at: datetime
@@ -76,12 +75,12 @@ class Day:
     ended: list[Ended] = field(default_factory=list)
 
     def show(self, change: str, ids: Sequence[UUID], most: int) -> None:
-        """Keep the first of some facts as examples of what the pass does."""
+        """Add the first of some facts as examples of a change."""
         room = most - sum(known == change for _, known in self.examples)
         self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
 
     def lose(self, rows: Activity, sizes: Floats, now: datetime) -> None:
-        """Count what goes with facts that end: how many were recalled lately, and the bytes that they take."""
+        """Count the bytes of ending facts, and how many were recalled lately."""
         self.recalled += int((rows.last_accessed_at >= (now - LATELY).timestamp()).sum())
         self.freed += float(sizes.sum())
 
@@ -91,20 +90,20 @@ LATELY = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a fact takes without its vector, in bytes, and how many dimensions a full vector has."""
+    """The bytes of a fact without its vector, and the dimensions of a full vector."""
 
     row: float
     dims: int
 
     def of_vectors(self, fidelity: Ints) -> Floats:
-        """Return what vectors take, of two bytes a dimension."""
+        """Return the bytes of vectors, two for each dimension."""
         kept = (fidelity > 0) & (fidelity < FINGERPRINT)
         return np.where(kept, 2.0 * self.dims / np.maximum(fidelity, 1), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What is left at the end of a forecast, and what went: of that, how much was recalled lately, and its bytes."""
+    """Totals of a forecast: facts left and forgotten, held ones, recently recalled ones, and freed bytes."""
 
     facts: int
     forgotten: int
@@ -114,7 +113,7 @@ class Totals:
 
 
 def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
-    """Return what the days of a forecast come to."""
+    """Return the totals of a forecast."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         live = 0 if tenant is None else tallies.live(db, tenant.id)
@@ -126,10 +125,10 @@ def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
 def forecast(
     context: Context, namespace: str, days: int, now: datetime, shown: int = 3, given: Sequence[str] = ()
 ) -> list[Day]:
-    """Return what happens to a namespace day by day, if nothing is recalled or stored meanwhile.
+    """Return the changes in a namespace day by day, if nothing is recalled or stored meanwhile.
 
-    It reads what is due until then, not what is stored, unless other settings are `given`, each as `PATH=VALUE`: then
-    it reads every live fact, and changes nothing. Of each day and change, the texts of `shown` facts begin it.
+    It reads only due facts, or every live fact if settings are `given`, each as `PATH=VALUE`, and writes nothing.
+    `shown` is the number of examples for each day and change.
     """
     ahead = [Day(now + timedelta(days=number)) for number in range(1, days + 1)]
     with snapshot(context.database_url) as db:
@@ -152,7 +151,7 @@ def forecast(
 def _foresee(
     rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, sizes: Sizes, shown: int
 ) -> None:
-    """Let the days pass over some facts, and add to each day what it changes, and which of them are over then."""
+    """Compute the changes and endings of some facts on each day, and add them to the days."""
     tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
     stale = rows.anchors.stale.copy()
     for day in ahead:
@@ -178,7 +177,7 @@ def _foresee(
 
 
 def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools]]:
-    """Return each change with a mask of the facts that it happens to unless they end, as a pass counts them."""
+    """Return each change with a mask of the facts that it applies to, as a pass counts them."""
     falls = faded.fidelity > before.fidelity
     cooling = [(cooler, Tier[cooler.upper()]) for cooler in COOLING]
     return [
@@ -192,7 +191,7 @@ def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools
 def _limit(
     context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int, sizes: Sizes
 ) -> None:
-    """Let end on each day what was asked for and, the least valuable first, what the forget limit allows."""
+    """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
     live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
     passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.shares(context), list[Ended]()
     crowd = _crowd(db, tenant, now)
@@ -228,7 +227,7 @@ def _limit(
 
 @dataclass(slots=True)
 class Crowd:
-    """The facts that are more than a namespace may have, the least valuable first, and those of them that are gone."""
+    """The facts over a namespace's capacity, least valuable first, and those of them that are gone."""
 
     ids: list[UUID]
     may: int
@@ -239,7 +238,7 @@ class Crowd:
         return np.array([id_ not in self.gone for id_ in ids], dtype=np.bool_)
 
     def next(self, over: set[UUID], live: int, left: int | None, counted: int) -> list[UUID]:
-        """Return which go on a day on which `live` are not over and the limit leaves so many less those counted."""
+        """Return the facts that go on a day with `live` facts, if the forget limit leaves `left` less those counted."""
         more = max(live - self.may, 0) if self.ids else 0
         going = more if left is None else min(more, max(left - counted, 0))
         chosen = [id_ for id_ in self.ids if id_ not in self.gone and id_ not in over][:going]
@@ -253,7 +252,7 @@ def _crowd(db: Connection, tenant: Namespace, now: datetime) -> Crowd:
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
-    """Return which of the wanted facts go, so many of the least valuable, or every one where there is no limit."""
+    """Return which of the wanted facts go: the `left` least valuable ones, or all if there is no limit."""
     if left is None:
         return list(wanted)
     order = sorted(
@@ -268,7 +267,7 @@ def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) 
 
 
 def _count(day: Day, going: Sequence[Ended], staying: Sequence[Ended], shown: int) -> None:
-    """Add to a day what becomes of facts that are over: some end, and the others change as long as they are held."""
+    """Add ended facts to a day: some end, the others are held and may change."""
     for one in going:
         for number, name in enumerate(REASONS):
             ids = one.rows.only(one.reason == number).ids

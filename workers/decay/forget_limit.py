@@ -1,4 +1,4 @@
-"""The forget limit: how much of a namespace passes may end in a day and a week, also after a gap between passes."""
+"""The forget limit: the share of a namespace that passes may end in a day and a week, also after gaps."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 def check(context: Context, *, everywhere: bool) -> None:
-    """Look at the database's clock before a pass, and have what ended in a gap since the last one held.
+    """Detect gaps between passes by the database's clock; facts that ended within a gap are held.
 
-    Only a pass over all namespaces counts as the last one. In a simulation instants are no evidence.
+    Only a pass over all namespaces counts as the last one. With simulated instants nothing is checked.
     """
     if context.settings.time_travel:
         return
@@ -59,7 +59,7 @@ def within(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
 
 
 REGULAR = timedelta(days=1)
-"""A lifetime that its owner chose and that is over counts only if no pass came for longer than this before its end."""
+"""Interval of regular passes: an expired explicit lifetime counts against the limit only after a longer one."""
 
 BATCH = 10_000
 
@@ -69,26 +69,26 @@ NONE: Cutoff = (-np.inf, None)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Of n facts: which are forgotten now, and which are over but held back by the limit."""
+    """Which of n facts are forgotten now, and which have ended but are held by the limit."""
 
     forgotten: Bools
     held: Bools
 
 
 def shares(context: Context) -> Limit:
-    """Return which shares of a namespace may end by themselves, as the operator set them."""
+    """Return the limit by the operator's settings."""
     return Limit(context.settings.forget_limit, context.settings.forget_limit_week)
 
 
 def publish(context: Context, db: Connection) -> None:
-    """Write the shares that this process was started with to the table that readers use."""
+    """Write this process's limit to the table that SQL functions read."""
     own = shares(context)
     if limits.shares(db) != (own.a_day, own.a_week):
         limits.set_shares(db, own.a_day, own.a_week)
 
 
 def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
-    """Return how many of `wanted` facts a clean-up may forget by itself, and count them."""
+    """Return how many of `wanted` facts a clean-up may forget, and count them."""
     publish(context, db)
     limits.lock(db, tenant)
     left = limits.room(db, tenant, now)
@@ -98,9 +98,9 @@ def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: dat
 
 
 def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bools:
-    """Return which facts end as their owners asked: a lifetime that they chose has run out while passes came regularly.
+    """Return which facts end as requested: an explicit lifetime has expired while passes were regular.
 
-    Before the first pass no interval is known, and every pass counts as regular.
+    Before the first pass, passes count as regular.
     """
     until = now if passed_at is None else min(now, passed_at + REGULAR)
     expires_at = rows.anchors.expires_at
@@ -109,9 +109,9 @@ def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
 
 
 def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Decision:
-    """Return which of some claimed facts a run forgets, the least valuable first; count those not asked for.
+    """Return which of the claimed facts a run forgets, least valuable first, and count them.
 
-    What is held already waits for its owner, and takes no part; nor does what ended while no pass came for long.
+    Held facts wait for their owner and are left out, as are facts that ended within a gap.
     """
     ended = over(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
@@ -144,7 +144,7 @@ def _granted(
     rows: Activity,
     places: Ints,
 ) -> list[int]:
-    """Return the places of those facts of one namespace that may go; the namespace is locked where there are any."""
+    """Return the indexes of the facts of one namespace that may go; locks the namespace if there are any."""
     if not len(places):
         return []
     limits.lock(db, tenant)
@@ -164,7 +164,7 @@ def _goes(rank: float, id_: UUID, last: Cutoff) -> bool:
 
 
 def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int) -> Cutoff:
-    """Settle up to which fact a run may go in a namespace, so that its tasks agree in whatever order they come."""
+    """Set the cutoff of a run in a namespace, so that its tasks agree in any order."""
     left = limits.room(db, tenant, part.planned_for)
     last = ALL
     if left is not None and limits.count_due(db, tenant, part.planned_for, left + 1) > left:
@@ -174,7 +174,7 @@ def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int
 
 
 def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, number: int) -> Cutoff:
-    """Return the last, in order of value, of so many facts that are over, were not asked to end and are not held."""
+    """Return the fact number `number`, by value, of those that ended without a request and are not held."""
     if number == 0:
         return NONE
     found: list[tuple[float, UUID]] = []
@@ -190,7 +190,7 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
 
 
 def waiting(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
-    """Return facts with those that are held due again only when a lifetime that their owners chose runs out."""
+    """Return the state where held facts are due again only when an explicit lifetime expires."""
     expires_at = rows.anchors.expires_at
     again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + guard, np.inf)
     return replace(faded, due_at=np.where(held, again, faded.due_at))

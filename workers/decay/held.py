@@ -1,4 +1,4 @@
-"""Held facts: what the forget limit holds back is listed, and forgotten or kept as its owner decides."""
+"""Held facts: list what the forget limit holds back, and forget or keep it as the owner decides."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Held
 
 BATCH = 500
-"""Facts that are decided about in one transaction."""
+"""Facts per transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last fact of a page, behind which the next one begins."""
+    """The position of a listing: the last fact."""
 
     ended_at: datetime
     id: UUID
@@ -32,7 +32,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Held facts with the reason for which each is over, how many there are, and where the listing goes on."""
+    """A page of held facts with their reasons, the total number, and the next cursor."""
 
     facts: list[Held] = field(default_factory=list)
     reasons: dict[UUID, str] = field(default_factory=dict)
@@ -42,14 +42,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """About which facts was decided, and how many are still held."""
+    """The facts that were forgotten or kept, and the number still held."""
 
     ids: list[UUID]
     left: int
 
 
 def listed(context: Context, namespace: str, limit: int, behind: Cursor | None = None) -> Page:
-    """Return the held facts of a namespace, those that were over first in front."""
+    """Return a page of a namespace's held facts, by the time when they ended."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -62,17 +62,17 @@ def listed(context: Context, namespace: str, limit: int, behind: Cursor | None =
 
 
 def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
-    """Forget held facts, or all that are held, as a pass would; the forget limit counts none of them.
+    """Forget the given held facts, or all of them; they do not count against the forget limit.
 
-    It stops at `until`, on the monotonic clock. Repeating it changes nothing.
+    It stops at `until`, on the monotonic clock. Idempotent.
     """
     return _decide(context, namespace, ids, until, lambda db, rows: _let_go(context, db, rows, now))
 
 
 def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
-    """Keep these live facts, or all that are held, as a restore does: confirmed now, with a whole lifetime before them.
+    """Keep the given live facts, or all held ones: confirmed now, with a full lifetime, as by a restore.
 
-    It stops at `until`, on the monotonic clock. Repeating it changes nothing.
+    It stops at `until`, on the monotonic clock. Idempotent.
     """
     if ids is None:
         return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))

@@ -1,7 +1,6 @@
-"""Janitor: hygiene of one namespace at once. What passes do to all over time it does to one, and reports it.
+"""Janitor: a pass over the due facts of one namespace, with a report.
 
-It is a pass over the facts of the namespace that are due: those with too little confidence are culled, episodes
-age out, and permanent ones that were silent for long get stale. No model is asked.
+Facts with too little confidence are culled, episodes age out, and unused permanent ones become stale.
 """
 
 from datetime import datetime
@@ -21,14 +20,11 @@ from workers.storage.janitors import Snapshot
 BATCH = 10_000
 
 MOST_IDS = 1_000
-"""Ids that a snapshot keeps of each kind; the history of each fact has the rest."""
+"""Maximum number of ids of each kind in a snapshot."""
 
 
 def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[PartOf]:
-    """Begin a run over what is due of a namespace and return its parts; none where nothing was stored yet.
-
-    Repeating it changes nothing, and returns the parts that are not done.
-    """
+    """Begin a run over the due facts of a namespace and return its parts; idempotent, returning the open parts."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is not None and hygiene(context, tenant.settings).by_hand:
@@ -37,7 +33,7 @@ def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[Par
 
 
 def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> None:
-    """Make due what passes leave to the janitor: it is over by the janitor's rules alone, so no index finds it."""
+    """Make facts due that have ended by the janitor's rules only, which no index finds."""
     over: list[UUID] = []
     for rows in owed.coming(db, tenant, now, BATCH, every=True):
         own = namespace_rules(context, db, rows.namespaces, janitor=True)
@@ -48,10 +44,7 @@ def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> N
 
 
 def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Snapshot | None:
-    """Write what a run whose parts are done, and passes since the one before, did to the namespace; return that.
-
-    Repeating it changes nothing.
-    """
+    """Write and return the snapshot of a run whose parts are done, including passes since the last run. Idempotent."""
     passes.finish(context, run)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -62,25 +55,25 @@ def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Snap
 
 
 def last(context: Context, namespace: str) -> Snapshot | None:
-    """Return what the last run wrote, if there was one."""
+    """Return the snapshot of the last run, if any."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return None if tenant is None else janitors.read(db, tenant.id)
 
 
 def schedule(context: Context, namespace: str) -> str | None:
-    """Return when the janitor of a namespace comes by itself; nothing where hygiene is switched off."""
+    """Return the janitor's schedule of a namespace; None if hygiene is disabled."""
     whole = settings_of(context, namespace).settings["hygiene"]
     return str(whole["schedule"]) if whole else None
 
 
 def due(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces in which something is due."""
+    """Return the namespaces with due facts."""
     with transaction(context.database_url) as db:
         return janitors.due_namespaces(db, now)
 
 
 def untidy(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces in which something is due, or was not compared yet; the others need no upkeep."""
+    """Return the namespaces with due or uncompared facts."""
     with transaction(context.database_url) as db:
         return sorted({*janitors.due_namespaces(db, now), *duplicate_pairs.uncompared_namespaces(db)})

@@ -1,4 +1,4 @@
-"""Compare: which facts of a namespace say nearly the same; each is compared once, with all that are there by then."""
+"""Compare: find near-duplicates in a namespace; each fact is compared once with all existing ones."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,28 +17,19 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.duplicate_pairs import Pair
 
 KIND = "semantic"
-"""Two episodes in the same words happened twice, and chunks mirror files: neither is said needlessly."""
+"""Only semantic facts: two equal episodes happened twice, and chunks mirror files."""
 
 BATCH = 20
-"""Facts compared in one transaction, each with all signatures of the namespace, or by its graph where it has one.
-
-So few, for until a namespace of a million has its graph each takes a third of a second.
-"""
+"""Facts per transaction; without an HNSW index each takes a third of a second in a namespace of a million."""
 
 NEAREST = 200
-"""How many of its like a fact is compared with closely, as many as a recall weighs.
-
-Where all facts follow one pattern, there are many whose signatures hardly differ though their figures do.
-"""
+"""Number of nearest facts that are compared in detail; facts of one pattern with other figures have near signatures."""
 
 Number = TypeVar("Number", np.float32, np.uint8)
 
 
 def compare(context: Context, namespace: str, now: datetime) -> int:
-    """Look for the near-duplicates of the next facts that were not compared yet; return how many, 0 at the end.
-
-    It costs what is new. Repeating it, or doing it twice at once, changes nothing.
-    """
+    """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         waiting = [] if tenant is None else duplicate_pairs.uncompared(db, tenant.id, BATCH)
@@ -53,20 +44,20 @@ def compare(context: Context, namespace: str, now: datetime) -> int:
 
 
 def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair, float]:
-    """Return those pairs that say nearly the same of the same, and how alike they are."""
+    """Return the near-duplicates among pairs, with their cosines."""
     if not candidates:
         return {}
     related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
     texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
     said = {id_: near_duplicates.wording(text) for id_, text in texts.items()}
-    there = [pair for pair in related if pair[0] in said and pair[1] in said]  # and was not forgotten just now
+    there = [pair for pair in related if pair[0] in said and pair[1] in said]  # others were forgotten just now
     same = [(one, two) for one, two in there if not near_duplicates.differ(said[one], said[two])]
     found = _similarities(db, tenant, same)
     return {pair: cosine for pair, cosine in found.items() if cosine >= near_duplicates.ALIKE}
 
 
 def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """Return the cosine of each pair by what is kept of both: vectors pooled alike, or else signatures."""
+    """Return the cosine of each pair, by vectors pooled to the same size if both have one, else by signatures."""
     ids = sorted({id_ for pair in pairs for id_ in pair})
     kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
     by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)
@@ -75,7 +66,7 @@ def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pa
         by_shape[_dims(kept, first), _dims(kept, second)].append((first, second))
     found: dict[Pair, float] = {}
     for (_, fewer), some in by_shape.items():
-        # For what is nearly the same, two signatures are more precise than one with the other's vector.
+        # For near-duplicates two signatures are more precise than a signature and a vector.
         cosines = (
             near_duplicates.cosines(*_sides(kept, some))
             if fewer
@@ -86,7 +77,7 @@ def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pa
 
 
 def _sides(own: Mapping[UUID, NDArray[Number]], pairs: Sequence[Pair]) -> tuple[NDArray[Number], NDArray[Number]]:
-    """Return what each first and each second fact of some pairs has, one row a pair."""
+    """Return the arrays of the first and of the second facts of pairs, one row a pair."""
     return np.stack([own[one] for one, _ in pairs]), np.stack([own[two] for _, two in pairs])
 
 

@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 EVENT = "memory.ending"
 MOST = 100
-"""Facts that one notice names; of more it names those that are worth most."""
+"""Maximum number of facts in a notice, the most valuable ones."""
 
 WEBHOOK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The facts of a namespace that end until an instant and were in no notice before, the most valuable first."""
+    """The facts of a namespace that end until an instant and were in no earlier notice, most valuable first."""
 
     namespace: str
     until: datetime
@@ -33,7 +33,7 @@ class Notice:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Return the notice as JSON, with the call that keeps its facts."""
+        """Return the notice as JSON, with the request that keeps its facts."""
         facts = [
             {
                 "id": str(one.id),
@@ -50,7 +50,7 @@ class Notice:
 
 
 def waiting(context: Context, now: datetime) -> Iterator[Notice]:
-    """Yield a notice for each namespace in which facts end within `EBB_ENDING_NOTICE_DAYS`."""
+    """Yield a notice for each namespace with facts that end within `EBB_ENDING_NOTICE_DAYS`."""
     days = context.settings.ending_notice_days
     with transaction(context.database_url) as db:
         names = namespaces.all_names(db) if days else []
@@ -62,7 +62,7 @@ def waiting(context: Context, now: datetime) -> Iterator[Notice]:
 
 
 def deliver(context: Context, notice: Notice) -> None:
-    """Send a notice to the webhook, if there is one; one that it does not take is sent again with the next."""
+    """Send a notice to the webhook, if configured; after a failure its facts are in the next notice again."""
     if url := context.settings.ending_webhook:
         try:
             httpx2.post(url, json=notice.document, timeout=WEBHOOK_SECONDS).raise_for_status()

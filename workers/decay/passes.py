@@ -1,10 +1,9 @@
-"""Decay: what is due cools, shrinks, is fingerprinted or forgotten; a pass costs what changes, not what is stored.
+"""Passes: due facts cool, lose dimensions, are fingerprinted or forgotten; the cost depends on changes, not on size.
 
-A prune is a pass that takes only what has expired (hard) or nears its expiry (soft): what it finds would be found by
-the next pass just as well. Each expiry and each halving is counted once, by the pass that finds it.
+A prune is a pass that takes only expired facts (hard) or those near their expiry (soft).
 
-Any number of passes, at any moments, on any number of workers, repeated or missed, leaves what one pass leaves: each
-computes the state from the anchors and the instant, and claims only facts whose next change has come.
+A pass computes the state from the anchors and the instant, and claims only facts whose next change is due. So repeated,
+concurrent or missed passes lead to the same state as one pass.
 """
 
 import logging
@@ -39,15 +38,15 @@ from workers.storage.runs import Counters, Part
 log = logging.getLogger(__name__)
 
 LOST_AFTER_SECONDS = 150.0
-"""Longer than the visibility timeout: a part that is still open then has lost its message."""
+"""Age at which the message of an open part counts as lost; longer than the visibility timeout."""
 
 PartOf = tuple[UUID, int, int]
-"""A run, a segment, and the number of a part within it."""
+"""A run, a segment, and the number of a part in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did, as every door shows it."""
+    """The result of a run."""
 
     counters: Counters
     finished: bool
@@ -68,9 +67,9 @@ def plan(
     force: bool = False,
     namespace: str | None = None,
 ) -> list[PartOf]:
-    """Begin a run and return its parts; none if nothing is due or its slot is taken. Repeating it changes nothing.
+    """Begin a run and return its open parts, with those of earlier runs whose messages were lost. Idempotent.
 
-    With `namespace` it takes the facts of that one only. Parts of earlier runs with lost messages are returned too.
+    There are no parts if nothing is due or the slot is taken. `namespace` restricts the run.
     """
     if not dry_run:
         forget_limit.check(context, everywhere=namespace is None)
@@ -99,9 +98,9 @@ def plan(
 
 
 def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
-    """Make every fact due if an operator changed how facts fade, for its next change was computed otherwise.
+    """Make every fact due if the decay rules were changed, as due times were computed by the old ones.
 
-    Where only a namespace has other settings, it is that namespace's facts alone, and only by a pass over it.
+    A changed setting of a namespace affects only its facts, in a pass that covers it.
     """
     own, stored = _rules_in_words(context), due.rules(db)
     if own != stored:
@@ -123,7 +122,7 @@ def _rules_in_words(context: Context) -> dict[str, Any]:
 
 
 def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
-    """Return (segment, number, quota) of the tasks for what is due, oldest first within each segment."""
+    """Return the tasks as (segment, number, quota)."""
     settings = context.settings
     parts = []
     for segment, count in due_facts.items():
@@ -134,9 +133,9 @@ def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tu
 
 
 def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None]) -> None:
-    """Do one part of a run, batch by batch, each in a transaction of its own that also counts it.
+    """Run one part in batches, each in a transaction that also counts it.
 
-    `yield_to_users` is called between batches, outside of any transaction.
+    `yield_to_users` is called between batches, outside of transactions.
     """
     while True:
         with transaction(context.database_url) as db:
@@ -150,7 +149,7 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
 
 
 def finish(context: Context, run: UUID) -> Report:
-    """Finish a run if all its parts are done, and return what it did so far; the caller that finished it logs it."""
+    """Finish a run if all its parts are done, and return its counts; the call that finishes it logs them."""
     with transaction(context.database_url) as db:
         just_finished = runs.finish(db, run)
         state = runs.state(db, run)
@@ -161,7 +160,7 @@ def finish(context: Context, run: UUID) -> Report:
 
 
 def _log(report: Report) -> None:
-    """Log what a run did, in the documented words; a dry run did nothing."""
+    """Log the counts of a run in the documented format, unless it was a dry run."""
     done = report.counters
     if report.dry_run:
         return
@@ -200,7 +199,7 @@ def _log_decay(done: Counters) -> None:
 
 
 def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
-    """Decay the next facts of a part; return how many, 0 when nothing is left."""
+    """Process the next batch of a part; return the number of facts, 0 at the end."""
     began = time.perf_counter()
     most = min(context.settings.decay_batch, part.quota)
     if most <= 0:
@@ -231,7 +230,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
 
 
 def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
-    """Let the next facts go that are more than a namespace may have; return how many, 0 when nothing is left."""
+    """Forget the next facts over capacity; return how many, 0 at the end."""
     began = time.perf_counter()
     gone = let_go(context, db, part_of[0], part)
     spent = (time.perf_counter() - began) * 1000
@@ -240,7 +239,7 @@ def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> i
 
 
 def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
-    """Return what the janitor finds: what is over by its own rules too, where passes leave culling and aging to it."""
+    """Return the state where facts that have ended by the janitor's rules are ended too."""
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
     ended = over(found, now.timestamp())
@@ -251,7 +250,7 @@ def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now:
 def _write(
     db: Connection, run: UUID, rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime
 ) -> None:
-    """Write what became of the facts: tombstones, shrunken vectors, and when each is due next."""
+    """Write tombstones, reduced vectors, and the new state of the facts."""
     stay = ~forgotten
     waiting = forget_limit.waiting(rows, faded, held, now, GUARD)
     _shrink(db, rows.only(stay), faded.fidelity[stay])
@@ -264,7 +263,7 @@ def _write(
 
 
 def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
-    """Pool the vectors of facts whose fidelity falls, and drop those of which only the signature stays."""
+    """Pool the vectors of facts whose fidelity decreases, and delete those that keep only their signature."""
     falls = fidelity > rows.anchors.fidelity
     dropped = rows.only(falls & (fidelity == FINGERPRINT))
     vectors.drop(db, dropped.namespaces.tolist(), dropped.ids)
@@ -282,7 +281,7 @@ def _pool(
     places: Ints,
     stored: np.ndarray[tuple[int, int], np.dtype[np.float32]],
 ) -> None:
-    """Pool vectors of the same dims; one that is pooled already is pooled further, which leads to the same."""
+    """Pool vectors of the same dims; pooling in steps has the same result as pooling at once."""
     had = rows.anchors.fidelity[places]
     for further in np.unique(buckets[places] // had).tolist():
         chosen = buckets[places] // had == further
@@ -294,7 +293,7 @@ def _pool(
 
 
 def newly_stale(facts: Anchors, faded: Faded) -> Bools:
-    """Return which permanent episodes have been silent for too long since the last pass."""
+    """Return which permanent episodes became stale since the last pass."""
     return faded.stale & ~facts.stale
 
 

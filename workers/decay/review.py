@@ -1,9 +1,8 @@
-"""Review: an LLM looks through what is remembered for facts that others make needless, after decay took its share.
+"""Review: an LLM looks for facts that other facts make redundant, and those are forgotten.
 
-Facts are shown to it together with those nearest to them by signature, and those about the same property of the same
-entity. It forgets only what was shown to it, for the sake of something else that stays, and never what is pinned,
-permanent, or was restored by its owner. In 24 hours it forgets no more than EBB_PRUNE_LIMIT of a namespace, and in one
-run no more than a pass of decay may. Whatever fails forgets nothing.
+Facts are shown with their nearest neighbours and with facts about the same property of an entity. A fact is forgotten
+only because of another that stays, and never if it is pinned, permanent, or was restored by its owner. The limits are
+EBB_PRUNE_LIMIT of a namespace in 24 hours, and the forget limit. On a failure nothing is forgotten.
 """
 
 import logging
@@ -30,22 +29,22 @@ from workers.storage.visible import VisibleFact
 log = logging.getLogger(__name__)
 
 KIND = "semantic"
-"""Episodes are about what was, and chunks mirror files: neither is needless for being outdated."""
+"""Only semantic facts: episodes describe the past, and chunks mirror files."""
 
 AT_ONCE = 40
-"""Facts in one question."""
+"""Facts in one request."""
 
 NEAREST = 5
-"""Facts by whose signatures one is shown together with them."""
+"""Number of nearest facts shown with each fact."""
 
 MOST_BITS = 1_024
-"""In however many bits these differ: with the default embedder the same in other words is like nothing."""
+"""No limit on their distance: with the default embedder paraphrases have unrelated signatures."""
 
 ABOUT_THE_SAME = 10
-"""Facts about the same property of the same entity that one is shown with, the newest of them."""
+"""Number of facts about the same property of an entity shown with each fact, newest first."""
 
 LONGEST = 2_000
-"""Characters of a text; a longer one is not reviewed, for its part would pass for the whole."""
+"""Maximum characters of a text; longer ones are not reviewed, as a part could be taken for the whole."""
 
 QUESTION_SECONDS = 20.0
 REASON = "pruned"
@@ -54,7 +53,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many facts were reviewed and forgotten, and behind which fact to go on, if there is more."""
+    """The numbers of reviewed and forgotten facts, and the fact to continue after, if there is more."""
 
     reviewed: int = 0
     forgotten: int = 0
@@ -63,7 +62,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The facts of one question by id, and those of them that must stay; with how many of the next facts it deals."""
+    """The facts of one request by id, those that must stay, and how many of the next facts it covers."""
 
     facts: dict[UUID, VisibleFact] = field(default_factory=dict)
     kept: frozenset[UUID] = frozenset()
@@ -71,10 +70,9 @@ class Question:
 
 
 def review(context: Context, namespace: str, run: UUID, now: datetime, after: UUID | None, until: float) -> Progress:
-    """Forget what an LLM finds needless among facts behind `after`, question by question; `run` has one forget limit.
+    """Review the facts after `after` in batches until `until` on the monotonic clock; at least one batch.
 
-    After one question no other is begun at `until`, on the monotonic clock. Nothing happens unless it is wanted, and
-    the namespace has as many facts as EBB_PRUNE_THRESHOLD.
+    Does nothing unless enabled, and the namespace has EBB_PRUNE_THRESHOLD facts. `run` has one forget limit.
     """
     tenant = _begin(context, namespace, run, now)
     done, met = Progress(), set[frozenset[UUID]]()
@@ -94,7 +92,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
 
 
 def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | None:
-    """Return the namespace's number if it is to be reviewed; the run is entered among those that may forget."""
+    """Begin a run and return the namespace's id if it is to be reviewed."""
     threshold = context.settings.prune_threshold
     if not context.settings.prune_by_llm or threshold == 0 or idempotency.is_llm_paused(context.redis):
         return None
@@ -111,7 +109,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
 
 
 def _left_today(context: Context, db: Connection, tenant: int, now: datetime) -> int:
-    """Return how many facts of a namespace reviews may still forget; one at least in 24 hours, unless none may be."""
+    """Return how many facts reviews may still forget within 24 hours; the limit is at least one, unless it is 0."""
     share, before = context.settings.prune_limit, events.pruned_since(db, tenant, now - DAY)
     there = visible.count(db, tenant, KIND, now) + before
     return max(max(int(share * there), 1) - before, 0) if share else 0
@@ -120,9 +118,9 @@ def _left_today(context: Context, db: Connection, tenant: int, now: datetime) ->
 def _next_question(
     context: Context, tenant: int, after: UUID | None, now: datetime, met: Collection[frozenset[UUID]]
 ) -> tuple[list[VisibleFact], Question]:
-    """Return the next facts behind one, and a question about as many of them as fit in it with those near them.
+    """Return the next facts, and a request with as many of them as fit, together with related facts.
 
-    Facts that met in an earlier question are not shown together again, and a fact that meets no other is not shown.
+    Pairs of an earlier request are not shown again, nor facts without related ones.
     """
     with transaction(context.database_url) as db:
         following = visible.following(db, tenant, KIND, after, now, AT_ONCE)
@@ -140,7 +138,7 @@ def _next_question(
 def _near(
     db: Connection, tenant: int, facts: Sequence[VisibleFact], now: datetime
 ) -> dict[UUID, dict[UUID, VisibleFact]]:
-    """Return for each fact those that are near it and can be shown with it, but no more than fit in one question."""
+    """Return the related facts of each fact, at most as many as fit in one request."""
     pairs = set(signatures.nearest_of_each(db, tenant, [fact.id for fact in facts], NEAREST, MOST_BITS))
     pairs |= {(fact.id, other) for fact in facts for other in _about_the_same(db, tenant, fact)}
     there = visible.among(db, tenant, sorted({other for _, other in pairs}), now)
@@ -152,7 +150,7 @@ def _near(
 
 
 def _about_the_same(db: Connection, tenant: int, fact: VisibleFact) -> Iterator[UUID]:
-    """Yield the newest facts about the same property of the same entity."""
+    """Yield the newest facts about the same property of an entity."""
     if fact.entity is not None and fact.key is not None:
         about = visible.about(db, tenant, fact.entity, fact.key, ABOUT_THE_SAME + 1)
         yield from (id_ for id_ in about if id_ != fact.id)
@@ -163,13 +161,13 @@ def _fits(fact: VisibleFact) -> bool:
 
 
 def _kept(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozenset[UUID]:
-    """Return which facts must stay whatever is said of them: pinned, permanent, and restored by their owner."""
+    """Return the facts that must stay: pinned, permanent, or restored by their owner."""
     lasting = {fact.id for fact in facts if fact.pinned or fact.decay_class == PERMANENT}
     return frozenset(lasting | events.restorations(db, tenant, [fact.id for fact in facts]).keys())
 
 
 def _ask(context: Context, question: Question) -> dict[UUID, Because]:
-    """Return which facts are needless, each with the one that makes it so; none if the LLM fails."""
+    """Return the redundant facts with the reason of each; none if the LLM fails."""
     shown = [_reviewed(fact, keep=id_ in question.kept) for id_, fact in question.facts.items()]
     if all(fact.keep for fact in shown):
         return {}
@@ -187,16 +185,12 @@ def _reviewed(fact: VisibleFact, *, keep: bool) -> Reviewed:
 
 
 def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Because], now: datetime) -> tuple[int, bool]:
-    """Forget needless facts as far as they and what makes them so are still remembered, and the limits allow it.
-
-    Returns:
-        how many were forgotten, and whether a limit was met.
-    """
+    """Forget redundant facts within the limits; return how many, and whether a limit was reached."""
     if not found:
         return 0, False
     with transaction(context.database_url) as db:
         wanted = _still_needless(db, tenant, found, now)
-        limits.lock(db, tenant)  # reviews of one namespace share what is left of a day
+        limits.lock(db, tenant)  # concurrent reviews of a namespace share its daily limit
         left = min(len(wanted), _left_today(context, db, tenant, now))
         granted = allowed(context, db, tenant, left, now)
         gone = wanted[:granted]
@@ -208,7 +202,7 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Becau
 
 
 def _still_needless(db: Connection, tenant: int, found: Mapping[UUID, Because], now: datetime) -> list[UUID]:
-    """Return which facts are still remembered, with the one that makes each needless, and may be forgotten."""
+    """Return the facts that may still be forgotten: they and the facts that make them redundant are live."""
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)
     there = visible.among(db, tenant, concerned, now)

@@ -1,4 +1,4 @@
-"""Passes: what was done of late, the newest first."""
+"""Decay runs: list, verify and delete their records."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -13,30 +13,30 @@ from workers.storage.due import Work
 from workers.storage.runs import Run
 
 KEPT = timedelta(days=30)
-"""A pass every five minutes leaves a row, and one for each segment with facts due: millions in a year."""
+"""Retention: passes every five minutes leave millions of rows in a year."""
 
 BATCH = 1_000
-"""Passes dropped in one transaction."""
+"""Runs deleted in one transaction."""
 
 
 def latest(context: Context, asked: ListRuns) -> list[Run]:
-    """Return the latest passes that took a namespace's facts, or with `everything` any."""
+    """Return the latest runs that covered a namespace, or with `everything` all runs."""
     with transaction(context.database_url) as db:
         return runs.latest(db, asked.namespace, asked.limit, asked.before, everything=asked.everything)
 
 
 def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:
-    """Refuse a run that was begun for something else, for what it may forget is not for this.
+    """Verify that a run was begun for this work and namespace, as its forget limit is not for others.
 
     Raises:
-        InvalidInputError: it was.
+        InvalidInputError: it was begun for something else.
     """
     if runs.begun_for(db, run) not in (None, (work, namespace)):
         raise InvalidInputError(f"run: {run} was begun for something else; leave it out.")
 
 
 def drop_old(context: Context) -> int:
-    """Drop what is known of passes that are finished and older than 30 days; return how many those were."""
+    """Delete finished runs older than 30 days; return how many."""
     dropped = 0
     with transaction(context.database_url) as db:
         limits.drop_old_endings(db)

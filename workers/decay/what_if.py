@@ -1,4 +1,4 @@
-"""What if: settings as they would be, for a forecast that changes nothing."""
+"""What if: hypothetical settings for a forecast."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from workers.errors import InvalidInputError
 from workers.settings import Settings
 
 OPERATORS = ("cold_threshold", "forget_limit", "forget_limit_week")
-"""Settings that no namespace has of its own."""
+"""Settings of the operator, which namespaces cannot override."""
 
 
 def supposed(context: Context, own: Document, given: Sequence[str]) -> tuple[Context, Document]:
-    """Return a context and a namespace's settings in which each `PATH=VALUE` holds, as `ebb settings --set` has them.
+    """Return a context and namespace settings with each `PATH=VALUE` applied, in the format of `ebb settings --set`.
 
     Raises:
         InvalidInputError: a setting is unknown, or its value is not allowed.
@@ -33,7 +33,7 @@ def supposed(context: Context, own: Document, given: Sequence[str]) -> tuple[Con
 
 
 def _whole_path(path: str) -> str:
-    """Return the path of a setting of hygiene, whose first name may be left out."""
+    """Return the full path of a setting; `hygiene.` may be omitted."""
     return f"hygiene.{path}" if path.split(".", maxsplit=1)[0] in (*SECTIONS, "schedule") else path
 
 

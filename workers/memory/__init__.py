@@ -1,1 +1,1 @@
-"""Memory: what is done with single facts: store, recall, use, edit, forget and restore them."""
+"""Memory: operations on single facts: store, recall, use, edit, forget and restore."""

@@ -1,4 +1,4 @@
-"""Add: facts that are new are written with their activity, vectors and signatures, each thing said once."""
+"""Add: write new facts with their activity, vectors and signatures, without duplicates."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,10 +32,10 @@ from workers.storage.namespaces import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one given fact: its id or that of the one that says the same, and whether it has a vector.
+    """The outcome of one fact: its id or that of the equal fact, and whether it has a vector.
 
-    `faded` is one that was there, was touched, and has less than its full vector. Of a known fact `changed` names what
-    the given one changed, `ignored` what of it was left out.
+    `faded` is a known fact that was touched and has less than its full vector; `changed` and `ignored` name the fields
+    that were changed in a known fact, and those that were not.
     """
 
     id: UUID
@@ -48,7 +48,7 @@ class Stored:
 
     @property
     def answer(self) -> Answer:
-        """Return what the caller is answered; what was changed or ignored only if anything was."""
+        """Return the answer; `changed`, `ignored` and `ended_at_once` are set only if they apply."""
         said = {"changed": self.changed, "ignored": self.ignored, "ended_at_once": self.life.over}
         some: dict[str, Any] = {name: one for name, one in said.items() if one}
         return Answer(id=self.id, action=self.action, embedded=self.embedded, **self.life.fields, **some)
@@ -65,7 +65,7 @@ def add_within(
     *,
     count_turns: bool = True,
 ) -> dict[UUID, bytes]:
-    """Write what is new with its activity, vector and signature; return the new ids with their hashes."""
+    """Write the new facts with their activity, vectors and signatures; return their ids and hashes."""
     tenant, own = owner.id, hygiene(context, owner.settings)
     new = _write_new(db, tenant, rows, given)
     kept = _vectors_to_keep(context, db, {row.id: embedded.get(row.hash) for row, _ in new})
@@ -83,7 +83,7 @@ def add_within(
 def _write_new(
     db: Connection, tenant: int, rows: Sequence[Fact], given: Sequence[NewFact]
 ) -> list[tuple[Fact, NewFact]]:
-    """Write those facts that make a new statement under a free id, and return them."""
+    """Write the facts with a new statement and an unused id, and return them."""
     said = _said_otherwise(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said).values()
     estimated = _estimated(db, tenant, [row for row, _ in once])
@@ -93,14 +93,14 @@ def _write_new(
 
 
 def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, Vectors | None]) -> dict[UUID, Vectors]:
-    """Return the vectors of facts that have one, unless another embedder has taken over meanwhile."""
+    """Return the vectors of facts that have one, or none if the database's embedder was replaced meanwhile."""
     found = {id_: vector for id_, vector in embedded.items() if vector is not None}
-    # An embedder that fails may not even know its name, so it is asked only with vectors at hand.
+    # The name of a failing embedder may be unknown, so it is read only if there are vectors.
     return found if found and vectors.is_embedder(db, context.embedder.name) else {}
 
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
-    """Return facts with the salience of their content, estimated where none was given."""
+    """Return facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
     said = [Said(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
     found = estimate.salience_within(db, tenant, said)
@@ -109,7 +109,7 @@ def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
 
 
 def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return which statements live facts make in more or less detail; waits while one of them is being forgotten."""
+    """Return the statements that live facts make in more or less detail; waits while one of them is being forgotten."""
     said = statements.known_otherwise(db, tenant, hashes)
     if said:
         activity.lock(db, tenant, list(said.values()))
@@ -120,7 +120,7 @@ def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dic
 def _once(
     rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID], said: Collection[bytes]
 ) -> dict[bytes, tuple[Fact, NewFact]]:
-    """Return by hash the first of the facts that make each new statement, among those whose id is free."""
+    """Return the first fact with an unused id for each new statement, by hash."""
     once: dict[bytes, tuple[Fact, NewFact]] = {}
     ids = set(taken)
     for row, fact in zip(rows, given, strict=True):
@@ -152,9 +152,9 @@ def _add_activity(
 
 
 def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
-    """Return by column where facts' forgetting starts: now, for storing confirms them, or else at a given last use.
+    """Return the initial anchors by column: decay starts now, or at the last use that an archive gives.
 
-    An archive gives that; what lives on from its creation whatever its use then does so, as it did there.
+    With a last use, a lifetime that use does not prolong starts at the creation, as it did in the archive.
     """
     encoded = [_encoded_at(fact, now).timestamp() for _, fact in new]
     seen = [(fact.last_seen_at or now).timestamp() for _, fact in new]
@@ -177,7 +177,7 @@ def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime
 
 
 def _strength(context: Context, row: Fact, fact: NewFact) -> float:
-    """Return how strong a new fact is: as an archive or the caller says, else as its content is salient."""
+    """Return the strength of a new fact: as given, else its content salience."""
     if fact.strength is not None:
         return fact.strength
     if row.salience_given or row.content_salience is None or context.settings.salience == "constant":
@@ -186,14 +186,14 @@ def _strength(context: Context, row: Fact, fact: NewFact) -> float:
 
 
 def _encoded_at(fact: NewFact, now: datetime) -> datetime:
-    """Return when a fact's lifetime begins that no use prolongs."""
+    """Return the start of a lifetime that use does not prolong."""
     return now if fact.last_seen_at is None else fact.created_at or fact.last_seen_at
 
 
 def answers_for(
     db: Connection, tenant: int, rows: Sequence[Fact], added: dict[UUID, bytes]
 ) -> list[Stored | InvalidInputError]:
-    """Say of each given fact what it became; the second of two that say the same is a duplicate of the first."""
+    """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
     first = _first_of_each(rows, added)
     others = [row for row, new in zip(rows, first, strict=True) if not new]
     said = statements.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
@@ -212,7 +212,7 @@ def answers_for(
 
 
 def _first_of_each(rows: Sequence[Fact], added: dict[UUID, bytes]) -> list[bool]:
-    """Return of each given fact whether it is the one that was added, and not one that repeats it."""
+    """Return for each given fact whether it was added itself, not an equal one before it."""
     unanswered = dict(added)
     return [unanswered.get(row.id) == row.hash and unanswered.pop(row.id) is not None for row in rows]
 

@@ -1,7 +1,7 @@
-"""Classify before writing: an LLM says whether a fact is new, newer, taken back or known, as far as there is time.
+"""Classify before writing: an LLM decides whether a fact is new, an update, a retraction or known already.
 
-It is asked only about facts that resemble known ones. Whatever fails or comes too late makes a fact an addition: that
-loses nothing, and can be sorted out later.
+It is asked only about facts that resemble known ones. On any failure or timeout the fact is added, which loses nothing
+and can be corrected later.
 """
 
 import logging
@@ -34,28 +34,28 @@ from workers.storage.visible import VisibleFact
 log = logging.getLogger(__name__)
 
 AT_ONCE = 20
-"""Facts in one question."""
+"""Facts in one request."""
 
 NEAREST, WORDED, ABOUT = 5, 3, 3
-"""How many known facts are shown for meaning the like, for sharing words, and for being about the same of an entity."""
+"""Number of known facts shown by similarity, by shared words, and by equal entity and key."""
 
 LEAST_SIMILARITY = 0.25
-"""Cosine below which facts do not resemble each other."""
+"""Minimum cosine of facts that resemble each other."""
 
 LEAST_SHARED = 0.25
-"""The share of a fact's words, weighted by rarity, that a similar fact must have."""
+"""Share of a fact's words, weighted by rarity, that a resembling fact must contain."""
 
 LONGEST = 2_000
-"""Characters of a text; a longer one is not judged, for its part would pass for the whole."""
+"""Maximum characters of a text; longer ones are not classified, as a part could be taken for the whole."""
 
 KEPT_WHOLE = ("chunk", "item")
-"""Kinds of facts that are documents or parts of them; the LLM is not asked about these."""
+"""Kinds of facts that are documents or parts of them, which are not classified."""
 
 LEAST_SECONDS = 1.0
-"""With less time left than this the LLM is not asked."""
+"""Minimum time left for a request to the LLM."""
 
 Embedded = Mapping[bytes, Vectors | None]
-"""The (dims,) vectors of facts that are not known word for word, by hash."""
+"""The (dims,) vectors of facts that are not known already, by hash."""
 
 
 def judge(
@@ -68,10 +68,10 @@ def judge(
     now: datetime,
     until: float,
 ) -> tuple[list[Fact], list[NewFact], list[Intent]]:
-    """Return facts as they are to be stored, and what is to be done about each; what the caller asked for is kept.
+    """Return the facts to store and the intent of each; intents that the caller gave are kept.
 
-    No LLM is asked after `until`, on the monotonic clock, nor about what is stored, or was judged by an earlier
-    delivery: so a second one does what the first one did.
+    The LLM is not asked after `until`, on the monotonic clock, nor about facts that are stored or were classified by an
+    earlier delivery, so a redelivery has the same result.
     """
     new = [row for row, intent in zip(rows, intents, strict=True) if not intent.asked]
     judged = _judged(context, tenant, new, embedded, now, until)
@@ -87,7 +87,7 @@ def judge(
 def _judged(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
 ) -> dict[bytes, Intent]:
-    """Return by hash what is, or once was, said of facts; of several that say the same the first is judged for all."""
+    """Return the intents of facts by hash, including those of an earlier delivery; equal facts are classified once."""
     said = {row.hash: row for row in reversed(rows)}
     ids = [row.id for row in said.values()]
     intents = idempotency.verdicts(context.redis, tenant.name, ids)
@@ -102,7 +102,7 @@ def _judged(
 def _asked(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
 ) -> dict[UUID, Intent]:
-    """Return by id what the LLM says of facts, question by question, as far as it answers in time."""
+    """Return the LLM's intents by id, batch by batch, as far as it answers in time."""
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
@@ -123,7 +123,7 @@ def _asked(
 def _cases(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime
 ) -> dict[UUID, Case]:
-    """Return by id what to ask about those facts that resemble known ones."""
+    """Return the cases of facts that resemble known ones, by id."""
     with transaction(context.database_url) as db:
         found = {row.id: _case(context, db, tenant, row, embedded.get(row.hash), now) for row in rows}
     return {id_: case for id_, case in found.items() if case.known}
@@ -147,7 +147,7 @@ def _case(
 
 def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetime) -> list[UUID]:
     own = signature.encode(vector[None, :])[0]
-    # What a file says is changed in the file.
+    # Documents are left out, as they are changed in their files.
     scope = Scope(now, WITHOUT_DOCUMENTS if documents.any_chunk(db, tenant.id) else NO_FILTERS)
     differing = signatures.nearest(db, tenant.id, own, NEAREST, scope)
     cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
@@ -162,7 +162,7 @@ def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -
 def _replaced(
     context: Context, tenant: Namespace, judged: Mapping[bytes, Intent], now: datetime
 ) -> dict[bytes, VisibleFact]:
-    """Return the facts whose place new ones take, by the hashes of the new ones."""
+    """Return the facts that new ones update, by the hashes of the new ones."""
     updates = {hash_: one.target for hash_, one in judged.items() if one.action is Action.UPDATE and one.target}
     if not updates:
         return {}
@@ -172,7 +172,7 @@ def _replaced(
 
 
 def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact, NewFact]:
-    """Return a fact with what it does not say itself as the one had it whose place it takes."""
+    """Return a fact with missing fields inherited from the one that it updates."""
     if old is None:
         return row, fact
     inherited = {"category": old.category}

@@ -1,4 +1,4 @@
-"""Inject: what an agent is shown of its memory before it sees a message, within a budget of tokens."""
+"""Inject: the block of memory that an agent is shown before a message, within a budget of tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from workers.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How facts are written, in which order, and how many tokens they may take, wrapper included."""
+    """Format and order of the facts, and the maximum number of tokens, wrapper included."""
 
     form: Format = "full"
     most_tokens: int = 800
@@ -24,7 +24,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One recalled fact as it would be injected, and whether by a passage of it or by its summary."""
+    """One recalled fact as it would be injected, possibly by a passage of it or its summary."""
 
     fact: Result
     text: str
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The text to put before an agent's context, the facts in it in their order, and what was cut, best first."""
+    """The text for the agent's context, its facts in their order, and the facts that were cut, best first."""
 
     text: str
     tokens: int
@@ -44,10 +44,10 @@ class Injection:
 
 
 def inject(context: Context, namespace: str, question: Question, shape: Shape, now: datetime) -> Injection:
-    """Recall what fits a prompt, and write as much of it as the budget allows.
+    """Recall facts for a prompt and format as many as the budget allows.
 
-    Facts are taken best first, until one is too much. Shown stably, they stand in the order in which they were
-    stored: as long as the same facts are injected the text is the same, and what is stored later comes last.
+    Facts are taken best first until one exceeds the budget. A stable shape orders them by the time of storing, so the
+    text stays the same while the facts do, and newer facts come last.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -61,9 +61,9 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
 
 
 def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
-    """Return a fact as a line; of a long one the passage that fits, or its summary, never what decay makes of it.
+    """Return a fact as a line; of a long one the best passage or the summary.
 
-    A summary that says more than how the text begins was written by the caller, and goes before a passage.
+    A summary that the caller wrote takes precedence over a passage.
     """
     is_long = len(fact.text) > shape.summary_threshold
     written = fact.summary is not None and fact.summary != injection.summary(fact.text)
@@ -75,7 +75,7 @@ def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
 
 
 def _placed(fact: Result, said: str) -> str:
-    """Return what is said of a fact, of a part of a file behind its path and section."""
+    """Return the text of a fact, with path and section before the text of a document."""
     if fact.kind != "chunk" or not fact.source:
         return said
     return f"{fact.source}{f' ({fact.key})' if fact.key else ''}: {said}"

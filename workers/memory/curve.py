@@ -1,4 +1,4 @@
-"""The curve of one fact: how it faded and was used, and how it will fade, computed from its closed form."""
+"""The forgetting curve of one fact, past and future, computed in closed form."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,15 +22,15 @@ from workers.storage import activity, namespaces
 from workers.storage.connection import transaction
 
 INTERVAL_POINTS, FEWEST = 240, 6
-"""At how many instants all decay intervals together are shown, and each of them at least."""
+"""Number of points of all past decay intervals together, and the minimum of each."""
 
 BEFORE = 0.5
-"""Seconds from the end of a spell to the use that ends it: a curve has one height at each instant."""
+"""Seconds between the last point of an interval and the use that ends it, so that each instant has one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A use: when, how well the fact was remembered just before, and how well from then on."""
+    """A use, with the salience just before and just after it."""
 
     at: float
     before: float
@@ -39,7 +39,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Salience at instants (epoch seconds), the uses that raised it, and when each tier began and was over."""
+    """Salience at instants (epoch seconds), the uses that raised it, and (tier, begin, end)."""
 
     at: Floats
     salience: Floats
@@ -48,7 +48,7 @@ class Past:
 
 
 def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> Past:
-    """Return how a fact faded in its spells, oldest first, until its last use, which left it at `strength`."""
+    """Return the curve over past intervals, oldest first, until the last use at `since`, which left `strength`."""
     begins = [interval.begins for interval in intervals]
     each = list(zip(intervals, [*begins[1:], since], strict=False))
     after = [*(interval.strength for interval in intervals[1:]), strength]
@@ -68,17 +68,17 @@ def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> P
 
 
 def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Return tiers one after the other; where the same one goes on it is shown once."""
+    """Return the bands with adjacent ones of the same tier merged."""
     whole: list[tuple[str, float, float]] = []
     for name, begins, over in bands:
         if whole and whole[-1][0] == name and whole[-1][2] == begins:
-            begins = whole.pop()[1]  # noqa: PLW2901  it goes on
+            begins = whole.pop()[1]  # noqa: PLW2901  merged with the previous band
         whole.append((name, begins, over))
     return whole
 
 
 def _interval_instants(interval: DecayInterval, over: float, whole: float) -> Floats:
-    """Return the instants of an interval: evenly spaced, and where the rate changes; none if it was over at once."""
+    """Return the points of an interval: evenly spaced, and where the rate changes; none if it is too short."""
     last = over - BEFORE
     if last <= interval.begins:
         return np.empty(0)
@@ -106,7 +106,7 @@ def _interval_tiers(interval: DecayInterval, over: float) -> Iterator[tuple[str,
 
 
 def _tier_changes(interval: DecayInterval) -> tuple[float, float]:
-    """Return when a fact would stop being hot, and begin to be cold."""
+    """Return when a fact leaves the hot tier, and when it enters the cold tier."""
     bends, seen = _interval_curve(interval), interval.fades_from
     hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
     return seen + hot_days * DAY if hot_days else interval.begins, seen + cold_days * DAY
@@ -118,32 +118,31 @@ def _interval_curve(interval: DecayInterval) -> tiers.Curve:
 
 POINTS = 240
 SHORTEST, LONGEST = 7 * DAY, 1_096 * DAY
-"""How far a curve is drawn beyond the present, in seconds."""
+"""Bounds of a curve's length beyond the present, in seconds."""
 
 FAINT = 0.02
-"""The share of strength at which there is nothing left to draw."""
+"""Retention at which a curve that does not end is cut off."""
 
 MOST_CHANGES = 64
-"""A fact changes a dozen times; this only ends what would not end."""
+"""Safety limit of the loop: a fact changes a dozen times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a fact by itself, and when, in epoch seconds."""
+    """A change of a fact's decay state, at an instant in epoch seconds."""
 
     at: float
     what: str
 
 
 def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
-    """Return the forgetting curve of a fact: its past, and its future if it is not used from now on.
+    """Return the forgetting curve of a fact: its past, and its future without further use.
 
-    It begins with the oldest interval that is kept, `hits` are the uses since then, and `since` is the last of them.
-    Confidence is known from its last confirmation on; before that it is none. All instants are epoch seconds; a fact
-    that does not end has none.
+    It begins with the oldest stored interval; `hits` are the uses since then, and `since` is the last one. Confidence
+    is None before its last confirmation. All instants are epoch seconds; `ends_at` is None for a fact that never ends.
 
     Raises:
-        NotFoundError: the namespace has no such fact, or has none any more.
+        NotFoundError: the namespace has no such fact, or it was purged.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -190,12 +189,12 @@ def _retention_curve(facts: Anchors) -> tiers.Curve:
 
 
 def _seen_at(facts: Anchors) -> float:
-    """Return from when on a fact fades: its last use, or the end of its pin, if that has one."""
+    """Return when a fact's decay starts: its last use, or the end of its pin."""
     return float(sustained(facts).last_seen_at[0])
 
 
 def _horizon(facts: Anchors, ends_at: float, now: float) -> float:
-    """Return until when there is something to draw: a little past the end, or until next to nothing is left."""
+    """Return the end of the drawn curve: a little past the fact's end, or where retention falls to `FAINT`."""
     seen = _seen_at(facts)
     faint = seen + float(tiers.age_at_retention(_retention_curve(facts), FAINT)[0]) * DAY
     over = ends_at + 0.05 * (ends_at - min(seen, now)) if np.isfinite(ends_at) else faint
@@ -203,7 +202,7 @@ def _horizon(facts: Anchors, ends_at: float, now: float) -> float:
 
 
 def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
-    """Return when to look: evenly, and at the present and where the rate changes, so that no bend is rounded off."""
+    """Return the points of the future curve: evenly spaced, at the present, and where the rate changes."""
     bends, seen = _retention_curve(facts), _seen_at(facts)
     marks = np.array([now, seen, seen + float(bends.hot_until[0]) * DAY, seen + float(bends.cold_from[0]) * DAY])
     inside = marks[np.isfinite(marks) & (marks > since) & (marks < until)]
@@ -211,7 +210,7 @@ def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
 
 
 def _salience(facts: Anchors, at: Floats) -> Floats:
-    """Return how well a fact is remembered at each instant."""
+    """Return the salience of a fact at each instant."""
     age_days = (at - _seen_at(facts)) / DAY
     salience: Floats = _strength(facts)[0] * tiers.retention(_retention_curve(facts), age_days)
     return salience
@@ -230,13 +229,13 @@ def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
 
 
 def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float | None]:
-    """Return belief where it is known: what it was before a confirmation is not kept."""
+    """Return the confidence since the last confirmation, and None before it, where it is not known."""
     known = at >= float(facts.confirmed_at[0]) - 1
     return [value if is_known else None for value, is_known in zip(believed.tolist(), known.tolist(), strict=True)]
 
 
 def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, float, float]]:
-    """Yield each tier with when it begins and is over, as far as that is drawn."""
+    """Yield (tier, begin, end) within the drawn curve."""
     bends, seen = _retention_curve(facts), _seen_at(facts)
     hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
     breaks = [since, seen + hot_days * DAY if hot_days else since, seen + cold_days * DAY, until]
@@ -247,7 +246,7 @@ def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, fl
 
 
 def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> Iterator[Change]:
-    """Yield what becomes of a fact from its last use on, when it had its whole vector, as passes would make it."""
+    """Yield the changes that passes would make after the last use, at which the fact had its full vector."""
     vector = np.where(facts.fidelity == PENDING, PENDING, FULL)
     known = replace(facts, fidelity=vector, halvings=np.zeros_like(facts.halvings), stale=np.zeros_like(facts.stale))
     before, at = fade(known, since, rules), since

@@ -1,4 +1,4 @@
-"""Edit: what a fact says beside its text is changed, and its history keeps what it was before."""
+"""Edit: change the fields of a fact other than its text, and record the old values in its history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,39 +28,39 @@ EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
 LIVES = ("decay_class", "confidence")
 NEEDED = ("importance", "confidence", "valid_from")
-"""What every fact has, so that it can be changed but not removed."""
+"""Fields that can be changed but not removed."""
 
 KEPT_WHOLE = ("chunk", "item")
-"""Kinds of facts that are documents or parts of them, which are changed where they come from."""
+"""Kinds of facts that are documents or parts of them, which are changed at their source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A fact before an edit, what becomes other values, and who chooses its class then."""
+    """A fact before an edit, its new values, and the new source of its decay class."""
 
     before: Editable
     new: dict[str, Any]
     source: str | None
 
     def now(self, name: str) -> Any:
-        """Return a field as it is from now on."""
+        """Return the value of a field after the edit."""
         return self.new.get(name, getattr(self.before, name))
 
     @property
     def hash(self) -> bytes:
-        """Return the identity of the fact from now on."""
+        """Return the identity of the fact after the edit."""
         return statement_digest(self.before.text, self.now("entity"), self.now("key"), self.now("value"))
 
 
 def edit(context: Context, asked: Edit, now: datetime) -> Edited:
-    """Change what a live fact says beside its text; repeating it changes nothing. Tags given replace those it has.
+    """Change the fields of a live fact other than its text; idempotent. Given tags replace existing ones.
 
-    With another decay class or confidence it is confirmed, and its lifetime starts again.
+    A new decay class or confidence confirms the fact and restarts its lifetime.
 
     Raises:
         NotFoundError: there is no such live fact.
-        InvalidInputError: nothing is to be changed, what every fact has is to be removed, it is part of a document,
-            another fact says the same, or a later edit came before.
+        InvalidInputError: no field is given, a required field would be removed, the fact is part of a document, it
+            would equal another fact, or it was edited after `now`.
     """
     wanted, namespace, id_ = _wanted(asked), asked.namespace, asked.id
     with transaction(context.database_url) as db:
@@ -81,7 +81,7 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
 
 
 def _wanted(asked: Edit) -> dict[str, Any]:
-    """Return what is to become of each field that was given."""
+    """Return the new value of each given field."""
     wanted = {name: getattr(asked, name) for name in EDITABLE if name in asked.model_fields_set}
     if not wanted:
         raise InvalidInputError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}.")
@@ -99,9 +99,10 @@ def edit_within(
     *,
     strict: bool = False,
 ) -> dict[UUID, list[str]]:
-    """Change live facts by id, as far as that differs; return which fields of which facts it changed.
+    """Change live facts by id; return the names of the fields that changed, by id.
 
-    What was edited later than `now` stays, and so does, unless `strict` raises, what another fact says already.
+    Facts edited after `now` are left unchanged. A change that would make a fact equal to another raises if `strict`,
+    else it is skipped.
     """
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
@@ -123,12 +124,12 @@ def edit_within(
 
 
 def united(known: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return the tags of a fact and of a new statement of it, each once."""
+    """Return the union of tags, in order."""
     return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
 
 
 def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, careful: bool) -> Change:
-    """Return what of an edit differs from the fact; where its words decide on its class, they do so again."""
+    """Return the differences between an edit and a fact; a decay class derived from words is derived again."""
     if before.kind in KEPT_WHOLE:
         if strict:
             raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
@@ -146,7 +147,7 @@ def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, carefu
 def _classed(
     before: Editable, wanted: Mapping[str, Any], new: Mapping[str, Any], *, careful: bool
 ) -> tuple[str | None, str | None]:
-    """Return the decay class of a fact after an edit, and what it comes from: `explicit`, `auto` or nothing."""
+    """Return the decay class of a fact after an edit, and its source: `explicit`, `auto` or None."""
     if wanted.get("decay_class") is not None:
         return wanted["decay_class"], "explicit"
     is_removed = "decay_class" in wanted
@@ -159,10 +160,10 @@ def _classed(
 
 
 def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, strict: bool) -> list[Change]:
-    """Return changes by which no fact says what another says already.
+    """Return the changes without those that would make a fact equal to another.
 
     Raises:
-        InvalidInputError: one would, and `strict` is true.
+        InvalidInputError: there is such a change, and `strict` is true.
     """
     moved = [one for one in changes if one.hash != one.before.hash]
     taken = statements.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
@@ -181,7 +182,7 @@ def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, 
 
 
 def _without_identity(change: Change) -> Change:
-    """Return a change that leaves what the fact is about as it is."""
+    """Return a change without the fields that identify the fact."""
     return replace(change, new={name: new for name, new in change.new.items() if name not in IDENTIFYING})
 
 
@@ -200,7 +201,7 @@ def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None
 def _write_lives(
     context: Context, db: Connection, tenant: int, rows: Activity, changes: Sequence[Change], now: datetime
 ) -> None:
-    """Write other classes and confidence: facts are confirmed by it, and their lifetimes start again."""
+    """Write changed decay classes and confidence, which confirms the facts and restarts their lifetimes."""
     by_id = {one.before.id: one for one in changes if not set(one.new).isdisjoint(LIVES)}
     if not by_id:
         return
@@ -226,14 +227,14 @@ def _write_lives(
 
 
 def _branches(rows: Activity, permanent: Any) -> Any:
-    """Return what hygiene does to facts with these classes: an episode for ever is permanent, any other is not."""
+    """Return the branches of facts: an episode is permanent if its decay class is, else persistent."""
     branch = rows.anchors.branch
     episode = (branch == Branch.PERSISTENT) | (branch == Branch.PERMANENT)
     return np.where(episode, np.where(permanent, int(Branch.PERMANENT), int(Branch.PERSISTENT)), branch)
 
 
 def _told(change: Change, *, before: bool = False) -> dict[str, Any]:
-    """Return the fields that changed, as they were or are."""
+    """Return the old or new values of the changed fields, for the history."""
     fields = asdict(change.before) if before else change.new
     shown = {name: fields[name] for name in EDITABLE if name in change.new}
     return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in shown.items()}

@@ -1,4 +1,4 @@
-"""Embeddings: computed where a fact lacks one, restored when a faded fact is used, and replaced with the model."""
+"""Embeddings: compute missing ones, restore those of faded facts that are used, and replace all of them."""
 
 import logging
 from collections.abc import Sequence
@@ -26,9 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
-    """Embed the texts of these facts again and keep the full vectors; return the facts that this changed.
-
-    What is at full fidelity already stays as it is, so a repeat changes nothing.
+    """Embed facts again that have less than their full vector; return the facts that changed. Idempotent.
 
     Raises:
         EmbeddingError: the embedder fails; nothing was changed.
@@ -56,7 +54,7 @@ def _less_than_full(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UU
 def restore_vectors(
     context: Context, db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, now: datetime
 ) -> list[UUID]:
-    """Write (n, dims) vectors for n facts as far as they are live and not full, and make them full."""
+    """Write (n, dims) full vectors of n facts, for those that are live and not at full fidelity; return these."""
     if not vectors.is_embedder(db, context.embedder.name):
         log.warning("the database has changed to another embedder than %s: restart", context.embedder.name)
         return []
@@ -82,17 +80,17 @@ def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) ->
 
 
 Position = tuple[int, UUID]
-"""A namespace's number and a fact: where a walk over all of them stands."""
+"""The position of an iteration over all facts: namespace and fact."""
 
 START: Position = (0, UUID(int=0))
 
 
 def check_embedder(context: Context) -> None:
-    """Make the configured embedder the database's own at first start, and refuse another one later.
+    """Set the database's embedder at the first start, and verify it at later ones.
 
     Raises:
-        EmbedderMismatchError: the database holds vectors of another embedder; the message says what to do.
-        EmbeddingError: the embedder cannot say how many dimensions it has.
+        EmbedderMismatchError: the database has vectors of another embedder; the message says what to do.
+        EmbeddingError: the embedder fails to report its dimensions.
     """
     own = _own(context)
     with transaction(context.database_url) as db:
@@ -103,45 +101,45 @@ def check_embedder(context: Context) -> None:
 
 
 def reset(context: Context) -> int:
-    """Make the configured embedder the database's own and drop all vectors; return how many facts wait for new ones.
+    """Replace the database's embedder by the configured one and delete all vectors; return how many facts wait.
 
-    Texts are untouched, and found by their words until `embed_pending` has made the new vectors.
+    Facts are found by words until `embed_pending` has computed the new vectors.
 
     Raises:
         EmbeddingError: the embedder fails; nothing was changed.
     """
     if context.settings.redis_url:
-        EmbedderPause(context.redis).answered()  # a reset follows a repair: try the embedder at once
+        EmbedderPause(context.redis).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed(["Can this embedder embed?"])
     with transaction(context.database_url) as db:
         lift_limits(db)
         vectors.replace_embedder(db, _own(context))
-        # In the order of a pass, facts before vectors: the other way round each would wait for the other.
+        # Facts before vectors, the lock order of a pass, to avoid a deadlock.
         vectors.mark_all_pending(db)
         vectors.clear(db)
         waiting = vectors.count_pending(db)
-    context.__dict__.pop("rules", None)  # they follow from the dimensions, which are others now
+    context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
     return waiting
 
 
 def waiting(context: Context) -> int:
-    """Return how many facts have no vector yet."""
+    """Return the number of facts without a vector."""
     with transaction(context.database_url) as db:
         return vectors.count_pending(db)
 
 
 def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts of a namespace that have no vector yet."""
+    """Return the facts among these that have no vector yet."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return vectors.pending_among(db, tenant.id, ids) if tenant else set()
 
 
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
-    """Embed the next batch of facts without vector; return where to go on, or nothing at the end.
+    """Embed the next batch of facts without a vector; return the position to continue from, or None at the end.
 
     Raises:
-        EmbeddingError: the embedder fails; the batch still waits.
+        EmbeddingError: the embedder fails; nothing of the batch was changed.
     """
     with transaction(context.database_url) as db:
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
@@ -156,7 +154,7 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
 
 
 def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:
-    """Say what the database holds instead of what is configured, and what to do."""
+    """Return the error message: the stored embedder, the configured one, and what to do."""
     commands = "`ebb reembed`, or `ebb up --reembed` where nothing runs."
     if (stored.name, stored.dims) == (own.name, own.dims):
         return f"The database holds signatures of another version of Ebb. Compute all vectors again: {commands}"

@@ -1,4 +1,4 @@
-"""Estimate: the salience of facts' content, from their words, their role, and how rare those words are."""
+"""Estimate: the content salience of facts, from their words, role, and the rarity of the words."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,10 +17,10 @@ BATCH = 500
 def salience_within(
     db: Connection, tenant: int, said: Sequence[Said], seen: set[str] | None = None, *, counted: int = 0
 ) -> list[float]:
-    """Return the salience of the content of n facts, in [0, 1], as the facts of a namespace make their words rare.
+    """Return the content salience of n facts, in [0, 1], with the word counts of a namespace.
 
-    Without the words that were `seen` in older facts, those in more than `counted` facts count as such: these are then
-    among the facts that were counted. The counts are those of the last time; what they miss is rare.
+    `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
+    the counted ones. Words missing from the latest counts are treated as rare.
     """
     if not said:
         return []
@@ -35,7 +35,7 @@ def salience_within(
 
 
 def _before(db: Connection, tenant: int, said: Sequence[Said]) -> list[str | None]:
-    """Return what was said just before each fact in its session; nothing before its first, none without session."""
+    """Return the text just before each fact in its session: empty before the first turn, None without a session."""
     here = {(one.session, one.turn): one.text for one in said if one.turn is not None}
     places = [(one.session, one.turn) for one in said if one.session is not None and one.turn is not None]
     asked = [place for place in places if (place[0], place[1] - 1) not in here]
@@ -48,7 +48,7 @@ def _before(db: Connection, tenant: int, said: Sequence[Said]) -> list[str | Non
 
 
 def fill(context: Context) -> int:
-    """Estimate a batch of facts that have no salience yet; return how many. Repeating it changes nothing."""
+    """Estimate a batch of facts without salience; return how many. Idempotent."""
     with transaction(context.database_url) as db:
         waiting = facts.unestimated(db, BATCH)
         if waiting is None:
@@ -61,16 +61,15 @@ def fill(context: Context) -> int:
 
 
 def grown_tenfold(context: Context) -> list[str]:
-    """Return the namespaces that have ten times the facts by which the salience of theirs was estimated."""
+    """Return the namespaces that have grown tenfold since their saliences were estimated."""
     with transaction(context.database_url) as db:
         return words.grown_tenfold(db)
 
 
 def estimate_again(context: Context, namespace: str, now: datetime) -> int:
-    """Estimate all facts of a namespace again, but those whose salience was given; return how many.
+    """Estimate all facts of a namespace again, except those with a given salience; return how many. Idempotent.
 
-    Repeating it changes nothing. Each batch is a transaction of its own. That it is done is noted first, so that it
-    is not begun again meanwhile.
+    Each batch is one transaction. It is recorded as done at the start, so that it is not started twice.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -85,7 +84,7 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
 
 
 def _batch_again(context: Context, tenant: int, after: UUID | None, seen: set[str], now: datetime) -> list[UUID]:
-    """Estimate the facts behind one, whose words are then `seen`; return which."""
+    """Estimate the next batch of facts after an id; add their words to `seen`, and return their ids."""
     with transaction(context.database_url) as db:
         rows = facts.estimated(db, tenant, BATCH, after)
         ids = [one.id for one in rows]

@@ -1,7 +1,7 @@
-"""Extract: an LLM points at facts about people and things in what a user said; those become facts beside the turns.
+"""Extract: an LLM marks statements about people and things in a user's turns, which become facts of their own.
 
-Only what stands in a turn is stored: a sentence of it, with its place, linked with the turn. A newer value takes the
-place of an older one of the same entity and key. Whatever fails leaves the turns as they are.
+Only text that occurs in a turn is stored: a sentence with its position, linked to the turn. A newer value supersedes
+an older one of the same entity and key. On a failure nothing is extracted.
 """
 
 import logging
@@ -27,13 +27,13 @@ from workers.storage.turns import Turn, Value
 log = logging.getLogger(__name__)
 
 AT_ONCE = 20
-"""Turns in one question."""
+"""Turns in one request."""
 
 BEFORE = 4
-"""Turns before these that are shown with them."""
+"""Preceding turns that are included as context."""
 
 LONGEST = 8_000
-"""Characters of a turn; a longer one is a document rather than a statement about the user."""
+"""Maximum characters of a turn; a longer one is rather a document."""
 
 QUESTION_SECONDS = 20.0
 ALREADY = ("added", "duplicate", "unchanged", "updated")
@@ -42,7 +42,7 @@ LINK = "PART_OF"
 
 @dataclass
 class Timeline:
-    """What is known of the values of properties, and which facts are to come."""
+    """The known values of properties, and the facts to be stored."""
 
     db: Connection
     tenant: int
@@ -50,7 +50,7 @@ class Timeline:
     facts: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, turn: Turn, one: Drawn) -> UUID:
-        """Note what was drawn from a turn; return the id of the fact that states it, which may be there already."""
+        """Add a statement extracted from a turn; return the id of its fact, which may exist already."""
         fact = _fact(turn, one)
         if one.value is not None:
             about = (one.entity.lower(), one.key)
@@ -65,9 +65,9 @@ class Timeline:
 
 
 def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> int:
-    """Store what an LLM points at in the first turns of these, up to `AT_ONCE`; return how many facts are new.
+    """Extract facts from the given turns, at most `AT_ONCE`, and store them; return how many are new.
 
-    A second call for the same turns changes nothing, whatever the LLM says then: its first answer is kept for a day.
+    Idempotent: the LLM's answer is kept for a day and used again.
     """
     own = uuid5(ids[0], "\n".join(map(str, ids)))
     with transaction(context.database_url) as db:
@@ -85,7 +85,7 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
 
 
 def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Drawn]]:
-    """Return what the LLM points at that stands there, in the order of the turns; nothing if it fails."""
+    """Return the LLM's statements that occur in the turns, in order; none if it fails."""
     if idempotency.is_llm_paused(context.redis):
         log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
         return []
@@ -108,7 +108,7 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
 
 
 def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Drawn]]) -> dict[str, Any]:
-    """Return the facts that are to be stored and the links from facts to turns, as JSON."""
+    """Return the facts to store and the links from facts to turns, as JSON."""
     timeline = Timeline(db, tenant)
     pairs = [[str(timeline.add(turn, one)), str(turn.id)] for turn, one in found]
     facts = [NewFact(**one).model_dump(mode="json", exclude_unset=True) for one in timeline.facts]
@@ -125,13 +125,13 @@ def _fact(turn: Turn, one: Drawn) -> dict[str, Any]:
 
 
 def _last(values: Sequence[Value], said_at: datetime) -> Value | None:
-    """Return the value that was true when something was said; values that are said at once follow each other."""
+    """Return the latest value that was true at an instant; of equal instants the first in the list."""
     before = [one for one in values if one.said_at <= said_at and one.holds(said_at)]
     return max(before, key=lambda one: one.said_at, default=None)
 
 
 def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> dict[str, Any]:
-    """Return which value one takes the place of, said at an instant, or until when it held if a newer one is known."""
+    """Return the value that a new one supersedes, or its period of validity if a newer one is known."""
     newer = [one.said_at for one in values if one.said_at > said_at]
     if newer:
         return {"valid_from": said_at, "valid_until": min(newer)}
@@ -139,7 +139,7 @@ def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> di
 
 
 def _store(context: Context, namespace: str, planned: dict[str, Any], now: datetime, own: UUID) -> int:
-    """Store the facts, and link each with the turns that state it; return how many are new."""
+    """Store the facts and link each to its turns; return how many are new."""
     facts = [NewFact.model_validate(one) for one in planned["facts"]]
     done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
     for one in done:

@@ -1,4 +1,4 @@
-"""Facts as they are at an instant, by id or in pages, in the format of an export; and the list of forgotten ones."""
+"""Facts by id or in pages, in the format of an export, and the list of forgotten facts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -42,16 +42,16 @@ AS_STORED = (
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a listing goes on: with what is older than a fact."""
+    """The position of a listing: the last fact."""
 
     before: UUID
 
 
 def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
-    """Return a fact of a namespace as of `now`, in the terms of an export; reading it does not touch it.
+    """Return a fact as of `now`, in the format of an export; this does not count as access.
 
     Raises:
-        NotFoundError: the namespace has no such fact, or it is forgotten.
+        NotFoundError: the namespace has no such live fact.
     """
     with transaction(context.database_url) as db:
         row = exports.shown(db, namespace, [id_], now).get(id_)
@@ -64,12 +64,12 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
 
 
 def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[str, Any]], Cursor | None]:
-    """Return the facts of `ids` that readers see, or the next that pass the filters, newest first, and where to go on.
+    """Return the visible facts of `ids`, or the next page that matches the filters, newest first, and the next cursor.
 
-    They are in the terms of an export; reading does not touch them.
+    They are in the format of an export; this does not count as access.
 
     Raises:
-        InvalidInputError: the cursor is not one of this listing, or there are filters beside ids.
+        InvalidInputError: the cursor belongs to another listing, or both ids and filters are given.
     """
     scope = Scope(now, asked)
     if asked.ids is not None and scope.selects:
@@ -84,14 +84,14 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
 
 
 def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[UUID]:
-    """Return the ids of a page and of one fact more, if there is one."""
+    """Return the ids of a page, and one more if there is a next page."""
     place = cursors.place(asked.cursor, Cursor)
     before = place.before if place else asked.before
     return visible.page(db, tenant, scope, asked.limit + 1, before=before, offset=asked.offset)
 
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
-    """Return the names of the first namespaces that begin so, in order."""
+    """Return the names of namespaces that begin with a prefix, in order."""
     with transaction(context.database_url) as db:
         return tenants.beginning(db, prefix, limit)
 
@@ -101,7 +101,7 @@ def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list
 
 
 def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
-    """Yield rows of facts with their activity as facts are as of `now`."""
+    """Yield facts as of `now`, in the format of an export, from rows of `exports`."""
     instant = now.timestamp()
     coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
     strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
@@ -140,13 +140,13 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
 
 
 def _anchors(rows: list[dict[str, Any]]) -> Anchors:
-    """Return what facts were at their last use; their vectors and staleness do not say when they end."""
+    """Return the anchors of rows; staleness is left out, as it does not affect when they end."""
     columns = {name: [row[name] for row in rows] for name in ("decay_class", *KINDS) if name != "stale"}
     return anchors_of(columns | {"stale": [False] * len(rows)}, np.array(columns["last_seen_at"], dtype=np.float64))
 
 
 def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
-    """Return whether an episode is permanent and was neither stated nor recalled for too long."""
+    """Return whether a permanent episode was neither stated nor recalled for too long."""
     if row["durability"] != "permanent":
         return False
     since = np.array([max(row["silent_since"], row["pinned_until"])])
@@ -154,7 +154,7 @@ def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
 
 
 def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Sequence[Hygiene]) -> Floats:
-    """Return belief as of an instant: the soft-decay halvings and, of semantic facts, the half-life together."""
+    """Return the confidence at an instant, with soft decay and, for semantic facts, the half-life."""
     semantic = np.array([row["kind"] == "semantic" for row in rows])
     half_life = np.where(semantic, [one.half_life for one in own], np.inf)
     believed = np.array([row["confidence"] for row in rows])
@@ -167,21 +167,21 @@ def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Seque
 
 
 def _summary(row: dict[str, Any], retention: float, layers: int) -> str | None:
-    """Return the text as remembered, once it is no longer remembered whole."""
+    """Return the shortened text of a faded fact; None while it has not faded."""
     if row["fidelity"] == fidelity.FINGERPRINT:
         return summary.fingerprint(row["text"])
     return summary.summarise(row["text"], retention, layers) if retention < fidelity.POOL_BELOW else None
 
 
 def _instant(seconds: float) -> datetime | None:
-    """Return an instant, or the end of the calendar that it lies beyond."""
+    """Return an instant, clamped to the range of `datetime`; None if it is infinite."""
     return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None
 
 
 def forgotten(
     context: Context, namespace: str, selection: Selection, limit: int, behind: ForgottenCursor | None = None
 ) -> Forgotten:
-    """Return the next of the selected tombstones, each with until when it can be restored; none is for good."""
+    """Return a page of the selected tombstones with the end of their restorability, None if unlimited."""
     with reading(context.database_url) as db:
         tenant = tenants.find(db, namespace)
         found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
@@ -196,7 +196,7 @@ def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
 
 
 def _restorable_until(context: Context, one: Tombstone) -> datetime | None:
-    """Return when a purge may erase a fact, if ever: its retention begins with the later of its two dates."""
+    """Return when a purge may erase a fact, if ever; retention begins at the later of its two dates."""
     settings = context.settings
     days = settings.retention_days if one.reason in WISHED else settings.deep_days
     begins = max(one.forgotten_at, one.tombstone_at or one.forgotten_at)

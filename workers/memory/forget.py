@@ -1,4 +1,4 @@
-"""Forget: a tombstone hides a fact from every reader; its text stays, so that it can be brought back."""
+"""Forget: hide facts behind tombstones, which keep the text so that they can be restored."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -38,11 +38,11 @@ def forget(
     purge: bool = False,
     run: UUID | None = None,
 ) -> list[Outcome | InvalidInputError]:
-    """Forget facts because their owner asks for it; return what became of each, in order.
+    """Forget facts on request, including pinned and permanent ones; return the outcomes in order.
 
-    Pinned and permanent ones too; what decay has forgotten becomes forgotten on request. With a turn goes what an LLM
-    drew from it alone. With `purge` they are erased at once. What was restored after `now` is refused, so that a late
-    repeat cannot undo it.
+    Facts that decay has forgotten become forgotten on request. Facts extracted only from a given turn are forgotten
+    with it. `purge` erases them at once. Facts restored after `now` are refused, so that a late redelivery cannot undo
+    a restore.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -73,12 +73,12 @@ def _forget(
 
 
 def standing(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
-    """Return the outcome for a fact that is forgotten, since when and why."""
+    """Return the outcome of a fact with the time and reason of its tombstone."""
     return Outcome(id=id_, action=action, forgotten_at=at, reason=reason)
 
 
 def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
-    """Return the error for a request that was overtaken by a later one: a message may arrive twice, and late."""
+    """Return the error for a request that arrives after a later one was applied."""
     return InvalidInputError(f"id: {id_} was {what} at {then}, later than this was asked, at {now}; ask again.")
 
 
@@ -91,11 +91,10 @@ def forget_within(
     run: UUID | None = None,
     details: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Forget facts, each of its own namespace and for its own reason; return how many were not forgotten for it yet.
+    """Forget facts, each with its namespace and reason; return how many changed.
 
-    `run` is the pass, consolidation or review that forgets them, by which they can be restored together; `details` of
-    each are for its history.
-    The vectors go at once, for they are large and can be made again from the texts.
+    `run` is the pass, consolidation or review, by which they can be restored together; `details` are added to each
+    fact's history. Vectors are deleted at once, as they are large and can be computed again.
     """
     if not ids:
         return 0
@@ -107,22 +106,22 @@ def forget_within(
 
 
 def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Take facts out of every search for live ones and every later pass; of their vectors the signature stays."""
+    """Exclude facts from searches for live ones and from passes, and delete their vectors except for the signatures."""
     vectors.drop(db, tenants, ids)
     signatures.retire(db, tenants, ids)
     activity.retire(db, tenants, ids)
 
 
 def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
-    """Forget facts that are over but that no pass has met yet, so that the same statement can be stored again."""
+    """Forget ended facts that no pass has forgotten yet, so that the same statements can be stored again."""
     ended = activity.ended_among(db, tenant, hashes, now)
     return forget_over(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
 
 
 def forget_over(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:
-    """Forget those of a namespace's live, locked facts that have ended but that no pass has met yet; return how many.
+    """Forget the ended ones of a namespace's live, locked facts; return how many.
 
-    What the next pass would hold stays.
+    Facts that the next pass would hold are left.
     """
     unseen = activity.ended(db, tenant, rows.ids, now)
     ends_at, reason = ends(rows.anchors, rules_for(context, db, rows.namespaces))

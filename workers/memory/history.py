@@ -1,4 +1,4 @@
-"""History: everything that happened to a fact, oldest first, and how it stands."""
+"""History: the events of a fact, oldest first, and its state."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ from workers.validation import cursors
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a listing goes on: with what happened at an instant, after so many things of the same instant."""
+    """The position of a listing: an instant, and the number of events of that instant already listed."""
 
     at: datetime
     seen: int
 
 
 def history(context: Context, asked: ShowHistory, now: datetime) -> History:
-    """Return what happened to a fact; recalls are counted, not listed, and links are those to facts not forgotten.
+    """Return the events of a fact; recalls are counted, not listed, and links to forgotten facts are left out.
 
     Raises:
-        InvalidInputError: the namespace has no such fact, or has none any more; or the cursor is of another listing.
+        InvalidInputError: the namespace has no such fact, or it was purged; or the cursor belongs to another listing.
     """
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     with transaction(context.database_url) as db:
@@ -71,7 +71,7 @@ def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> 
 
 
 def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[list[Event], Cursor | None]:
-    """Return the next of all that happened, up to `limit`, and where to go on; the first is so whenever it was."""
+    """Return the next page of events and the next cursor; the first event stays first, whatever its time."""
     instants = [one.at for one in whole[1:]]
     begin = 0 if place is None else 1 + bisect_left(instants, place.at) + max(place.seen, 0)
     end = len(whole) if limit is None else min(begin + limit, len(whole))
@@ -82,13 +82,13 @@ def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[
 
 
 def _linked(id_: UUID, link: Link) -> Event:
-    """Return a link as something that happened to the fact at one of its ends."""
+    """Return a link as an event of the fact at one of its ends."""
     other = {"to": str(link.target)} if link.source == id_ else {"from": str(link.source)}
     return _event(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
 
 
 def _columns(account: Account) -> Iterator[Event]:
-    """Yield what the fact's own columns say: it was stored, took another's place, was replaced, and was recalled."""
+    """Yield the events that follow from the fact's columns: stored, superseded and recalled."""
     yield _event(account.created_at, "stored", _stated(account))
     if account.supersedes_id is not None:
         yield _event(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
@@ -104,7 +104,7 @@ def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
 
 
 def _stated(account: Account) -> dict[str, Any]:
-    """Return where a fact is from, who said it, and the salience of its content, as far as they are known."""
+    """Return source, role and content salience of a fact, as far as they are known."""
     salience = None if account.content_salience is None else round(account.content_salience, 4)
     stated = {"source": account.source, "role": account.role, "content_salience": salience}
     return {name: value for name, value in stated.items() if value not in (None, "")}

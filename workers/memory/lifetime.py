@@ -1,4 +1,4 @@
-"""Lifetimes: how long a fact lives when it is stored, and when and why it ends if it is never used again."""
+"""Lifetimes: the decay class of a fact, and when and why it ends without further use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ FIRST_SECOND, LAST_SECOND = FIRST.timestamp(), LAST.timestamp()
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """When a fact ends by itself, and the reason, one of `REASONS`; neither if it never does."""
+    """When a fact ends, and the reason, one of `REASONS`; both None if it never does."""
 
     at: datetime | None = None
     reason: str | None = None
@@ -36,7 +36,7 @@ NEVER = Ending()
 
 
 def endings(rows: Activity, rules: FadingRules) -> dict[UUID, Ending]:
-    """Return how live facts end by these rules, by id."""
+    """Return the endings of live facts, by id."""
     return dict(zip(rows.ids, endings_at(*ends(rows.anchors, rules)), strict=True))
 
 
@@ -58,12 +58,12 @@ UNCLASSED = {
     "chunk": "a part of a document stays with its file",
     "item": "an item stays until it is replaced",
 }
-"""Why a fact has no class, by its kind."""
+"""Why a fact has no decay class, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The decay class of a live fact, why it has that, when it ends if it is never used, and whether it is over."""
+    """The decay class of a live fact, the reason for it, its ending without further use, and whether it is over."""
 
     decay_class: str | None = None
     reason: str | None = None
@@ -72,7 +72,7 @@ class Life:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return what an answer says of it, as in `ebb.contract.facts.Lives`."""
+        """Return the fields of `ebb.contract.facts.Lives`."""
         known = {"decay_class": self.decay_class, "class_reason": self.reason}
         return known | {"ends_at": self.ending.at, "ends_for": self.ending.reason}
 
@@ -88,7 +88,7 @@ def lives(
     ids: Sequence[UUID],
     now: datetime,
 ) -> dict[UUID, Life]:
-    """Return how long those of these facts live that are live; of those just `added` it is known what they say."""
+    """Return the lives of the live facts among `ids`; `added` has the texts of new ones."""
     rows = activity.read_live(db, owner.id, ids)
     known = edits.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
     ends = endings(rows, rules_of(context, hygiene(context, owner.settings)))
@@ -106,7 +106,7 @@ def lives(
 
 
 def class_reason(decay_class: str | None, fact: Classed, *, careful: bool) -> str:
-    """Return why a fact has its decay class: because it was given, or which of its words gave it."""
+    """Return why a fact has its decay class: it was given, or by which words it was derived."""
     if decay_class is None:
         return UNCLASSED[fact.kind]
     if fact.source == "explicit":

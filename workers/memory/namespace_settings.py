@@ -1,4 +1,4 @@
-"""The settings of a namespace, and the decay rules that follow from them where they differ from the defaults."""
+"""The settings of a namespace, and the decay rules that follow from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ from workers.storage import namespaces
 from workers.storage.connection import Connection, transaction
 
 BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
-"""The rules that a namespace may have otherwise."""
+"""The decay rules that a namespace can override."""
 
 NOT_FADING = {"capacity": None, "notice_updates": None}
-"""Settings that change nothing of when facts fade."""
+"""Settings that do not affect decay."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRules:
-    """The decay rules of n facts, the turns of their namespaces so far, and after how many turns their episodes end."""
+    """The decay rules of n facts, and the number of turns and turn limit of each fact's namespace."""
 
     rules: FadingRules
     turns: Ints
@@ -33,29 +33,29 @@ class NamespaceRules:
 
 
 def hygiene(context: Context, own: dict[str, Any]) -> Hygiene:
-    """Return the numbers of a namespace that has such settings of its own."""
+    """Return the hygiene numbers of a namespace with these settings."""
     return numbers(effective(context.settings.hygiene_defaults, own)) if own else context.hygiene
 
 
 def careful(context: Context, own: Document) -> bool:
-    """Return whether words alone give no short lifetime in a namespace that has such settings of its own."""
+    """Return whether words alone never give a short lifetime in a namespace with these settings."""
     return bool(own.get("lifetimes", context.settings.lifetimes) == "careful")
 
 
 def notices_updates(context: Context, own: Document) -> bool:
-    """Return whether newer statements rank above outdated ones in a namespace that has such settings of its own."""
+    """Return whether newer statements rank above outdated ones in a namespace with these settings."""
     noticed = bool(own.get("notice_updates", context.settings.notice_updates))
     return noticed and context.settings.ranking == "default"
 
 
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
-    """Return by which rules the facts of one namespace fade."""
+    """Return the decay rules of one namespace."""
     rules = by_passes(own)
     return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
 
 
 def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: bool = False) -> NamespaceRules:
-    """Return by what n facts fade that belong to these namespaces, or by what the janitor ends them."""
+    """Return the decay rules of n facts by their namespaces; `janitor` gives the rules of the janitor."""
     tenants, places = np.unique(owners, return_inverse=True)
     known = namespaces.settings_of(db, tenants.tolist())
     own = [hygiene(context, known[id_][0]) for id_ in tenants.tolist()]
@@ -66,7 +66,7 @@ def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: 
 
 
 def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
-    """Return by which rules n facts fade whose namespaces have these numbers, one for each fact."""
+    """Return the decay rules of n facts, given the hygiene numbers of each."""
     return _rules(context, own, np.arange(len(own)))
 
 
@@ -78,13 +78,13 @@ def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRule
 
 
 def rules_for(context: Context, db: Connection, namespaces: Ints) -> FadingRules:
-    """Return by which rules n facts fade that belong to these namespaces."""
+    """Return the decay rules of n facts by their namespaces."""
     return namespace_rules(context, db, namespaces).rules
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSettings:
-    """What holds in a namespace, what of that it has set itself, and whether that was changed just now."""
+    """The effective settings of a namespace, its own settings, and whether a request changed them."""
 
     settings: Document
     own: Document
@@ -92,19 +92,19 @@ class NamespaceSettings:
 
 
 def settings_of(context: Context, namespace: str) -> NamespaceSettings:
-    """Return what holds in a namespace."""
+    """Return the settings of a namespace."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
     return _shown(context, {} if tenant is None else tenant.settings, changed=False)
 
 
 def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceSettings:
-    """Set some settings of a namespace and unset others; return what holds then. Repeating it changes nothing.
+    """Set and unset settings of a namespace; return the result. Idempotent.
 
-    What follows for its facts comes with the next pass.
+    The next pass applies them to existing facts.
 
     Raises:
-        InvalidInputError: a setting is unknown, its value is not allowed, or others were chosen after `now`; nothing
+        InvalidInputError: a setting is unknown, its value is not allowed, or they were changed after `now`; nothing
             was changed.
     """
     changed({}, asked.set, asked.unset)

@@ -1,4 +1,4 @@
-"""Pin: what must stay as it is neither fades nor ends, for good or until an instant."""
+"""Pin: exempt a fact from decay, without end or until an instant."""
 
 import math
 from dataclasses import replace
@@ -20,10 +20,9 @@ from workers.storage.connection import Connection, transaction
 
 
 def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> tuple[Pinned, bool]:
-    """Let a fact neither fade nor end by itself until an instant, or for good. Repeating it changes nothing.
+    """Pin a fact until an instant or without end; return also whether it has less than its full vector. Idempotent.
 
-    Returns also whether it has less than its full vector. When the pin ends, the fact fades on as if it had been seen
-    and confirmed at that instant.
+    When the pin ends, decay continues as if the fact had been used and confirmed at that instant.
 
     Raises:
         InvalidInputError: there is no such live fact, the instant is past, or another pin came after `now`.
@@ -35,7 +34,7 @@ def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now
 
 
 def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
-    """End a fact's pin, so that it fades on as if it had been seen and confirmed now. Repeating it changes nothing.
+    """End a fact's pin; decay continues as if it had been used and confirmed now. Idempotent.
 
     Raises:
         InvalidInputError: there is no such live fact, or another pin came after `now`.
@@ -45,7 +44,7 @@ def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
 
 
 def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
-    """Pin a fact until an instant in epoch seconds; return whether that changed it, and whether it lacks its vector."""
+    """Pin a fact until an instant (epoch seconds); return whether it changed, and whether its vector is reduced."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         found = None if tenant is None else _reached(db, tenant.id, id_, now)
@@ -60,7 +59,7 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
 
 
 def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
-    """Return a fact, locked, if it was remembered at `now`."""
+    """Return a fact, locked, if it was visible at `now`."""
     found = reach(db, tenant, [id_], now)
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
         raise came_later(id_, "pinned or unpinned", at, now)

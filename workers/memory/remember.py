@@ -1,4 +1,4 @@
-"""Remember: what was said in a conversation becomes facts with a session, a turn and a role."""
+"""Remember: store the messages of a conversation as facts with session, turn and role."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,9 +18,10 @@ OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
 
 
 def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str, Any]], list[UUID]]:
-    """Return what was said, the fact that each becomes, whose turn follows those of the session, and which are new.
+    """Return the statements of the messages, the fact of each, and the ids of the new ones.
 
-    A fact's id follows from namespace, session and what was said, so that a message given again is the same fact.
+    New facts continue the session's turns. An id is derived from namespace, session and statement, so that a repeated
+    message gives the same fact.
     """
     said = conversation.said(asked.messages, context.settings.max_text)
     ids = [_id(asked, one) for one in said]
@@ -35,7 +36,7 @@ def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str,
 def remembered(
     asked: Remember, said: Sequence[Said], given: Sequence[dict[str, Any]], done: Sequence[Stored | InvalidInputError]
 ) -> Remembered:
-    """Return what became of each turn."""
+    """Return the outcome of each turn."""
     found = [_turn(*one) for one in zip(said, given, done, strict=True)]
     added = sum(one.action == "added" for one in found)
     return Remembered(turns=found, added=added, left_out=conversation.left_out(asked.messages, said))

@@ -1,4 +1,4 @@
-"""A repeated statement: what of it differs from the known fact, and how it renews the fact's lifetime."""
+"""Repeated statements: how they differ from the known fact, and how they renew its lifetime."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from workers.storage.edits import Editable
 
 COMPARED = ("kind", "session", "turn", "source_date", "created_at")
 STARTING = ("salience", "strength", "coactivations", "last_seen_at")
-"""What says how a fact begins, which is no matter for one that is there."""
+"""Fields of a fact's initial decay state, which a repeated statement does not change."""
 
 
 def explicit(fact: NewFact) -> dict[str, Any]:
-    """Return what was given of a fact, by name, as far as it may be changed; a class by its words was not given."""
+    """Return the editable fields that the caller gave, without a decay class that was derived from words."""
     given = {name: getattr(fact, name) for name in EDITABLE if name in fact.model_fields_set}
     if fact.decay_class_source == "auto":
         given.pop("decay_class", None)
@@ -35,9 +35,9 @@ def explicit(fact: NewFact) -> dict[str, Any]:
 
 
 def ignored(fact: NewFact, known: Editable) -> list[str]:
-    """Return what of a statement is left out where a fact that makes it is there: `case`, `spacing`, or fields.
+    """Return what of a repeated statement is ignored: `case`, `spacing`, or names of fields.
 
-    Of a repeat under the fact's own id, how it begins was not left out.
+    A repeat with the fact's own id may give the initial decay state again.
     """
     starting = () if fact.id == known.id else STARTING
     given = [name for name in (*COMPARED, *starting) if name in fact.model_fields_set]
@@ -47,7 +47,7 @@ def ignored(fact: NewFact, known: Editable) -> list[str]:
 
 
 def _differences(one: str, other: str) -> list[str]:
-    """Return by what two texts differ that make one statement."""
+    """Return how two texts of the same statement differ."""
     if one == other:
         return []
     words, others = (unicodedata.normalize("NFC", text).split() for text in (one, other))
@@ -59,9 +59,9 @@ EPISODES = (Branch.PERSISTENT, Branch.PERMANENT)
 
 
 def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Let the lifetimes of live facts start again at `now`; what a use or a statement began later stays as it is.
+    """Restart the lifetimes of live facts at `now`, unless a later use or statement has restarted them.
 
-    Statements and uses commute: one that arrives late restarts what no later one has restarted.
+    Statements and uses commute, so they may arrive in any order.
     """
     instant = now.timestamp()
     there = activity.lock(db, tenant, ids)
@@ -82,7 +82,7 @@ def _is_episode(rows: Activity) -> Bools:
 
 
 def _restated(rows: Activity, instant: float) -> Anchors:
-    """Return anchors confirmed at an instant or later; the lifetime of a pinned fact begins when its pin ends."""
+    """Return anchors confirmed at an instant or later; the lifetime of a pinned fact starts at the end of its pin."""
     own = rows.anchors
     begins = np.maximum(own.pinned_until, instant).tolist()
     named = zip(rows.decay_classes, begins, strict=True)

@@ -1,4 +1,4 @@
-"""Restore: what was forgotten or superseded is live again, as if it had just been recalled."""
+"""Restore: make forgotten or superseded facts live again, as if they had just been recalled."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,13 +41,13 @@ VOUCHED_FOR = 1.0
 """The confidence of a restored fact that would otherwise end at once."""
 
 MERGED = "merged"
-"""A restored fact that was merged is not the same as the other; consolidation must not merge them again."""
+"""Reason of facts that were merged; after a restore, consolidation must not merge them again."""
 
 BY_ITSELF = tuple(reason for reason in get_args(Reason) if reason not in WISHED)
-"""The reasons for which facts are forgotten without a request for it."""
+"""Reasons of forgetting without a request."""
 
 ENOUGH = 2
-"""A fact restored so often after it ended by itself is pinned, so that it does not end by itself again."""
+"""Number of restorations after forgetting without a request, at which a fact is pinned."""
 
 AT_ONCE = 200
 """Facts restored in one transaction."""
@@ -55,7 +55,7 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of each fact that was to be restored, and which of them have less than the full vector."""
+    """The outcomes of a restore, and the facts that have less than the full vector."""
 
     outcomes: list[Outcome | InvalidInputError]
     faded: list[UUID] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of some selected facts, which have less than the full vector, and where to continue, if anywhere."""
+    """The outcomes of a batch, the facts with less than the full vector, and the position to continue from, if any."""
 
     outcomes: dict[UUID, Outcome | InvalidInputError] = field(default_factory=dict)
     faded: list[UUID] = field(default_factory=list)
@@ -71,16 +71,16 @@ class Batch:
 
 
 def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> Restored:
-    """Bring forgotten facts back and reopen superseded ones; return what became of each, in order.
+    """Restore forgotten facts and reopen superseded ones; return the outcomes in order. Idempotent.
 
-    A fact is as after a recall: seen and confirmed now, stronger, with its whole lifetime before it; of its vector
-    the signature is there, until it is regenerated. What ended by itself comes back whatever date its tombstone has,
-    and is pinned the second time. A superseded fact is live beside the one that took its place, and contradicts it
-    where their values differ. Refused are ids that the namespace does not have, what a live fact says as well, and
-    what was superseded or forgotten on request after `now`. Repeating it changes nothing.
+    A restored fact is as after a recall: used and confirmed now, strengthened, with its full lifetime; only the
+    signature of its vector is left until it is regenerated. Facts that decay forgot are restored whatever the date of
+    their tombstone, and pinned the second time. A superseded fact is live beside its successor and contradicts it if
+    their values differ. Refused are unknown ids, facts equal to a live one, and those superseded or forgotten on
+    request after `now`.
 
     Raises:
-        UnavailableError: the same is being stored at this moment; nothing was changed.
+        UnavailableError: an equal fact is being stored concurrently; nothing was changed.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -93,10 +93,10 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
 def restore_next(
     context: Context, namespace: str, selection: Selection, now: datetime, behind: Cursor | None = None
 ) -> Batch:
-    """Restore the next of the selected tombstones, newest first, in one transaction; repeating it goes on.
+    """Restore the next batch of the selected tombstones, newest first, in one transaction.
 
     Raises:
-        UnavailableError: the same is being stored at this moment; nothing was changed.
+        UnavailableError: an equal fact is being stored concurrently; nothing was changed.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -111,7 +111,7 @@ def restore_next(
 
 
 def selected(context: Context, namespace: str, selection: Selection) -> int:
-    """Return how many tombstones are selected."""
+    """Return the number of selected tombstones."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return 0 if tenant is None else tombstones.count_found(db, tenant.id, selection)
@@ -120,18 +120,18 @@ def selected(context: Context, namespace: str, selection: Selection) -> int:
 def restore_ended_within(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
-    """Restore those of some facts that ended by themselves, in an open transaction; leave the others as they are.
+    """Restore the facts that were forgotten without a request, in an open transaction; leave the others unchanged.
 
-    Returns what became of each, and which have less than the full vector. `by` names what restores them.
+    Returns the outcomes, and the facts with less than the full vector. `by` names the operation in their history.
     """
     return _restore(context, db, tenant, ids, now, by=by)
 
 
 def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> tuple[list[UUID], list[UUID]]:
-    """Restore those of some facts that ended by themselves, since a recall used them; leave the others as they are.
+    """Restore the facts that were forgotten without a request, because a recall used them.
 
-    Returns those restored, by this or an earlier delivery of the use, which need no touch; and those of which only the
-    signature is left now. It does not count as a restoration on request, of which the second pins.
+    Returns the facts restored by this or an earlier delivery, which need no touch, and those with only a signature
+    left. Such restorations do not count towards pinning.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -164,7 +164,7 @@ def _restore(
 
 
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
-    """Return the activity of facts, locked; those that are over have become tombstones, as by a pass."""
+    """Return the activity of facts, locked, after forgetting the ended ones as a pass would."""
     rows = activity.lock(db, tenant, ids)
     statements.identify(db, tenant, rows.ids)
     live = {one.id for one in tombstones.standings(db, tenant, rows.ids, now).values() if one.live}
@@ -175,7 +175,7 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
 def _refused(
     db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
 ) -> dict[UUID, Outcome | InvalidInputError]:
-    """Return why some facts stay as they are; of two that say the same only the first comes back."""
+    """Return the refusals by id; of two equal facts only the first is restored."""
     said = statements.known_by_hash(db, tenant, [one.hash for one in gone])
     refused: dict[UUID, Outcome | InvalidInputError] = {}
     for one in gone:
@@ -192,7 +192,7 @@ def _refused(
 
 
 def _overtaken(one: Standing, now: datetime) -> InvalidInputError | None:
-    """Return the refusal of a restore that something deliberate came after; what ended by itself is never refused."""
+    """Return the refusal of a restore if a later request superseded or forgot the fact; decay never causes one."""
     if one.forgotten_at is None and one.superseded_at is not None and one.superseded_at > now:
         return came_later(one.id, "superseded", one.superseded_at, now)
     if one.forgotten_at is not None and one.reason in WISHED and one.forgotten_at > now:
@@ -201,7 +201,7 @@ def _overtaken(one: Standing, now: datetime) -> InvalidInputError | None:
 
 
 def _becomes_live(one: Standing) -> bool:
-    """Return whether restoring makes it live: a tombstone on a superseded fact leaves the fact superseded."""
+    """Return whether restoring makes the fact live; a forgotten and superseded one stays superseded."""
     return one.forgotten_at is None or not one.superseded
 
 
@@ -214,7 +214,7 @@ def _revive(
     now: datetime,
     by: str | None,
 ) -> tuple[list[UUID], set[UUID]]:
-    """Take off the tombstones and reopen the rest; return what has less than the full vector, and what was pinned."""
+    """Restore tombstones and reopen superseded facts; return those with less than the full vector, and those pinned."""
     if not back:
         return [], set()
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
@@ -237,14 +237,14 @@ def _revive(
 
 
 def _restored_often(db: Connection, tenant: int, back: Sequence[Standing], live: Collection[UUID]) -> list[UUID]:
-    """Return which of the facts just restored after they ended by themselves had been so before."""
+    """Return the facts just restored that had been forgotten without a request and restored before."""
     ended = [one.id for one in back if one.reason in BY_ITSELF and one.id in live]
     before = events.restorations(db, tenant, ended)
     return [id_ for id_, reasons in before.items() if sum(reason in BY_ITSELF for reason in reasons) >= ENOUGH]
 
 
 def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
-    """Pin facts for good that are not yet, and record why; an owner can end the pin as any other."""
+    """Pin facts without end, unless they are already, and record why; an owner can end the pin."""
     rows = activity.lock(db, tenant, ids)
     rows = rows.only(~np.isposinf(rows.anchors.pinned_until))
     lifetimes = fading.lifetimes(rows.anchors)
@@ -259,7 +259,7 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
 
 
 def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
-    """Return anchors seen and confirmed now, whose lifetimes begin now or when their pins end, of every class.
+    """Return anchors used and confirmed now, with lifetimes that start now or at the end of a pin.
 
     Episodes are as if they had been stored now.
     """

@@ -1,4 +1,4 @@
-"""Store: what was said becomes facts, each once, whatever runs at the same time or twice."""
+"""Store: write facts without duplicates, also under concurrency and redelivery."""
 
 import logging
 import time
@@ -38,13 +38,13 @@ from workers.validation.facts import digest
 log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 15.0
-"""After this no further batch is begun, so that storing ends before its task's limit however slow the embedder is."""
+"""Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
 
 JUDGED_SECONDS = 25.0
-"""After this the LLM is not asked about a fact any more, for the same reason."""
+"""Time after which the LLM is not asked any more, for the same reason."""
 
 Embedded: TypeAlias = dict[bytes, Vectors | None]
-"""The (dims,) vectors of new statements by hash, and none where there is none yet."""
+"""The (dims,) vectors of new statements by hash; None where there is none yet."""
 
 NEW = ("added", "updated")
 IDENTIFYING = frozenset({"entity", "key", "value"})
@@ -52,7 +52,7 @@ IDENTIFYING = frozenset({"entity", "key", "value"})
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Facts that are stored together: as given, as rows, with class and tags, and what is to be done about each."""
+    """Facts that are stored together: as given, as rows, with class and tags, and the intent of each."""
 
     said: Sequence[NewFact]
     rows: Sequence[Fact]
@@ -61,11 +61,11 @@ class Batch:
 
     @property
     def insisted(self) -> set[bytes]:
-        """Return the hashes of what is to be stored even if it was forgotten on request."""
+        """Return the hashes of facts to store even if they were forgotten on request."""
         return {row.hash for row, fact in zip(self.rows, self.said, strict=True) if fact.again}
 
     def without(self, unwanted: Collection[bytes]) -> "Batch":
-        """Return the facts that may be stored."""
+        """Return the batch without facts of these hashes."""
         kept = [i for i, row in enumerate(self.rows) if row.hash not in unwanted]
         columns = (self.said, self.rows, self.given, self.intents)
         return Batch(*([column[i] for i in kept] for column in columns))  # type: ignore[arg-type]  # each its own
@@ -73,7 +73,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The namespace of a batch, which of its statements live facts make, and which were forgotten on request."""
+    """The namespace of a batch, the statements that live facts make, and those forgotten on request."""
 
     owner: Namespace
     stated: dict[bytes, UUID]
@@ -82,7 +82,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Whether known facts count as used, whether turns age episodes, and by which id this is counted once."""
+    """Whether known facts count as used, whether turns age episodes, and the id for deduplication."""
 
     touch: bool = True
     count_turns: bool = True
@@ -100,17 +100,20 @@ def store_many(
     count_turns: bool = True,
     use: UUID | None = None,
 ) -> list[Stored | InvalidInputError]:
-    """Store facts in one transaction and one embedding batch; return what became of each, in order.
+    """Store facts in one transaction and one embedding batch; return the outcomes in order.
 
-    A fact that is there already is touched, as if it had been recalled, and its lifetime starts again, unless `touch`
-    is false: once by the id `use`; `regenerate` is then for the caller to ask for, where it had faded. A fact without
-    decay class or tags gets them by its words, unless `classify` is false: then it has no tags, and never expires.
-    What was forgotten on request is not stored, unless the fact has `again`. A late repeat by the same `use` changes no
-    fields of known facts, and does not insist. Without `count_turns` the turns of the facts age no episodes, as those
-    of an archive must not.
+    Args:
+        context: settings and connections.
+        namespace: the namespace.
+        given: the facts. One that was forgotten on request is stored only with `again`.
+        now: the present.
+        touch: touch known facts and restart their lifetimes; the caller requests `regenerate` for faded ones.
+        classify: derive missing decay classes and tags from the words; else there are none, and facts never expire.
+        count_turns: let new turns age episodes; false for archives.
+        use: the id for deduplication: a redelivery neither touches again, nor edits known facts, nor applies `again`.
 
     Raises:
-        UnavailableError: the database does not answer, or the same fact is being forgotten at this moment; nothing was
+        UnavailableError: the database does not answer, or an equal fact is being forgotten concurrently; nothing was
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
@@ -139,13 +142,13 @@ def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Kno
         statements.identify_stated(db, owner.id, hashes)
         stated = statements.known_by_hash(db, owner.id, hashes)
         unwanted = _unwanted(db, owner.id, batch.rows, stated, batch.insisted)
-    # What is about to be superseded may be stated again, and then needs a vector of its own.
+    # A fact that is about to be superseded may be stated again, which needs a vector.
     superseded = {fact.supersedes for fact in batch.given}
     return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, unwanted)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
-    """Return the vectors of new statements by hash, and none where the embedder fails."""
+    """Return the vectors of new statements by hash, None where the embedder fails."""
     fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.unwanted}
     return dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
 
@@ -153,7 +156,7 @@ def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
 def _store_within(
     context: Context, db: Connection, batch: Batch, known: Known, embedded: Embedded, now: datetime, options: Options
 ) -> list[Stored | InvalidInputError]:
-    """Write a batch and do what follows from it; return what became of each fact."""
+    """Write a batch with touches, edits and contradictions; return the outcomes."""
     tenant, unwanted, insisted = known.owner.id, known.unwanted, batch.insisted
     first = _is_first(db, tenant, batch.said, options.use)
     if insisted and not first:
@@ -185,7 +188,7 @@ def _touched(
     now: datetime,
     use: UUID | None,
 ) -> list[UUID]:
-    """Count known facts that were stated again as used; return those that have less than their full vector."""
+    """Touch the known facts of a batch; return those with less than their full vector."""
     repeated = [one.id for one in answers if isinstance(one, Stored) and one.action == "duplicate"]
     if not repeated:
         return []
@@ -194,9 +197,9 @@ def _touched(
 
 
 def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:
-    """Return whether no delivery by the same id `use` was stored before, as far as a late one could undo something.
+    """Return whether this is the first delivery with the id `use`, or a repeat could not undo anything.
 
-    That is what was edited or consolidated since, and a later wish to forget what `again` insists on.
+    A repeat could undo later edits and consolidations, or a later deletion request if `again` is given.
     """
     undoes = any(fact.again or explicit(fact) for fact in said)
     return not undoes or use is None or activity.claim_use(db, tenant, uuid5(use, "statement"))
@@ -210,7 +213,7 @@ def _with_lives(
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
-    """Return answers that say how long the facts live; what had ended when it was stored is over at once."""
+    """Return the answers with the facts' lifetimes."""
     stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
     again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
     added = {
@@ -230,13 +233,13 @@ def _edited(
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
-    """Apply what was given of facts that are there, tags to those they have; return answers that name it."""
+    """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes."""
     again = {
         place: one
         for place, (row, one) in enumerate(zip(batch.rows, answers, strict=True))
         if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
     }
-    # Locked before the tags are read: a consolidation that is at work may be adding to them.
+    # Locked before the tags are read, as a concurrent consolidation may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
     stated = {place: (batch.said[place], known[one.id]) for place, one in again.items() if one.id in known}
     wanted = _wanted(stated)
@@ -251,7 +254,7 @@ def _edited(
 
 
 def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[str, Any]]:
-    """Return what is to become of known facts by what was stated of them, in order; tags come to those they have."""
+    """Return the new values of known facts, by id; tags are added to existing ones."""
     wanted: dict[UUID, dict[str, Any]] = {}
     for fact, known in stated.values():
         own, before = explicit(fact), wanted.get(known.id, {})
@@ -265,13 +268,13 @@ def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[s
 def _unwanted(
     db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], insisted: Collection[bytes]
 ) -> dict[bytes, UUID]:
-    """Return what must not be stored, and as which fact it was forgotten: no live fact says it, `again` not given."""
+    """Return the statements that must stay forgotten and the facts they were; not those of live facts or `again`."""
     hashes = [row.hash for row in rows if row.hash not in known and row.hash not in insisted]
     return statements.forgotten_among(db, tenant, hashes)
 
 
 def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], insisted: set[bytes]) -> None:
-    """Drop revoked deletion requests; raise if one came after `_unwanted` looked, even while adding waited."""
+    """Delete revoked deletion requests; raise if a new one was committed since `_unwanted` was read."""
     if statements.forgotten_among(db, tenant, list(added - insisted)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & insisted):
@@ -281,7 +284,7 @@ def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], in
 def _merged(
     rows: Sequence[Fact], unwanted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
 ) -> list[Stored | InvalidInputError]:
-    """Return the answers in the order of the rows, with those for what must not be stored."""
+    """Return the answers in the order of the rows, including those of facts that must stay forgotten."""
     stored = iter(answers)
     return [
         Stored(unwanted[row.hash], "forgotten", embedded=False) if row.hash in unwanted else next(stored)
@@ -290,10 +293,10 @@ def _merged(
 
 
 def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
-    """Return a vector for each text, batch by batch, and none for what the embedder fails at or has no time for.
+    """Return a vector for each text, None where the embedder fails or time runs out.
 
-    Those facts are kept all the same, found by their words, and embedded later. No attempt is repeated, and while the
-    embedder is paused none is made: what retries in the background costs no caller's time.
+    Facts without a vector are found by their words and embedded in the background. There are no retries here, and no
+    attempts while the embedder is paused.
     """
     until = time.monotonic() + EMBEDDING_SECONDS
     found: list[Vectors | None] = []
@@ -307,9 +310,9 @@ def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
 
 
 def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
-    """Return the fact with the tags that it was given, even if none, or else those of the topics it names.
+    """Return the fact with its given tags, even if empty, or tags derived from its text.
 
-    Archives are left as they are, as with decay classes; so are chunks, which are found by their file.
+    Facts of archives and chunks of documents get no derived tags.
     """
     if fact.tags is not None or not classify or fact.kind == "chunk":
         return fact
@@ -317,16 +320,13 @@ def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
 
 
 def _with_classes(context: Context, given: Sequence[NewFact], owner: Namespace, *, classify: bool) -> list[NewFact]:
-    """Return facts with their decay classes, as their namespace has them chosen."""
+    """Return facts with decay classes by the settings of their namespace."""
     is_careful = careful(context, owner.settings)
     return [_with_class(fact, classify=classify, careful=is_careful) for fact in given]
 
 
 def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> NewFact:
-    """Return the fact with its decay class, and with who chose it.
-
-    A chunk lives as long as its file, and an episode by its durability.
-    """
+    """Return the fact with its decay class and the class's source; only semantic facts get a derived one."""
     if fact.decay_class is None and classify and fact.kind == "semantic":
         own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text, careful=careful)
         return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
@@ -363,12 +363,12 @@ def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
 
 
 def _gives_salience(fact: NewFact) -> bool:
-    """Return whether the caller gave a salience; beside a strength it is an archive's, which means the strength."""
+    """Return whether the caller gave a salience; in an archive, which has a strength, it is not content salience."""
     return "salience" in fact.model_fields_set and fact.strength is None
 
 
 def _aligned(rows: Sequence[Fact]) -> list[Fact]:
-    """Return facts where one that says no more than an earlier one has the identity of that."""
+    """Return the facts, where one that adds no detail to an earlier one has the same hash."""
     met: dict[bytes, list[bytes]] = {}
     aligned = []
     for row in rows:
@@ -381,7 +381,7 @@ def _aligned(rows: Sequence[Fact]) -> list[Fact]:
 
 
 def _summary(fact: NewFact, threshold: int) -> str | None:
-    """Return a fact's own summary, or one for a long text; a part of a document needs none."""
+    """Return a fact's own summary, or one for a long text that is no document."""
     if fact.summary is None and fact.kind not in ("chunk", "item") and len(fact.text) > threshold:
         return injection.summary(fact.text)
     return fact.summary
@@ -397,7 +397,7 @@ def _write(
     *,
     count_turns: bool,
 ) -> list[Stored | InvalidInputError]:
-    """Write facts as if each were stored by itself, in order; return what became of each."""
+    """Write facts as if each were stored separately, in order; return the outcomes."""
     tenant, rows, intents = owner.id, batch.rows, batch.intents
     targets = [intent.target for intent in intents if intent.target is not None]
     said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
@@ -422,7 +422,7 @@ def _settled(
     decisions: dict[int, Decision],
     answers: dict[int, Stored | InvalidInputError],
 ) -> dict[int, Stored | InvalidInputError]:
-    """Link the facts that were closed with those stored in their place; return the answers that change by it."""
+    """Link closed facts with their successors; return the answers that this changes."""
     settled: dict[int, Stored | InvalidInputError] = {}
     pairs: dict[UUID, UUID] = {}
     concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]

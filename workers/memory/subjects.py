@@ -1,4 +1,4 @@
-"""Forgetting by subject: all that is about something, whatever became of it, with a preview and a receipt."""
+"""Forgetting by subject: all facts about something, live or not, with a preview and a receipt."""
 
 import time
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ from workers.storage.connection import transaction
 
 BATCH = 500
 SHOWN = 100
-"""How many facts the answer shows."""
+"""Maximum number of facts in the answer."""
 
 LONGEST = 200
-"""Characters of a text in the answer."""
+"""Maximum characters of a text in the answer."""
 
 FORGOT = ("forgotten", "purged")
 
 
 def forget(context: Context, asked: Forget, now: datetime, run: UUID, until: float) -> Forgot:
-    """Forget what fits a subject, batch by batch until `until` on the monotonic clock, or count it; return a receipt.
+    """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
 
     Raises:
         InvalidInputError: the query has no word to search for.
@@ -52,7 +52,7 @@ def forget(context: Context, asked: Forget, now: datetime, run: UUID, until: flo
 
 
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
-    """Yield the texts of facts that fit by their ids; none is yielded twice."""
+    """Yield batches of matching facts as texts by id, each fact once."""
     about = {name: one for name, one in asked.subject.items() if name != "query"}
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)

@@ -1,4 +1,4 @@
-"""Supersession: a newer fact replaces an older one, which stays as history; contradictions, resolved by a caller."""
+"""Supersession: newer facts replace older ones, which stay as history; contradictions are resolved by callers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from workers.storage.tombstones import Standing
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The answer to a fact that is not added: which fact it concerns, and what happened to that one."""
+    """The outcome of a fact that is not added: the known fact, and what was done to it."""
 
     id: UUID
     action: str
@@ -27,7 +27,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done about a fact: its answer, or none if it is to be added; and which known fact it closes."""
+    """The outcome of a fact, or None if it is to be added, and the known fact that it closes."""
 
     answer: Settled | InvalidInputError | None = None
     closes: Closed | None = None
@@ -36,14 +36,14 @@ class Decision:
 def settle_within(
     db: Connection, tenant: int, rows: Sequence[Fact], intents: Sequence[Intent], now: datetime
 ) -> list[Decision]:
-    """Decide on the facts of a stretch and close those that they replace or retract, locked until the commit."""
+    """Decide on facts and close those that they replace or retract, locked until the commit."""
     targets = {intent.target for intent in intents if intent.target is not None}
     if not targets:
         return [Decision()] * len(rows)
     aimed = [row for row, intent in zip(rows, intents, strict=True) if intent.target is not None]
     hashes = [row.hash for row in aimed]
-    # Facts that say the same may replace the target, so they are locked with it, all in one order. The transaction that
-    # held the locks until now may have stored one as well, so they are searched for again.
+    # Equal facts may have replaced the target, so they are locked with it, in one order. They are read again after
+    # that, as the transaction that held the locks may have stored one.
     saying = statements.known_by_hash(db, tenant, hashes)
     states = locked_states(db, tenant, sorted(targets | set(saying.values()) | {row.id for row in aimed}), now)
     saying = statements.known_by_hash(db, tenant, hashes)
@@ -53,20 +53,20 @@ def settle_within(
 
 
 def locked_states(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
-    """Return the state of facts and lock them until the commit."""
+    """Return the standings of facts, locked until the commit."""
     activity.lock(db, tenant, ids)
     return tombstones.standings(db, tenant, ids, now)
 
 
 def close_within(db: Connection, tenant: int, closed: Sequence[Closed]) -> None:
-    """Let locked, live facts hold no longer; unless they are linked with others that is a retraction."""
+    """Close locked, live facts; without a successor by `link_within` this is a retraction."""
     if closed:
         supersession.close(db, tenant, closed)
         retire_within(db, [tenant] * len(closed), [one.id for one in closed])
 
 
 def link_within(db: Connection, tenant: int, pairs: Mapping[UUID, UUID]) -> None:
-    """Note which fact took the place of each closed one."""
+    """Record the successor of each closed fact."""
     if pairs:
         supersession.link(db, tenant, list(pairs.keys()), list(pairs.values()))
 
@@ -90,7 +90,7 @@ def _decide(
 def _replace(
     row: Fact, intent: Intent, target: Standing | None, own: Standing | None, saying: UUID | None, now: datetime
 ) -> Decision:
-    """Decide on a fact that is to replace `target`; `own` has its id already, and `saying` says the same."""
+    """Decide on a fact that is to replace `target`; `own` has the same id already, and `saying` is an equal fact."""
     if own is not None and same_record(own.hash, row.hash) and own.supersedes_id == intent.target:
         return Decision(Settled(own.id, "updated"))
     fault = _fault(row, intent, target, own, saying)
@@ -102,7 +102,7 @@ def _replace(
 
 
 def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | None, saying: UUID | None) -> str | None:
-    """Return why a fact cannot replace another, or nothing if it can, or another that says the same has."""
+    """Return why a fact cannot replace another; None if it can, or an equal one already has."""
     if own is not None and not same_record(own.hash, row.hash):
         return f"id: {row.id} belongs to another fact already; leave it out, or give a new one."
     if own is not None and not own.current:
@@ -118,7 +118,7 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
 
 
 def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
-    """Note what contradicts facts just written or edited that have entity, key and value; do it last of all."""
+    """Record contradictions of facts just written or edited; call it last, as it takes locks."""
     stated = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
     if stated or edited:
         supersession.find_contradictions(db, tenant, [*stated, *edited], now)
@@ -126,7 +126,7 @@ def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Pairs that contradict each other, how many there are in all, and where their listing goes on, if it does."""
+    """A page of contradictions, their total number, and the next cursor, if any."""
 
     pairs: list[Contradiction] = field(default_factory=list)
     total: int = 0
@@ -136,7 +136,7 @@ class Page:
 def contradicting(
     context: Context, namespace: str, now: datetime, limit: int, behind: ContradictionCursor | None = None
 ) -> Page:
-    """Return pairs of remembered facts that contradict each other, found last first."""
+    """Return a page of live facts that contradict each other, those found last first."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -148,10 +148,10 @@ def contradicting(
 
 
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:
-    """Let one fact take the place of others, which thereby contradict it no longer. A repeat changes nothing.
+    """Resolve contradictions: one fact supersedes the others. Idempotent.
 
     Raises:
-        InvalidInputError: one of them is not there, or was superseded by another or forgotten; nothing was changed.
+        InvalidInputError: one of them does not exist, was superseded by another or forgotten; nothing was changed.
     """
     with transaction(context.database_url) as db:
         tenant = _tenant(db, namespace)
@@ -164,7 +164,7 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
 
 
 def accept(context: Context, namespace: str, one: UUID, two: UUID, now: datetime) -> None:
-    """Note that two facts which seem to contradict each other both hold. A repeat changes nothing.
+    """Accept a contradiction: both facts hold. Idempotent.
 
     Raises:
         InvalidInputError: they do not contradict each other.

@@ -1,4 +1,4 @@
-"""Touch and reinforce: each use of a fact counts once, in any order, and revives it if a pass forgot it meanwhile."""
+"""Touch and reinforce: each use of a fact counts once, in any order, and revives a fact that a pass has forgotten."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -24,9 +24,9 @@ from workers.storage.connection import Connection, keep_plans, transaction
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The locked facts that a use reaches, and when a pass has forgotten each since (epoch seconds; never: -inf).
+    """The locked facts for which a use counts, and when a pass forgot each since (epoch seconds, -inf if none did).
 
-    `asked` says by which questions each was strengthened lately, packed by `core.repeats`.
+    `asked` has the recent questions of each, packed by `core.repeats`.
     """
 
     rows: Activity
@@ -44,11 +44,11 @@ class Reached:
         return self.rows.only(np.isneginf(self.forgotten_at))
 
     def prolonged(self, ends_at: Floats) -> Bools:
-        """Return which facts are live, or end by the new `ends_at` later than the pass that forgot them came."""
+        """Return which facts are live, or with the new `ends_at` would have outlived the pass that forgot them."""
         return ends_at > self.forgotten_at
 
     def revive(self, db: Connection, tenant: int, kept: Collection[UUID], at: datetime) -> None:
-        """Take off the tombstones of those of the `kept` facts that have one; their activity is for the caller."""
+        """Restore the `kept` facts that are tombstones; the caller writes their activity."""
         back = [id_ for id_ in self.rows.only(~np.isneginf(self.forgotten_at)).ids if id_ in kept]
         if back:
             tombstones.revive(db, tenant, back, at, what="revived")
@@ -58,12 +58,11 @@ class Reached:
 
 
 def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Reached:
-    """Return which of these facts a use at `at` reaches, locked until the commit.
+    """Return the facts for which a use at `at` counts, locked until the commit.
 
-    Those are the facts that were remembered at `at`: neither forgotten nor superseded, and not over. A message may be
-    late: a fact that has ended since is reached all the same, and so is one that a pass has forgotten since because it
-    had ended by itself, if the pass came within ten minutes of `at` and no other fact says the same by now. A fact
-    that was forgotten on request is never reached.
+    These are the facts that were visible at `at`. As a message may be late, they include facts that have ended since,
+    and those that a pass forgot because they had ended, within ten minutes of `at` and if no equal fact is live. Facts
+    forgotten on request are excluded.
     """
     rows = activity.lock(db, tenant, ids)
     found = visible.reached(db, tenant, rows.ids, at) if rows.ids else {}
@@ -76,15 +75,15 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
 log = logging.getLogger(__name__)
 
 QUERY_BOOST = 0.5
-"""What a recall adds to the strength of what it returned, and an agent's use to that of what it used."""
+"""Increase of strength by a recall or a reported use."""
 
 MOST_COUNTED = 2**31 - 1
-"""Where counters stop: the largest number that their columns hold."""
+"""Maximum of the counters' columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The facts that a touch changed, and those, changed or not, that have less than the full vector."""
+    """The facts that a touch changed, and all that have less than the full vector."""
 
     changed: list[UUID]
     faded: list[UUID]
@@ -92,7 +91,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Reinforced:
-    """The salience of a fact that was strengthened, and whether it has less than its full vector."""
+    """The salience of a reinforced fact, and whether it has less than its full vector."""
 
     salience: float
     faded: bool
@@ -106,13 +105,11 @@ def touch(
     use: UUID | None = None,
     question: int | None = None,
 ) -> Touched:
-    """Count that a recall returned these facts at `at`: counters, expiry, strength and last seen.
+    """Record that a recall returned these facts at `at`: counters, expiry, strength and last use.
 
-    Touches commute as far as that is defined, so it makes no difference in which order they arrive: each counts once,
-    by its id `use` (a second delivery within a day changes nothing; without one the call is a use of its own); what
-    grows by time (last seen, last accessed, confirmed, expiry) is the latest of all; the strength grows by
-    `QUERY_BOOST` at `at`, or at the last use if that was later. No touch lowers anything. `reach` says which facts it
-    counts for. A fact that the same `question`, a key of `core.repeats`, touched within the cool-down stays as it is.
+    Touches may arrive in any order. Each counts once by its id `use` (deduplicated for a day; without an id each call
+    counts). Timestamps become the latest of all; the strength grows by `QUERY_BOOST` at `at`, or at the last use if it
+    was later. A fact that the same `question`, a key of `core.repeats`, touched within the cool-down is unchanged.
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
@@ -123,10 +120,9 @@ def touch(
 def reinforce(
     context: Context, namespace: str, id_: UUID, boost: float, at: datetime, use: UUID | None = None
 ) -> Reinforced | None:
-    """Strengthen one fact by `boost` and confirm it; return how it is then, or nothing if it is not there.
+    """Strengthen one fact by `boost` and confirm it; return the result, or None if there is no such fact.
 
-    Each reinforcement counts once by its id `use`, in any order, under the same rules as a touch, and is one more
-    confirmation. A second delivery only answers.
+    Reinforcements are deduplicated by `use` and may arrive in any order, like touches; a redelivery only answers.
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
@@ -146,10 +142,9 @@ def reinforce(
 
 
 def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) -> tuple[Used, list[UUID]]:
-    """Count that an agent used these facts, which strengthens as a touch, confirms, and stands in their history.
+    """Record that an agent used these facts: strengthen and confirm them, and add an event to their history.
 
-    Returns which of them `reach` finds, and those that have less than the full vector. A second delivery by the same
-    id `use` only answers.
+    Returns the answer, and the facts with less than the full vector. A redelivery with the same `use` only answers.
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
@@ -178,7 +173,7 @@ def touch_within(
     use: UUID | None = None,
     question: int | None = None,
 ) -> Touched:
-    """Do what `touch` does, in a transaction that is open already."""
+    """Touch facts as `touch` does, in an open transaction."""
     every = reach(db, tenant, ids, at)
     found = every if question is None else _first(context, every, question, at)
     if not found.rows.ids or not activity.claim_use(db, tenant, use or uuid4()):
@@ -194,7 +189,7 @@ def touch_within(
 
 
 def _first(context: Context, found: Reached, question: int, at: datetime) -> Reached:
-    """Return the facts that a question did not touch within the cool-down, with the question noted."""
+    """Return the facts that a question did not touch within the cool-down, with the question added to `asked`."""
     seconds, instant = context.settings.touch_cooldown, at.timestamp()
     found = found.only(
         np.array([not is_repeat(one, question, instant, seconds) for one in found.asked], dtype=np.bool_)
@@ -203,7 +198,7 @@ def _first(context: Context, found: Reached, question: int, at: datetime) -> Rea
 
 
 def drop_old_uses(context: Context) -> int:
-    """Delete the notes of which uses were counted, as far as no second delivery can come any more; return how many."""
+    """Delete ids of uses that cannot be redelivered any more; return how many."""
     with transaction(context.database_url) as db:
         return activity.drop_old_uses(db)
 
@@ -214,9 +209,9 @@ def _faded(anchors: Anchors) -> Bools:
 
 
 def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
-    """Return anchors where what had faded begins to fade from now on, no stronger than it is.
+    """Return anchors where the decay of faded facts restarts at `at`, without more strength.
 
-    Its vector is about to be made again, which the next pass would take back at once.
+    Else the next pass would reduce their regenerated vectors again.
     """
     renewed, faded = strengthened(anchors, at, 0.0, coactivations=0), _faded(anchors)
     base = np.where(faded, renewed.base, anchors.base)
@@ -224,19 +219,17 @@ def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
 
 
 def salience(anchors: Anchors, at: datetime) -> Floats:
-    """Return how well facts are remembered at an instant."""
+    """Return the salience of facts at an instant."""
     strength = tiers.strength(anchors.base, anchors.coactivations)
     age_days = (at.timestamp() - sustained(anchors).last_seen_at) / DAY
     return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
 
 
 def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
-    """Return anchors whose strength is what is left plus `boost`, at most 1, fading again from the last use.
+    """Return anchors whose strength is the salience at `at` plus `boost`, at most 1, from the last use on.
 
-    That is `at`, or a use that was later: then nothing of the boost has faded.
-
-    The base is chosen so that the strength comes out as just that: the source's 0.35 becomes 0.85, however often
-    the fact was recalled before.
+    The last use is `at` or a later one. The base is set so that the strength is exact: the source's 0.35 becomes 0.85,
+    however often the fact was recalled before.
     """
     wanted = np.minimum(salience(anchors, at) + boost, 1.0)
     times = np.minimum(anchors.coactivations + coactivations, MOST_COUNTED)
@@ -245,10 +238,9 @@ def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: in
 
 
 def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
-    """Return anchors that are confirmed at `at` where the decay class is refreshed by use, or `always`.
+    """Return anchors confirmed at `at` where the decay class is refreshed by use, or `always`.
 
-    The lifetime of a pinned fact begins when its pin ends. What soft decay had taken of their confidence comes back,
-    for it follows from the confirmation.
+    The lifetime of a pinned fact starts at the end of its pin. A confirmation undoes soft decay.
     """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     instant = at.timestamp()
@@ -267,7 +259,7 @@ def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -
 def _write(
     context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime, recalls: int
 ) -> Activity:
-    """Write the new anchors of the facts that are live, or live again by them; return those facts as they were."""
+    """Write the new anchors of facts that are live or revived by them; return these facts with their old anchors."""
     instant = at.timestamp()
     anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
     faded = written(anchors, instant, rules_for(context, db, found.rows.namespaces))

@@ -16,22 +16,21 @@ from workers.storage.connection import Connection
 from workers.storage.facts import Fact
 
 AT_ONCE = 1_000
-"""Episodes that are found to be outrun by one statement."""
+"""Episodes that are updated in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How many turns a namespace has, and whether the new facts added any."""
+    """The number of turns of a namespace, and whether new facts added any."""
 
     turns: int = 0
     grown: bool = False
 
 
 def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, count_turns: bool = True) -> Turns:
-    """Count the turns of new facts, all at the same moment, so that one batch does not age its own episodes.
+    """Count the new turns of a batch of facts together, so that it does not age its own episodes.
 
-    A turn that another fact of the namespace has is not counted again; neither are facts without session or turn.
-    Without `count_turns` none are counted.
+    Turns of other facts are not counted again, and facts without session or turn do not count.
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
         return Turns(turn_limit.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
@@ -41,10 +40,7 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
 
 
 def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
-    """End persistent episodes that occurred before a turn, because the turn limit has passed since.
-
-    Only those are read, by their index. Locked ones are skipped, and found with the next turn.
-    """
+    """End persistent episodes that occurred before a turn; locked ones are left for the next turn."""
     found = AT_ONCE
     while found == AT_ONCE:
         rows = turn_limit.outrun(db, tenant, before, AT_ONCE)
@@ -65,10 +61,7 @@ def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetim
 
 
 def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
-    """Return facts with what the turns have made of their episodes by an instant.
-
-    While an episode is pinned, its turns are counted from the start again.
-    """
+    """Return facts with the turn limit applied at an instant; the count of a pinned episode restarts."""
     anchors, instant = rows.anchors, now.timestamp()
     over = (anchors.branch == Branch.PERSISTENT) & outrun(rows.occurred, own.turns, own.most_turns)
     pinned = over & (anchors.pinned_until > instant)
@@ -79,7 +72,7 @@ def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
 
 
 def write_counted(db: Connection, before: Activity, after: Activity) -> None:
-    """Write what differs between locked facts as they were and as `counted` has them."""
+    """Write the differences that `counted` made in locked facts."""
     differs = (before.anchors.outrun_at != after.anchors.outrun_at) | (before.occurred != after.occurred)
     if differs.any():
         turn_limit.write(db, after.only(differs))

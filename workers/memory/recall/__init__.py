@@ -1,4 +1,4 @@
-"""Recall: a question becomes the facts that fit it best, from two indexes, scored together."""
+"""Recall: find the facts that best match a question, from a text and a vector index, scored together."""
 
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.deep import recall, recall_many

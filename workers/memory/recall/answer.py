@@ -23,7 +23,7 @@ from workers.storage.namespaces import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One recalled fact as every door shows it."""
+    """One recalled fact as every interface shows it."""
 
     id: UUID
     text: str
@@ -61,9 +61,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a recall found, best first; whether meaning was searched too; and what it left out, if that was asked.
+    """The results of a recall, best first; whether vectors were searched; and what was left out, if requested.
 
-    `deep` says, where it found nothing, how much that fits there is in deep memory.
+    `deep` is the number of matching facts in deep memory, if nothing else was found.
     """
 
     results: list[Result]
@@ -74,18 +74,18 @@ class Recalled:
 
 
 def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:
-    """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+    """Return the instant since which an unused permanent episode is stale; None if none ever is."""
     days = hygiene(context, tenant.settings).stale_days
     return None if math.isinf(days) else now - timedelta(days=days)
 
 
 def ending(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, Ending]:
-    """Return when those of these facts end by themselves that are live, and why."""
+    """Return the endings of the live facts, by id."""
     return endings(shown.live, rules_of(context, hygiene(context, tenant.settings)))
 
 
 def order(found: Candidates, scores: Scores) -> Ints:
-    """Return places best first; equal scores go to the warmer fact, then to the newer."""
+    """Return indexes of candidates, best first; ties go to the warmer, then to the newer fact."""
     return np.lexsort((-found["told_at"], found["tier"], -scores.total))
 
 
@@ -118,10 +118,10 @@ def result(
 
 
 def parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
-    """Return a score taken apart, its rank in each arm and without decay (1 is best), and which results it updates.
+    """Return the parts of a score, its rank in each arm and without decay (1 is best), and the results it updates.
 
-    Fit, contiguity, graph and named add up, times role, times 1 + salience; with the prior added, times the factor,
-    and with what a newer statement gains, that is the score. Text and similarity make fit.
+    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer, where fit is made of
+    text and similarity.
     """
     return {
         "fit": round(float(scores.fit[place]), 6),
@@ -141,7 +141,7 @@ def parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence
 
 
 def ranks(scores: Scores) -> dict[str, Ints]:
-    """Return each candidate's rank by text, by similarity, and without what time and strength add."""
+    """Return each candidate's rank by text, by similarity, and by score without decay."""
     return {
         "text_rank": _rank(scores.text),
         "similarity_rank": _rank(scores.similarity),

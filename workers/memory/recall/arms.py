@@ -1,4 +1,4 @@
-"""The arms of recall: facts that share rare words with the query, and facts that mean the like."""
+"""The arms of recall: search by words and search by vectors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,27 +15,27 @@ from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 ARM_SIZE = 200
-"""How many candidates meaning brings."""
+"""Number of candidates from the vector arm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the arms brought: by words, by meaning with each similarity, and the share that similarity deserves."""
+    """The results of both arms, and the weight of similarity."""
 
     text: TextArm
     near: dict[UUID, float]
     meaning: float = ranking.EVEN
 
     def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
-        """Return what brought a fact: words, a link or entity, meaning, or a neighbour in the conversation."""
+        """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
         return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
 
     def promising(self, most: int | None = None) -> dict[UUID, float]:
-        """Return the candidates of both arms that are worth reading, best first, with what the arms know of each.
+        """Return the candidates of both arms with their fused scores, best first.
 
-        What the vector arm did not bring counts as similar as the last that it brought.
+        A candidate that the vector arm did not find gets the lowest similarity found.
         """
         ids = list(dict.fromkeys([*self.text.best, *self.near]))
         least = min(self.near.values(), default=0.0)
@@ -45,10 +45,7 @@ class Found:
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[UUID, float]]:
-    """Send the search for the signatures of a namespace that are nearest to the (dims,) query's.
-
-    What it returns reads the facts that were found, each with its similarity.
-    """
+    """Send the search for the nearest signatures to the (dims,) query; return its reader, which gives similarities."""
     own = signature.encode(query[None, :])[0]
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)

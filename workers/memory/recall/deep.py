@@ -1,4 +1,4 @@
-"""Deep memory in a recall: what ended by itself comes up to be searched, or is only counted where nothing else fits."""
+"""Deep memory in a recall: promising facts are unpacked to be searched, or only counted where nothing else matches."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,16 +21,15 @@ from workers.storage.connection import READ_WAIT_SECONDS, Connection, transactio
 from workers.storage.namespaces import Namespace
 
 COMING_UP = 200
-"""How many facts come up for a question, the most promising by words and meaning."""
+"""Maximum number of facts that are unpacked for a question, the most promising by words and vectors."""
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
-    """Return the facts that fit a question best, as `pipeline.recall` does, on request also of deep memory.
+    """Return the facts that best match a question, as `pipeline.recall` does, on request including deep memory.
 
-    A question as of earlier has what is there as well, for it may not have ended by then.
-    What comes up to be searched stays a tombstone until it is used, and sinks again with the next purge. Where an
-    ordinary recall finds nothing, it counts how much fits that ended by itself. Questions whose best answer
-    lies there are counted.
+    Questions as of an earlier instant include deep memory too, as its facts may not have ended by then. Facts that are
+    unpacked stay tombstones until they are used, and the next purge packs them again. If an ordinary recall finds
+    nothing, it counts the matching facts in deep memory. Questions whose best result is there are counted as regrets.
     """
     (found,) = recall_many(context, namespace, [question], now)
     if isinstance(found, NotFoundError):
@@ -41,7 +40,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
 def recall_many(
     context: Context, namespace: str, questions: Sequence[Question], now: datetime
 ) -> list[Recalled | NotFoundError]:
-    """Return what `recall` returns or raises for each question."""
+    """Return the result or error of `recall` for each question."""
     for question in questions:
         for name in question.namespaces or (namespace,):
             come_up(context, name, question, now)
@@ -53,7 +52,7 @@ def recall_many(
 
 
 def _counted(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
-    """Return an answer with what deep memory has where nothing else fits; note where its best is there."""
+    """Return an answer with the number of matching deep facts if nothing else was found; count regrets."""
     names = question.namespaces or (namespace,)
     if not (question.deep or found.results or question.looks_back or question.why):
         deep_ones = sum(_fitting(context, name, question) for name in names)
@@ -64,7 +63,7 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
 
 
 def _tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
-    """Return how many facts fit that ended by themselves and have not sunk yet, or came up for another question."""
+    """Return the number of matching facts that decay forgot and that are not packed, or unpacked again."""
     names = question.namespaces or (namespace,)
     with transaction(context.database_url, wait=READ_WAIT_SECONDS) as db:
         owners = [owner for name in names if (owner := namespaces.find(db, name))]
@@ -75,7 +74,7 @@ def _tombstones(context: Context, namespace: str, question: Question, now: datet
 
 
 def come_up(context: Context, namespace: str, question: Question, now: datetime) -> None:
-    """Make what may fit a question the tombstones that it was, if it asks for deep memory or as of before `now`."""
+    """Unpack promising facts if a question includes deep memory or is as of before `now`."""
     if not (question.deep or question.looks_before(now)):
         return
     with _searched(context, namespace, question) as (db, tenant, found):
@@ -89,7 +88,7 @@ def come_up(context: Context, namespace: str, question: Question, now: datetime)
 
 
 def _fitting(context: Context, namespace: str, question: Question) -> int:
-    """Return how many of the most promising facts in deep memory would be in an answer."""
+    """Return how many of the most promising facts in deep memory reach the floor of relevance."""
     with _searched(context, namespace, question) as (db, tenant, found):
         if not found.ids:
             return 0
@@ -105,10 +104,9 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Promising:
-    """Facts in deep memory: how much of the question's words each seems to hold, and its similarity.
+    """Facts in deep memory with their scores by words and by similarity.
 
-    Beside them what the namespace knows of the question: its stems, in how many live facts each stands, how many facts
-    there are, and how many words these have.
+    Also the question's stems with their document frequencies, and the namespace's number and mean length of facts.
     """
 
     ids: list[UUID] = field(default_factory=list)
@@ -122,7 +120,7 @@ class Promising:
 
 @contextmanager
 def _searched(context: Context, namespace: str, question: Question) -> Iterator[tuple[Connection, int, Promising]]:
-    """Search deep memory by words and meaning; give what is promising, and the open transaction."""
+    """Search deep memory by words and vectors; yield the transaction, the namespace and the promising facts."""
     query = None
     with suppress(EmbeddingError):
         query = context.queries.embed(question.text)

@@ -1,4 +1,4 @@
-"""Explaining: what a recall left out and by which rule, and why one fact was not recalled. It changes no result."""
+"""Explain a recall: what was left out and by which rule, and why one fact was recalled or not."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,24 +25,24 @@ from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 LEFT_OUT_SHOWN = 50
-"""For each of three: hidden by a rule, below the limit, and not among the most promising."""
+"""Maximum number shown in each of three groups: hidden by a rule, below the limit, not among the most promising."""
 
 LOOKED_AT = 100
-"""Of all that there ever was, so many of the most promising are looked at for what a rule hides."""
+"""Number of the most promising facts, live or not, that are checked for hiding rules."""
 
 BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
 NOT_FOUND = "found by no arm"
 
 ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
-"""The rules that hide facts forgotten on request: no read shows their text."""
+"""The rules that hide facts forgotten on request, whose text is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A recall that is being answered: what was asked, and what came of it so far in one namespace.
+    """A recall in one namespace: the question and its scored candidates.
 
-    `order` is best first, and of those in it that are `fitting` so many are `taken` into the answer.
+    `order` is best first; the first `taken` of those that are `fitting` are the results.
     """
 
     context: Context
@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def chosen(self) -> Ints:
-        """Return the places of the results among what was seen, best first."""
+        """Return the indexes of the results among the scored candidates, best first."""
         chosen: Ints = self.order[self.fitting[self.order]][: self.taken]
         return chosen
 
@@ -71,18 +71,18 @@ class Asked:
 
     @property
     def silent_since(self) -> datetime | None:
-        """Return since when a permanent episode must have been silent to be stale; nothing if none ever is."""
+        """Return the instant since which an unused permanent episode is stale; None if none ever is."""
         return answer.silent_since(self.context, self.tenant, self.scope.now)
 
     def search_ever(self) -> Found:
-        """Return what the arms find in all there ever was: forgotten, superseded, whatever the filters."""
+        """Return the results of both arms over all facts, live or not, without filters."""
         scope = replace(self.scope, filters=NO_FILTERS, ever=True)
         text = text_arm.search(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope)() if self.query is not None else {}
         return Found(text, near, self.found.meaning)
 
     def read(self, ids: Sequence[UUID]) -> Candidates:
-        """Return candidates in this order, each with the rule that hides it."""
+        """Return candidates in the order of `ids`, each with the rule that hides it."""
         queries = scoring.pooled_queries(self.context, self.query)
         rows = candidates.weigh(self.db, self.tenant.id, ids, queries, self.scope)
         places = {id_: place for place, id_ in enumerate(ids)}
@@ -90,7 +90,7 @@ class Asked:
         return ordered
 
     def scaled(self, fit: Floats) -> "Asked":
-        """Return the same with scores by another fit of what was seen."""
+        """Return the recall with scores by another fit."""
         weighed, seen = self.weighed, self.weighed.seen
         half_life = hygiene(self.context, self.tenant.settings).half_life
         scores = scoring.score(
@@ -100,11 +100,11 @@ class Asked:
         return replace(self, weighed=replace(weighed, scores=scores), order=answer.order(seen, scores))
 
     def updated_by(self, place: int) -> list[UUID]:
-        """Return which facts the one at a place makes outdated."""
+        """Return the facts that the candidate at an index makes outdated."""
         return [self.weighed.seen["id"][older] for newer, older in self.weighed.updates if newer == place]
 
     def scores_with(self, others: Candidates, found: Found) -> Scores:
-        """Return the scores of those that were seen and of others behind them, as if all had been seen."""
+        """Return the scores of the scored candidates followed by `others`, scored together."""
         rows = np.concatenate([self.weighed.seen, others])
         cosines = scoring.similarities(rows, self.query)
         around = self.weighed.around
@@ -113,7 +113,7 @@ class Asked:
 
 
 def compared(every: Sequence[Asked]) -> Sequence[Asked]:
-    """Return one question to several namespaces with scores that compare: how well they fit is scaled among all."""
+    """Return recalls in several namespaces with comparable scores: their fit is scaled over all."""
     if len(every) == 1:
         return every
     scores = [one.weighed.scores for one in every]
@@ -125,7 +125,7 @@ def compared(every: Sequence[Asked]) -> Sequence[Asked]:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A fact that is not among the results, by which rule, and the score and rank that it has or would have."""
+    """A fact that is not among the results, the rule, and the score and rank that it has or would have."""
 
     id: UUID
     rule: str
@@ -134,16 +134,16 @@ class LeftOut:
 
 
 def left_out(asked: Asked) -> list[dict[str, Any]]:
-    """Return the candidates that are not among the results, each with the rule that did it.
+    """Return the candidates that are not among the results, each with its rule.
 
-    Those that a rule hides have the score and the rank that they would have if it did not.
+    Hidden ones have the score and rank that they would have otherwise.
     """
     every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
     shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
     return [
         {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
         for one in every
-        if one.id in shown  # the search by meaning may have seen what was stored since this recall began
+        if one.id in shown  # the vector search may run on a later snapshot
     ]
 
 
@@ -161,7 +161,7 @@ def _text(shown: Description, rule: str | None) -> str:
 
 
 def _hidden(asked: Asked) -> list[LeftOut]:
-    """Return what a rule hides: the best of what the arms find if they look at everything, best first."""
+    """Return the best facts that a rule hides, best first."""
     ever = asked.search_ever()
     ids = dict.fromkeys([*ever.promising(LOOKED_AT), *asked.weighed.hidden["id"]])
     rows = asked.read(list(ids))
@@ -177,7 +177,7 @@ def _hidden(asked: Asked) -> list[LeftOut]:
 
 
 def _below(asked: Asked) -> list[LeftOut]:
-    """Return what was seen but is below the limit, or not relevant enough, best first."""
+    """Return the scored candidates that are below the limit or not relevant enough, best first."""
     ranked = list(enumerate(asked.order.tolist(), start=1))
     beyond = [(rank, place) for rank, place in ranked if place not in asked.chosen][:LEFT_OUT_SHOWN]
     return [
@@ -192,14 +192,14 @@ def _below(asked: Asked) -> list[LeftOut]:
 
 
 def _unpromising(asked: Asked) -> list[LeftOut]:
-    """Return candidates that were not read, best first."""
+    """Return the candidates that were not scored, best first."""
     read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
     unread = [id_ for id_ in asked.found.promising() if id_ not in read]
     return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
 
 
 def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
-    """Return why one fact was recalled or not, in the first of the namespaces that has it.
+    """Return why one fact was recalled or not, in the first namespace that has it.
 
     Raises:
         NotFoundError: none has it.
@@ -211,10 +211,9 @@ def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
 
 
 def why(asked: Asked, id_: UUID) -> dict[str, Any]:
-    """Return why one fact was recalled or not: the rule, its rank in each arm, and its score taken apart.
+    """Return why one fact was recalled or not: the rule, its rank in each arm, and the parts of its score.
 
-    The score and the rank among what was seen are those that it has, or would have if it had been seen. Of what
-    is forgotten on request no words are shown.
+    If it was not scored, score and rank are what it would have. Words of facts forgotten on request are not shown.
 
     Raises:
         NotFoundError: the namespace has no such fact.
@@ -222,7 +221,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
     rows = asked.read([id_])
     if not len(rows):
         raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
-    # What a rule hides is looked for where the arms would have found it.
+    # A hidden fact is looked for in the results over all facts.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
     shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)().facts[id_]
@@ -243,7 +242,7 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
 
 
 def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
-    """Return a fact's place among the scores of what was seen, which it may have to join, and its rank (1 is best)."""
+    """Return a fact's index in the scores, the scores, which may be extended by it, and its rank (1 is best)."""
     there = np.flatnonzero(asked.weighed.seen["id"] == rows["id"][0])
     if len(there):
         place = int(there[0])
@@ -253,7 +252,7 @@ def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, 
 
 
 def _rule(asked: Asked, one: Candidate) -> str | None:
-    """Return the rule that left a fact out, or nothing if it was recalled."""
+    """Return the rule that left a fact out; None if it was recalled."""
     if one["left_out"] is not None:
         return str(one["left_out"])
     if one["id"] in asked.weighed.hidden["id"]:
@@ -267,7 +266,7 @@ def _rule(asked: Asked, one: Candidate) -> str | None:
 
 
 def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
-    """Return which words of the question a fact holds, its BM25 score, and its rank among those found by words."""
+    """Return the words of the question that a fact contains, its BM25 score, and its rank in the text arm."""
     terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text)]
     score = found.text.scores.get(id_)
     best = found.text.best
@@ -281,7 +280,7 @@ def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
 
 
 def _by_meaning(asked: Asked, found: Found, id_: UUID) -> dict[str, Any] | None:
-    """Return a fact's similarity by its signature, and its rank among all live facts; nothing where there is none."""
+    """Return a fact's similarity by signature, and its rank among all live facts; None without a signature."""
     if asked.query is None:
         return None
     own = signature.encode(asked.query[None, :])[0]

@@ -1,4 +1,4 @@
-"""The floor of relevance: which candidates an answer may have, and whether anything answers the question at all."""
+"""The floor of relevance: which candidates an answer may include, and whether any answers the question."""
 
 import numpy as np
 
@@ -12,28 +12,28 @@ from workers.storage.candidates import Candidates
 from workers.storage.namespaces import Namespace
 
 BY_WORDS = 0.05
-"""The default floor where meaning was not searched: words alone make no fact as relevant."""
+"""The default floor without vectors: relevance by words alone is lower."""
 
 BESIDE = 1 / 3
-"""What share of the floor is enough beside a result that reaches it: further evidence often fits less well."""
+"""Share of the floor that further results need if one reaches it: additional evidence often matches less well."""
 
 OF_BEST = 0.2
-"""What share of the best result's relevance is needed: beside a sure answer, what hardly fits is no evidence."""
+"""Share of the best result's relevance that further results need."""
 
 FIRST = 10
-"""The best of so many decides whether anything answers the question, also where fewer are wanted."""
+"""Number of top candidates that decide whether anything answers the question, whatever the limit."""
 
 TOO_IRRELEVANT = "not relevant enough"
 
 
 def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
-    """Return the relevance of n candidates, each in [0, 1], given which of k stems each holds, (n, k)."""
+    """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
     asked = found.text.stems.question.among(len(found.near))
     return relevance.relevance(asked, held.sum(axis=1), cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
 def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
-    """Return the relevance that the best result must have, which is less where meaning was not searched."""
+    """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
     usual = usual_least(context, tenant.embedder or "", question, found.text.stems.question.mean_words)
     if question.min_relevance is not None or found.near:
         return usual
@@ -41,7 +41,7 @@ def least(context: Context, tenant: Namespace, question: Question, found: Found)
 
 
 def usual_least(context: Context, embedder: str, question: Question, mean_words: float) -> float:
-    """Return the floor where both arms search: as asked, else as set, else what the embedder deserves."""
+    """Return the floor with both arms: that of the question, else of the settings, else of the embedder."""
     chosen = context.settings.min_relevance if question.min_relevance is None else question.min_relevance
     return relevance.floor_of_embedder(embedder, mean_words) if chosen is None else chosen
 
@@ -49,11 +49,10 @@ def usual_least(context: Context, embedder: str, question: Question, mean_words:
 def fitting(
     question: Question, rows: Candidates, relevances: Floats, order: Ints, around: Surroundings, floor: float
 ) -> Bools:
-    """Return which of n candidates may be in the answer, given in their `order`, best first.
+    """Return which of n candidates may be in the answer; `order` has their indexes, best first.
 
-    A floor that the question itself asks for cuts each of them. By default none is in it unless one of the first
-    reaches the floor; if one does, others need less, and nothing at all if they were stated just before or after one
-    that does, or are linked with it.
+    A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
+    the floor; then others need less, and none if they are neighbours in the conversation or linked.
     """
     enough = relevances >= floor
     if question.min_relevance is not None:
@@ -67,7 +66,7 @@ def fitting(
 
 
 def beside(rows: Candidates, those: Bools) -> Bools:
-    """Return which of n candidates were stated just before or after one of `those`, in the same session."""
+    """Return which of n candidates are close to one of `those` in the same session."""
     turns, reach = rows["turn"], len(ranking.CONTIGUITY)
     in_session = (rows["session"][:, None] == rows["session"]) & (turns[:, None] >= 0) & (turns >= 0)
     near: Bools = (in_session & (np.abs(turns[:, None] - turns) <= reach))[:, those].any(axis=1)

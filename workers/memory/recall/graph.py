@@ -1,4 +1,4 @@
-"""The graph's share in a recall: facts along links from the best ones, and facts of the entities that are named."""
+"""The graph in a recall: facts along links from the best candidates, and facts about named entities."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -21,44 +21,44 @@ from workers.storage.namespaces import Namespace
 from workers.storage.relations import Fading
 
 SEEDS = 10
-"""From how many of the best candidates links are followed."""
+"""Number of the best candidates from which links are followed."""
 
 BREADTH = 20
 FAN = 20
 MOST_LINKED = 20
-"""How many facts come along by links that no arm brought."""
+"""Maximum number of facts that are added by links alone."""
 
 MOST_NAMED = 20
 MOST_RELATED = 5
 MOST_ABOUT = 40
-"""How many facts come along because of an entity that is named, or related to such a one, and of all of them."""
+"""Maximum number of facts of a named entity, of a related entity, and of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the graphs bring to a recall: walks along links, and facts about entities."""
+    """The graph's contribution to a recall: walks along links, and facts about entities."""
 
     walks: list[Walk] = field(default_factory=list)
     about: About = NO_FACTS
 
     @property
     def brought(self) -> dict[UUID, str]:
-        """Return the facts that the graphs bring, and by what."""
+        """Return the facts found by the graph, and how each was found."""
         return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
 
     def linked(self, found: Candidates, those: Bools) -> Bools:
-        """Return which of n candidates a link leads to from one of `those`, and which are about a named entity."""
+        """Return which of n candidates are linked from one of `those` or about a named entity."""
         seeds = set(found["id"][those])
         reached = {walk.fact for walk in self.walks if walk.seed in seeds} | set(self.about.ids)
         return np.array([id_ in reached for id_ in found["id"]], np.bool_)
 
     def gain(self, found: Candidates, relevance: Floats) -> Floats:
-        """Return what n candidates gain from the graphs, given their relevance."""
+        """Return the gain of n candidates from the graph, given their relevance."""
         gained = self._named(found)
         return gained + self._lift(found, relevance) if self.walks else gained
 
     def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
-        """Return what n candidates gain from beginning with one of the names, where no entity gives them as much."""
+        """Return the gain of n candidates that begin with one of the names, beyond their gain from entities."""
         beginning = graph.begin_with(found["first_word"].tolist(), names)
         return np.maximum(graph.NAMED * beginning - self._named(found), 0.0)
 
@@ -81,10 +81,10 @@ class Surroundings:
 def surroundings(
     context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[UUID, float], scope: Scope
 ) -> Surroundings:
-    """Return what links lead to from the best candidates, given with their scores, and what is about named entities.
+    """Return the walks from the best candidates, given with their scores, and the facts about named entities.
 
-    A namespace that has neither links nor facts about entities pays nothing. Facts of the entities that are named are
-    looked up even where recall does without the graphs.
+    Named entities are looked up even if the graph is disabled. No query is sent if a namespace has no links or no
+    entities.
     """
     whole = context.settings.graph_in_recall
     return Surroundings(
@@ -94,7 +94,7 @@ def surroundings(
 
 
 def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID, float], scope: Scope) -> list[Walk]:
-    """Return the walks from the best candidates that count most, to all they reach among them and to 20 others."""
+    """Return the walks from the best seeds to other candidates, and to the best `MOST_LINKED` further facts."""
     seeds = {id_: round(score, 9) for id_, score in list(best.items())[:SEEDS]}
     depth = context.settings.graph_depth
     walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
@@ -108,10 +108,7 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID,
 def _about(
     context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope, related: int
 ) -> About:
-    """Return what is about entities that the question names: of those given, or of all there are.
-
-    Of entities that those are related to, so many facts each come along.
-    """
+    """Return facts about entities that the question names, among those given or all; `related` limits related ones."""
     by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
     said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
     if not said:

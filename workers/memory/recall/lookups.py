@@ -1,4 +1,4 @@
-"""All that is known about an entity, or about one property of it, by its name alone."""
+"""Lookup: all facts about an entity, or one property of it, by name."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ BY_NAME = "name"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a listing continues: after a fact, as it was believed at the instant at which the listing began."""
+    """The position of a listing: the last fact with its confidence at the instant when the listing began."""
 
     at: datetime
     believed: float
@@ -34,13 +34,13 @@ class Cursor:
 
 
 def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result], str | None]:
-    """Return facts about an entity, the most confident first, then the newest, and the cursor of the next page.
+    """Return facts about an entity, most confident first, then newest, and the cursor of the next page.
 
-    Without limit they are all of them. Their score is their confidence, as soft decay has left it. What is expired,
-    superseded or forgotten is hidden, except from questions about an instant.
+    The score is the confidence after soft decay. Expired, superseded and forgotten facts are included only as of an
+    instant.
 
     Raises:
-        InvalidInputError: the cursor is not one of this listing.
+        InvalidInputError: the cursor belongs to another listing.
         UnavailableError: the database does not answer.
     """
     after = cursors.place(asked.cursor, Cursor)
@@ -95,19 +95,19 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 
 
 def _order(found: Candidates, believed: Floats) -> list[int]:
-    """Return places by confidence and then by what was stored last, equal ones always in the same order."""
+    """Return indexes by confidence, then newest first, then by id."""
     ids = np.array([id_.int for id_ in found["id"]], dtype=object)
     places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["told_at"], -believed)).tolist()
     return places
 
 
 def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
-    """Return by what a fact stands where it does."""
+    """Return the sort key of a fact."""
     return float(believed), float(fact["told_at"]), fact["id"]
 
 
 def _is_after(fact: Any, believed: float, place: Cursor | None) -> bool:
-    """Return whether a fact stands after a place, in the order of `_order`."""
+    """Return whether a fact comes after a cursor in the order of `_order`."""
     if place is None:
         return True
     surety, told_at, id_ = _key(fact, believed)

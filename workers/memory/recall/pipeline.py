@@ -32,18 +32,17 @@ from workers.storage.words import Term
 log = logging.getLogger(__name__)
 
 LARGE = 5_000
-"""Facts of a namespace from which on a search by meaning takes longer than a second connection costs."""
+"""Number of facts from which a parallel vector search on a second connection is worth its cost."""
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
-    """Return the facts of a namespace, or of those that the question names, that fit it best, as they are at `now`.
+    """Return the facts that best match a question at `now`, of one namespace or those that the question names.
 
-    With a tag, meaning is not searched, but entities that are named are looked up. If the embedder fails, words
-    alone decide. With `as_of` the facts are those that were true then, with `known_as_of` those that had been stored
-    and not yet replaced by then; both see what was superseded or forgotten since.
+    With a tag, or if the embedder fails, vectors are not searched. `as_of` returns the facts that were true then,
+    `known_as_of` those that were stored and not superseded by then.
 
     Raises:
-        NotFoundError: there is no fact that `why` names, or no namespace that the question names.
+        NotFoundError: the fact of `why`, or a namespace that the question names, does not exist.
         UnavailableError: the database does not answer.
     """
     (found,) = recall_many(context, namespace, [question], now)
@@ -55,7 +54,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
 def recall_many(
     context: Context, namespace: str, questions: Sequence[Question], now: datetime
 ) -> list[Recalled | NotFoundError]:
-    """Return what `recall` returns or raises for each question; they are embedded together, on one connection.
+    """Return the result or error of `recall` for each question, with one embedding batch and one connection.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -72,14 +71,14 @@ def recall_many(
 def _answered(
     context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
 ) -> Recalled | NotFoundError:
-    """Answer one question in a transaction of its own: what it sets for its plans does not hold for the next.
+    """Answer one question in a transaction of its own, as it changes planner settings.
 
-    Statements are sent as soon as they are known, and those that do not build upon each other are waited for together.
+    Statements are pipelined: independent ones are sent together.
     """
     try:
         with in_pipeline(db):
             answer = _recall(context, db, namespace, question, query, now)
-        return answer()  # what it shows has come with the commit
+        return answer()  # its results arrived with the commit
     except NotFoundError as error:
         return error
 
@@ -111,7 +110,7 @@ def _asked(
     query: Vectors | None,
     scope: Scope,
 ) -> Asked:
-    """Return a question to one namespace with the candidates that it found there, in order."""
+    """Return the recall in one namespace with its scored candidates, in order."""
     query = query if query is not None and tenant.embedder == context.embedder.name else None
     with timed("recall search"):
         found = _search(context, db, tenant, terms, question, query, scope)
@@ -132,24 +131,21 @@ def _search(
     query: Vectors | None,
     scope: Scope,
 ) -> Found:
-    """Return what both arms find; in a large namespace each searches on a connection of its own, at the same time."""
+    """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
     custom_plans(db)
     with beside(context.database_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
         text = text_arm.begin(db, tenant, question.text, terms, scope)
         by_words = text()
-    similar = near()  # where it had a connection of its own, it has come with its commit
+    similar = near()  # from a second connection, the result arrived with its commit
     if query is None:
         return Found(by_words, similar)
     return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
 
 
 def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
-    """Ask for the best of what each namespace has, and on request for what was left out, or why one fact was.
-
-    What it returns reads them.
-    """
+    """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
     question = every[0].question
     found = [(place, float(one.weighed.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
     best = sorted(found, key=lambda pair: -round(pair[1], 6))[: question.limit]
@@ -177,7 +173,7 @@ def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalle
 
 
 def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | None]:
-    """Return the vector of each question, nothing where only words are matched or the embedder fails."""
+    """Return the vector of each question; None if it has a tag or the embedder fails."""
     texts = [one.text for one in questions if not one.filters.tag]
     try:
         vectors = iter(context.queries.embed_all(texts) if texts else [])
@@ -213,6 +209,6 @@ def _results(asked: Asked, shown: Described) -> list[Result]:
 
 
 def _passage(text: TextArm, fact: Description) -> Passage | None:
-    """Return the passage of a long fact that holds most of the question's words; nothing if none of them is in it."""
+    """Return the passage of a long fact with most of the question's words, if any."""
     begin = text.passages.get(fact.id)
     return None if begin is None else passages.best(fact.text, begin)

@@ -1,4 +1,4 @@
-"""What is asked of a recall."""
+"""The question of a recall."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,13 +22,16 @@ UNSCALED = Preferences()
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the words, how many facts at most, and the filters that hold in every arm.
+    """The text, limit, filters and options of a recall.
 
-    Facts that share no word with the question must be at least as similar as `min_similarity`, a cosine, and all at
-    least as relevant as `min_relevance`; without one the default floor decides whether there is an answer. Facts are
-    looked up of the `entities` that the question names, or of all that any fact is about. `explain`, and `why`, the id
-    of a fact, change nothing of the results. `deep` also finds what ended by itself. Where `namespaces` are
-    named, these are asked instead of one.
+    Attributes:
+        min_similarity: minimum cosine of facts that share no word with the question.
+        min_relevance: minimum relevance of each result; by default a floor decides whether there is an answer.
+        entities: the names to look for in the question; by default those of all facts.
+        explain: also return what was left out.
+        why: also explain the fact with this id.
+        deep: include deep memory.
+        namespaces: search these namespaces instead of the given one.
     """
 
     text: str
@@ -46,10 +49,10 @@ class Question:
     namespaces: tuple[str, ...] = ()
 
     def looks_before(self, now: datetime) -> bool:
-        """Return whether it asks what was true or known before `now`, and so also what has ended since."""
+        """Return whether it is as of an instant before `now`, and so includes facts that have ended since."""
         return any(one is not None and one < now for one in (self.as_of, self.known_as_of))
 
     @property
     def looks_back(self) -> bool:
-        """Return whether it asks what was true or known as of an instant."""
+        """Return whether it is as of an instant."""
         return self.as_of is not None or self.known_as_of is not None

@@ -1,4 +1,4 @@
-"""Scores: what each candidate is worth to the question, and which of them are returned."""
+"""Scoring: the score of each candidate, and which candidates are scored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ from workers.storage.namespaces import Namespace
 class Scores:
     """The scores of n candidates and their parts, one array each.
 
-    Fit, which text and similarity make, contiguity, graph and named make a sum, which is multiplied by role and by
-    1 + salience; with the prior added, and multiplied by the factor, that is the total, to which `newer` is added.
+    total = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer, where fit is made of
+    text and similarity.
     """
 
     total: Floats
@@ -47,13 +47,13 @@ class Scores:
     newer: Floats
 
     def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
-        """Return scores where each newer one of some pairs stands above what it makes outdated."""
+        """Return scores where the newer candidate of each pair ranks above the older one."""
         total = outdating.raised(self.total, stated_at, pairs)
         return replace(self, total=total, newer=total - self.total)
 
 
 def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors]:
-    """Return the (dims,) query by dims: as it is, and pooled to each size that fading leaves of a vector."""
+    """Return the (dims,) query by dims: in full, and pooled to each size of a stored vector."""
     if query is None:
         return {}
     buckets = [2**step for step in range(context.rules.widest_bucket.bit_length())]
@@ -61,11 +61,11 @@ def pooled_queries(context: Context, query: Vectors | None) -> dict[int, Vectors
 
 
 def similarities(found: Candidates, query: Vectors | None) -> Floats:
-    """Return n cosines with the (dims,) query: with the full vector where it is kept, else estimated by signature.
+    """Return n cosines with the (dims,) query: by the full vector, else estimated by the signature.
 
-    A pooled vector's cosine is averaged with that estimate, weighted by how many numbers each is made of: a vector
-    pooled to 64 dimensions was measured to be less precise than the 1,024 bits of a signature. A fact without either,
-    or a recall without query vector, gets the lowest similarity there is.
+    A pooled vector's cosine is averaged with that estimate, weighted by dimensions and bits: a vector pooled to 64
+    dimensions was measured to be less precise than the 1,024 bits of a signature. A fact without either gets the lowest
+    cosine of the others; without a query all are 0.
     """
     if query is None or not len(found):
         return np.zeros(len(found))
@@ -92,9 +92,9 @@ def score(
     now: datetime,
     fit: Floats | None = None,
 ) -> Scores:
-    """Return the scores of candidates: how text and meaning fit, and what neighbours and graphs add, times content.
+    """Return the scores of candidates; see `Scores` for the formula.
 
-    To that comes the bounded prior; confidence halves in `half_life` days. A `fit` takes the place of their own.
+    `half_life` of confidence is in days. A given `fit` replaces the computed one.
     """
     plain = _score(context, rows, found, cosines, around, question.text, half_life, now, fit)
     factor = _factor(rows, question.preferences, now)
@@ -127,7 +127,7 @@ def _score(
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
-    """Return what scores are multiplied by."""
+    """Return the factor of each score by the preferences."""
     factor = np.ones(len(found))
     if preferences.long_term:
         factor *= ranking.long_term(found["decay_class"])
@@ -138,12 +138,12 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
 
 
 def least_similarity(context: Context, requested: float) -> float:
-    """Return the cosine that facts must have which share no word with the question; the sources drop some."""
+    """Return the minimum cosine of facts that share no word with the question."""
     return max(requested, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else requested
 
 
 def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
-    """Return the sources' scores: the composite where words match, the vector's own score where they do not."""
+    """Return the scores of the documented formula: the composite where words match, else the vector score."""
     instant = now.timestamp()
     composite = ranking.documented_score(
         text_scores,
@@ -161,7 +161,7 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
 
 
 def _places(found: Candidates) -> tuple[Ints, Ints]:
-    """Return a code for each candidate's session, negative for none, and its turn."""
+    """Return a code for each candidate's session, -1 for none, and its turn."""
     codes = np.unique(found["session"], return_inverse=True)[1]
     return np.where(found["turn"] < 0, -1, codes), np.maximum(found["turn"], 0)
 
@@ -182,7 +182,7 @@ def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
 
 
 def current_tiers(found: Candidates, now: datetime) -> Ints:
-    """Return how cold facts are: as cold as the clock says, or as the last pass did if that looked further ahead."""
+    """Return the tiers of facts at `now`, or those of the last pass if they are colder."""
     strength = tiers.strength(found["base"], found["coactivations"])
     bends = tiers.curve(strength, found["coactivations"])
     coldest: Ints = np.maximum(found["tier"], tiers.tier(bends, _age_days(found, now)))
@@ -190,27 +190,27 @@ def current_tiers(found: Candidates, now: datetime) -> Ints:
 
 
 def _age_days(found: Candidates, now: datetime) -> Floats:
-    """Return for how long facts have cooled; permanent ones never do."""
+    """Return the days since the last use; 0 for permanent facts."""
     permanent = (found["decay_class"] == PERMANENT) | (found["branch"] == Branch.PERMANENT)
     return np.where(permanent, 0.0, (now.timestamp() - found["last_seen_at"]) / confidence.DAY)
 
 
 WEIGHED = (60, 100)
-"""How many of both arms' candidates are read: three times as many as are wanted, within these.
+"""Bounds of the number of scored candidates, which is three times the limit.
 
-Measured on conversations of 600 turns, 100 of which 30 bring their neighbours take a tenth longer; for ten results they
-find 0.1 points more of the evidence with the hashing embedder, 0.3 with MiniLM, and 0.3 fewer for twenty.
+Measured on conversations of 600 turns, 100 candidates, 30 of them with neighbours, take a tenth longer; for ten results
+they find 0.1 points more of the evidence with the hashing embedder, 0.3 with MiniLM, and 0.3 fewer for twenty.
 """
 
 NEIGHBOURS_OF = (20, 30)
-"""Bounds of how many of the best results also bring the facts stated just before and after them."""
+"""Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
 TOO_UNLIKE = "not similar enough"
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Candidates that may be seen, with their scores and what brought them, and those that a rule hides."""
+    """The visible candidates with their scores and how they were found, and those that a rule hides."""
 
     seen: Candidates
     hidden: Candidates
@@ -230,9 +230,9 @@ def weigh(
     query: Vectors | None,
     scope: Scope,
 ) -> Weighed:
-    """Return the most promising candidates of both arms, and those that the best of them bring, with their scores.
+    """Return the most promising candidates of both arms with their scores.
 
-    Those are the neighbours in the talk, what they are linked with, and what is about the entities that are named.
+    Adds neighbours in the conversation, linked facts, and facts about named entities.
     """
     best = found.promising(max(_within(WEIGHED, 3 * question.limit), question.limit))
     bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
@@ -246,7 +246,7 @@ def weigh(
     cosines = similarities(seen, query)
     by_graph = {id_: what for id_, what in brought.items() if id_ not in best}
     found_by = np.array([found.brought(id_, by_graph) for id_ in seen["id"]], dtype=object)
-    # What a link or an entity leads to may be unlike.
+    # Facts found by a link or entity need no similarity.
     by_meaning = (found_by == "meaning") & np.array([id_ not in brought for id_ in seen["id"]], dtype=np.bool_)
     unlike = by_meaning & (cosines < least_similarity(context, question.min_similarity))
     if unlike.any():

@@ -1,4 +1,4 @@
-"""The stems of a question: what a namespace knows of them, and which of them facts hold, long ones in one passage."""
+"""The stems of a question: their statistics, and which of them each fact contains, a long one in one passage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from workers.storage.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class Stems:
-    """The k stems of a question, with what the namespace knows of them.
+    """The k stems of a question, with their statistics in the namespace.
 
-    `held` has of facts that were read which stems they hold, (k,), a long one in the passage that holds most. If the
-    search was `complete`, facts that it has not `matched` hold none.
+    `held` says which stems each fact that was read contains, (k,), a long one in its best passage. If the search was
+    `complete`, facts that it did not match contain none.
     """
 
     lexemes: Sequence[str] = ()
@@ -29,7 +29,7 @@ class Stems:
 
 
 def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Sequence[str]) -> Ints:
-    """Return how often each passage of each of n facts holds each of k stems, as (n, passages, k)."""
+    """Return how often each passage of n facts contains each of k stems, as (n, passages, k)."""
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
     read = candidates.places(db, namespace, ids, lexemes)
@@ -39,7 +39,7 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Se
 
 
 def most_held(times: Ints) -> Bools:
-    """Return which of k stems the passage holds that holds most of them, (n, k), given counts as (n, passages, k)."""
+    """Return which of k stems the best passage contains, (n, k), given counts as (n, passages, k)."""
     held: Bools = times > 0
     best = held.sum(axis=2).argmax(axis=1)
     most: Bools = held[np.arange(len(held)), best]
@@ -47,7 +47,7 @@ def most_held(times: Ints) -> Bools:
 
 
 def held(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
-    """Return which of k stems each of n facts holds, (n, k); reads what the search by words has not."""
+    """Return which of k stems each of n facts contains, (n, k); reads the facts that the text arm did not."""
     unread = [id_ for id_ in ids if id_ not in stems.held and not (stems.complete and id_ not in stems.matched)]
     rows = stems.held
     if unread and stems.lexemes:

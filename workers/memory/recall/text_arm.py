@@ -1,4 +1,4 @@
-"""The text arm of recall: facts that hold words of the question, scored by BM25, a long one by its best passage."""
+"""The text arm of recall: facts that contain words of the question, scored by BM25, long ones by their best passage."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,46 +19,43 @@ from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
 ARM_SIZE = 100
-"""How many candidates words bring; of those that are long, the best passage is looked for."""
+"""Number of candidates from the text arm; long ones are scored by passage."""
 
 MATCH_BUDGET = 500
-"""From how many matching texts on the rarest words choose, and the common ones only score.
+"""Number of matching texts beyond which only the rarest words select candidates; common ones only score.
 
-Measured on conversations of 600 turns, recall does not fall even where a tenth of the texts is the limit.
+Measured on conversations of 600 turns, recall does not fall even with a limit of a tenth of the texts.
 """
 
 ENOUGH_MATCHES = 20
-"""As few are not too few: what shares only common words with the query is found by meaning, if it fits.
-
-Measured on conversations of 600 turns, more brought nothing.
-"""
+"""Minimum number of matches; measured on conversations of 600 turns, more did not improve recall."""
 
 MOST_MATCHES = 5_000
-"""No more are read: not for a query of nothing but common words, nor when the counts of words are outdated."""
+"""Maximum number of matches that are read, for queries of common words only or outdated counts."""
 
 MOST_TERMS = 64
-"""No more words of a query are looked for, however long it is."""
+"""Maximum number of words of a query."""
 
 WRITTEN_WEIGHT = 0.25
-"""What a word as it is written weighs beside its stem: that all of it fits says more, but it is no second finding."""
+"""Weight of a written form relative to its stem: additional evidence, but not an independent match."""
 
 LONG = 90
-"""How many words the index has of a text of 120: stems and written forms, without stop words."""
+"""Length of a long text in lexemes: stems and written forms of about 120 words, without stop words."""
 
 PAIR = 2
 UNSPACED = "\u0e00"
-"""From here on are all scripts without blanks between words (`unspaced` in schema.sql)."""
+"""First character of the scripts without blanks between words (`unspaced` in schema.sql)."""
 
-# ts_rank of j occurrences of one word, for every j that a tsvector can hold.
+# ts_rank of j occurrences of one word, up to the maximum of a tsvector.
 RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
 
 
 @dataclass(frozen=True, slots=True)
 class TextArm:
-    """The facts that share words with a query: their BM25 scores, and the best of them; and what may be names in it.
+    """The facts that share words with a query: all BM25 scores, the best ones in order, and the query's names.
 
-    `whole` is about the score of a fact that holds each word of the query once. `passages` says of the long ones among
-    the best at which word the best passage of each begins.
+    `whole` is about the score of a fact that contains each word of the query once. `passages` has the first word of the
+    best passage of each long fact among the best.
     """
 
     scores: dict[UUID, float] = field(default_factory=dict)
@@ -71,7 +68,7 @@ class TextArm:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was read of n facts for k terms: how often each holds each, (n, k), and how many words it has."""
+    """n facts with the number of occurrences of k terms, (n, k), and their lengths in words."""
 
     ids: list[UUID]
     times: Ints
@@ -79,7 +76,7 @@ class _Found:
 
     @property
     def mean_length(self) -> float:
-        """Return how many words a fact has; 1 if there is none."""
+        """Return the mean length in words; 1 if there are no facts."""
         return float(self.lengths.mean()) if len(self.lengths) else 1.0
 
     def only(self, places: Ints) -> "_Found":
@@ -87,9 +84,9 @@ class _Found:
 
 
 def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
-    """Return the facts of a namespace that hold any word of the query, scored by BM25.
+    """Return the facts that contain any word of the query, scored by BM25.
 
-    A query of nothing but stop words has none to look for; within a tag it brings whatever has the tag.
+    A query of stop words only matches nothing, or with a tag all facts that have it.
     """
     return begin(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
 
@@ -97,7 +94,7 @@ def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> Te
 def begin(
     db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope
 ) -> Callable[[], TextArm]:
-    """Send the search for the words of a query; return what reads and scores what it found, as `search` does."""
+    """Send the search of `search`; return a function that reads and scores its results."""
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm
@@ -132,9 +129,9 @@ def _scored(
 
 
 def informative(terms: Sequence[Term], most: int) -> list[Term]:
-    """Return the terms that say most: the rarest of those that are known, then others, up to `most`.
+    """Return the `most` informative terms: known ones by rarity, then unknown ones.
 
-    Where words are written without blanks, characters of which pairs are made say nothing that the pairs do not.
+    In scripts without blanks, single characters that are part of a pair are left out.
     """
     pairs = "".join(term.lexeme for term in terms if len(term.lexeme) == PAIR and term.lexeme[0] >= UNSPACED)
     alone = [term for term in terms if len(term.lexeme) > 1 or term.lexeme < UNSPACED or term.lexeme not in pairs]
@@ -142,7 +139,7 @@ def informative(terms: Sequence[Term], most: int) -> list[Term]:
 
 
 def choose(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
-    """Return the rarest terms: as many as stay within the budget of facts, and more until there are enough facts."""
+    """Return the rarest terms whose facts stay within the budget, or more of them until there are enough facts."""
     rarest_first = sorted(terms, key=lambda term: (term.facts, term.lexeme))
     totals = np.cumsum([term.facts for term in rarest_first])
     within = int(np.searchsorted(totals, budget, side="right"))
@@ -151,7 +148,7 @@ def choose(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
 
 
 def occurrences(ranks: Floats) -> Ints:
-    """Return how often a word occurs, from its `ts_rank` with all weights 1."""
+    """Return the number of occurrences of a word, from its `ts_rank` with all weights 1."""
     middle = (RANK_OF_OCCURRENCES[1:] + RANK_OF_OCCURRENCES[:-1]) / 2
     times: Ints = np.where(ranks > 0, np.searchsorted(middle, ranks) + 1, 0)
     return times
@@ -163,7 +160,7 @@ def _read(matches: Matches, terms: int) -> _Found:
 
 
 def _question(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
-    """Return what the namespace knows of all terms, those as they are written, too."""
+    """Return the statistics of all terms, including written forms."""
     frequencies = (found.times > 0).sum(axis=0)
     if not all_read:
         frequencies = np.maximum(frequencies, [term.facts for term in terms])
@@ -173,7 +170,7 @@ def _question(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all
 
 
 def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUID, Bools], *, complete: bool) -> Stems:
-    """Return the stems among the terms, with those that each fact holds; of the `long` ones it is given."""
+    """Return the stems among the terms, with those that each fact contains; `long` has them for long facts."""
     stems = np.array([term.stem for term in terms], np.bool_)
     short = np.flatnonzero(found.lengths <= LONG)
     held = dict(zip([found.ids[place] for place in short], (found.times[short] > 0)[:, stems], strict=True))
@@ -187,10 +184,10 @@ def _by_passage(
     db: Connection, namespace: Namespace, terms: Sequence[Term], found: _Found, scores: Floats, weights: Floats,
     mean: float,
 ) -> tuple[Floats, dict[UUID, int], dict[UUID, Bools]]:  # fmt: skip
-    """Return the scores of the best facts, of a long one that of its best passage.
+    """Return the scores of the best facts, long ones by their best passage.
 
-    With them of the long ones at which word that begins, and the stems that one of its passages holds. Where none is
-    long, the scores are what they were. Else no text counts as longer than a passage.
+    Also returns the first word of that passage and the stems in it, for long facts. If any fact is long, no text counts
+    as longer than a passage; else the scores are unchanged.
     """
     long = np.flatnonzero(found.lengths > LONG)
     if not len(long):
@@ -200,7 +197,7 @@ def _by_passage(
     ids = [found.ids[place] for place in long]
     stems = np.array([term.stem for term in terms], np.bool_)
     by_stem = in_passages(db, namespace.id, ids, [term.lexeme for term in terms if term.stem])
-    # Where words stand as they are written is not known: each passage holds them.
+    # Positions of written forms are not known, so each passage counts them.
     times = np.repeat(np.minimum(found.times[long][:, None], 1), by_stem.shape[1], axis=1)
     times[:, :, stems] = by_stem
     flat = times.reshape(-1, len(terms))

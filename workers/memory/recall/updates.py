@@ -1,4 +1,4 @@
-"""Newer above older: which of the best candidates make others outdated."""
+"""Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
 from collections.abc import Iterator
 
@@ -12,24 +12,24 @@ from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
 
 FIRST = 20
-"""Among so many of the best, newer statements are looked for."""
+"""Number of the best candidates that are compared."""
 
 Pair = tuple[int, int]
-"""The places of a newer and an older candidate."""
+"""The indexes of a newer and an older candidate."""
 
 
 def pairs(
     db: Connection, namespace: int, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
 ) -> list[Pair]:
-    """Return which of n candidates make which others outdated, none where the question asks for the past.
+    """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
 
     Args:
         db: a connection.
-        namespace: whose candidates they are.
-        question: what is asked.
-        known: what the namespace knows of the k stems of the question.
+        namespace: the namespace.
+        question: the text of the question.
+        known: the statistics of the question's k stems in the namespace.
         rows: n candidates.
-        held: which of the stems each candidate holds, (n, k).
+        held: which of the stems each candidate contains, (n, k).
         scores: their n scores.
     """
     if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
@@ -42,7 +42,7 @@ def pairs(
 
 
 def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Iterator[Pair]:
-    """Yield pairs that give another value to the same key of an entity, but for those that both hold."""
+    """Yield pairs with different values for one key of an entity, without accepted contradictions."""
     named = [place for place in first.tolist() if rows["entity"][place]]
     if len({rows["entity"][place] for place in named}) == len(named):
         return
@@ -56,7 +56,7 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
 def _by_words(
     db: Connection, namespace: int, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints
 ) -> list[Pair]:
-    """Return what makes the best candidate outdated: newer statements that hold the same words of the question."""
+    """Return newer statements that contain the same words of the question as the best candidate."""
     best = first[0]
     information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
     information *= known.document_frequencies > 0
