@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day
 from stand_in import StandIn, failure, serving
 
-from workers.decay import held, notices
+from workers.decay import endings, held
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def test_what_ends_soon_is_in_one_notice_with_its_value_and_the_call_that_keeps_
     memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
     soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
     memory.add("It stays.", decay_class="permanent")
-    assert list(notices.waiting(memory.context, day(30))) == []
-    (notice,) = notices.waiting(memory.context, day(62))
-    notices.deliver(memory.context, notice)
-    assert list(notices.waiting(memory.context, day(63))) == []
+    assert list(endings.notices(memory.context, day(30))) == []
+    (notice,) = endings.notices(memory.context, day(62))
+    endings.deliver(memory.context, notice)
+    assert list(endings.notices(memory.context, day(63))) == []
     (said,) = owner.requests
     assert (said["event"], said["namespace"], [fact["id"] for fact in said["facts"]]) == (
         "memory.ending", "default", [str(soon)]
@@ -40,11 +40,11 @@ def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: St
     memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     owner.replies.append(failure(500))
-    (notice,) = notices.waiting(memory.context, day(62))
-    notices.deliver(memory.context, notice)
-    assert [one.facts for one in notices.waiting(memory.context, day(62))] == [notice.facts]
+    (notice,) = endings.notices(memory.context, day(62))
+    endings.deliver(memory.context, notice)
+    assert [one.facts for one in endings.notices(memory.context, day(62))] == [notice.facts]
 
 
 def test_without_days_nothing_is_noticed(memory: Memory) -> None:
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
-    assert list(notices.waiting(memory.context, day(62))) == []
+    assert list(endings.notices(memory.context, day(62))) == []

@@ -1,18 +1,25 @@
 """Endings: the facts that end soon without use, with their value, and notices to their owners."""
 
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+import httpx2
 import numpy as np
 
 from workers.context import Context
+from workers.coordination import signals
 from workers.core.fading import ends
 from workers.core.value import value
 from workers.memory.lifetime import Ending, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import due, facts, namespaces
-from workers.storage.connection import snapshot
+from workers.storage.connection import snapshot, transaction
+
+log = logging.getLogger(__name__)
 
 BATCH = 10_000
 MOST = 100
@@ -60,3 +67,56 @@ def ending(
         texts = facts.beginnings(db, tenant.id, [id_ for _, id_, _, _ in first])
     values = value(np.array([rank for *_, rank in first], np.float64), now.timestamp()).tolist()
     return [EndingFact(id_, texts[id_], one, worth) for (_, id_, one, _), worth in zip(first, values, strict=True)]
+
+
+EVENT = "memory.ending"
+WEBHOOK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The facts of a namespace that end until an instant and were in no earlier notice, most valuable first."""
+
+    namespace: str
+    until: datetime
+    facts: list[EndingFact]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the notice as JSON, with the request that keeps its facts."""
+        facts = [
+            {
+                "id": str(one.id),
+                "text": one.text,
+                "ends_at": None if one.ending.at is None else one.ending.at.isoformat(),
+                "ends_for": one.ending.reason,
+                "value": round(one.value, 4),
+            }
+            for one in self.facts
+        ]
+        ids = [fact["id"] for fact in facts]
+        keep = {"method": "POST", "path": "/memory/held/keep", "body": {"namespace": self.namespace, "ids": ids}}
+        return {"event": EVENT, "namespace": self.namespace, "facts": facts, "keep": keep}
+
+
+def notices(context: Context, now: datetime) -> Iterator[Notice]:
+    """Yield a notice for each namespace with facts that end within `EBB_ENDING_NOTICE_DAYS`."""
+    days = context.settings.ending_notice_days
+    with transaction(context.database_url) as db:
+        names = namespaces.all_names(db) if days else []
+    for name in names:
+        noticed = signals.noticed_until(context.redis, name)
+        found = ending(context, name, days, now, by_value=True, after=noticed)
+        if found:
+            yield Notice(name, now + timedelta(days=days), found)
+
+
+def deliver(context: Context, notice: Notice) -> None:
+    """Send a notice to the webhook, if configured; after a failure its facts are in the next notice again."""
+    if url := context.settings.ending_webhook:
+        try:
+            httpx2.post(url, json=notice.document, timeout=WEBHOOK_SECONDS).raise_for_status()
+        except httpx2.HTTPError as error:
+            log.warning("the webhook for facts that end soon failed, and gets them again later: %s", error)
+            return
+    signals.note_noticed(context.redis, notice.namespace, notice.until)

@@ -17,8 +17,8 @@ from ebb.contract.values import MOST_RESULTS, Count, Flag, Name
 from workers.celery import app, settings
 from workers.coordination import signals
 from workers.decay import backfill as backfilling
+from workers.decay import endings
 from workers.decay import held as holding
-from workers.decay import notices
 from workers.decay import passes as decay
 from workers.decay import runs as passes
 from workers.decay.held import Cursor, Decided
@@ -159,10 +159,10 @@ def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
 @internal("memory.notify_endings", Upkeep, ignore_result=True)
 def notify_endings(self: Task, asked: Upkeep) -> None:
     """Send a notice of the facts that end soon, to the webhook and as the Celery event `memory-ending`."""
-    for notice in notices.waiting(context, write_instant(self, asked.now)):
+    for notice in endings.notices(context, write_instant(self, asked.now)):
         with self.app.events.default_dispatcher() as dispatcher:
             dispatcher.send("memory-ending", **notice.document)
-        notices.deliver(context, notice)
+        endings.deliver(context, notice)
 
 
 def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:
