@@ -10,8 +10,9 @@ from celery import Celery
 from celery.signals import celeryd_init, import_modules, setup_logging
 from ebb import tracing
 
-from workers import clock, flower, logs, redaction, transport
+from workers import clock, flower, logs, redaction
 from workers.clock import Clock
+from workers.coordination import transport
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.cron import crontabs

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from kombu import Connection
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from api.client import Client
 from api.up import servers
-from workers.coordination import outbox, redis, signals
+from workers.coordination import outbox, redis, signals, transport
 from workers.coordination.outbox import Entry
 from workers.coordination.redis import explain, is_refusal, own_keys
 from workers.errors import BusyError, UnavailableError
@@ -102,6 +103,21 @@ def test_a_full_redis_lets_go_of_what_is_done(small: Redis, server: servers.Redi
         signals.mark_grown(keys, "default")
         now = datetime.now(UTC)
         assert signals.first_seen(keys, "a", now) == now
+
+
+def test_a_full_redis_still_delivers_and_restores_later(small: Redis, server: servers.Redis) -> None:
+    with Connection(server.url(), transport=transport.Transport) as connection:
+        queue, channel = connection.SimpleQueue("otters"), connection.default_channel
+        queue.put("An otter.")
+        fill(small)
+        message = queue.get(timeout=10)
+        assert message.payload == "An otter."
+        assert small.hlen(channel.unacked_key) == 0
+        channel.qos.restore_visible()
+        message.ack()
+        small.delete("ballast")
+        channel.qos.restore_visible(interval=1)
+        queue.close()
 
 
 def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) -> None:

@@ -4,7 +4,7 @@ import pytest
 from kombu import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from workers import transport
+from workers.coordination import transport
 
 
 def test_a_channel_of_a_closed_connection_raises_an_error_of_connections(redis_url: str) -> None:
